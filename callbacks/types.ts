@@ -1,0 +1,49 @@
+/** Data of a tensor that crosses the callback border. bool is Uint8Array, u64 is BigUint64Array. */
+export type TensorData = Int32Array | Float32Array | BigUint64Array | Uint8Array;
+
+export interface Tensor {
+  shape: number[];
+  data: TensorData;
+}
+
+export interface NamedTensor extends Tensor {
+  name: string;
+}
+
+/** A request as the client gives it: a 64-bit id of its own choosing and named input tensors. */
+export interface InferenceRequest {
+  requestId: bigint;
+  inputs: Record<string, Tensor>;
+  /** 0..1, higher first; default 0.5. */
+  priority?: number;
+}
+
+/** Called at the start of each iteration. `max`: how many requests can be taken (negative = unbounded). */
+export type GetInferenceRequestsCallback = (
+  max: number,
+) => InferenceRequest[] | Promise<InferenceRequest[]>;
+
+/**
+ * Called at the end of an iteration for each response. `final` is true for the last response of a request, whose
+ * state is freed before this call. A non-empty `error` implies `final`.
+ */
+export type SendResponseCallback = (
+  requestId: bigint,
+  outputs: NamedTensor[],
+  final: boolean,
+  error: string,
+) => void | Promise<void>;
+
+/** Called at the end of each iteration: the ids of requests to be stopped. */
+export type PollStopSignalsCallback = () => Set<bigint> | Promise<Set<bigint>>;
+
+/** Called at the end of each iteration in which something was active, with the statistics as JSON. */
+export type ReturnBatchManagerStatsCallback = (json: string) => void | Promise<void>;
+
+/** The four callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run inside the worker and are synchronous. */
+export interface CallbackModule {
+  getInferenceRequests(max: number): InferenceRequest[];
+  sendResponse(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void;
+  pollStopSignals?(): Set<bigint>;
+  returnBatchManagerStats?(json: string): void;
+}

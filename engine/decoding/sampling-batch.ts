@@ -1,0 +1,55 @@
+/**
+ * Sampling parameters of one iteration in flat arrays, one entry per row of logits (R = numRows, in the order of
+ * PackedBatch.logitRows). The random numbers are Philox4x32-10 keyed by (seed, sequence index, position, draw),
+ * so they never depend on the batch.
+ *
+ * Order of operations: repetition, frequency and presence penalty -> log-probs (of this distribution, before
+ * temperature and truncation) -> temperature -> top-k -> top-p -> min-p -> draw. Ties go to the lowest token id.
+ */
+export interface SamplingBatch {
+  numRows: number;
+  /** 0 = greedy. */
+  readonly temperature: Float32Array;
+  /** 0 = off. */
+  readonly topK: Int32Array;
+  /** 1 = off. */
+  readonly topP: Float32Array;
+  /** 0 = off. Relative to the most probable token. */
+  readonly minP: Float32Array;
+  /** 1 = off; over prompt and generated tokens. */
+  readonly repetitionPenalty: Float32Array;
+  /** 0 = off; over generated tokens. */
+  readonly presencePenalty: Float32Array;
+  /** 0 = off; over generated tokens. */
+  readonly frequencyPenalty: Float32Array;
+  readonly seed: BigUint64Array;
+  /** Which sequence of the request this is (0 unless it asks for several). */
+  readonly sequenceIndex: Int32Array;
+  /** Position of the token that is drawn. */
+  readonly position: Int32Array;
+  /** Token not to be drawn in this step, or -1 (end_id until min_length is reached). */
+  readonly bannedToken: Int32Array;
+  /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
+  readonly numTopLogProbs: Int32Array;
+  /** Tokens for the penalties: row r has history[historyStart[r] .. historyStart[r + 1]); empty without penalties. */
+  readonly historyStart: Int32Array;
+  readonly history: Int32Array;
+  /** How many tokens of a row's history belong to its prompt (they come first). */
+  readonly historyPromptLength: Int32Array;
+}
+
+/** Status of a sampled row. */
+export const ROW_OK = 0;
+/** The row's logits held NaN, or nothing finite to draw from. */
+export const ROW_NOT_FINITE = 1;
+
+/** What sampling gives back, one entry per row. */
+export interface SamplingOutput {
+  readonly tokens: Int32Array;
+  readonly logProbs: Float32Array;
+  /** Entries per row in topTokens and topLogProbs. */
+  readonly maxTopLogProbs: number;
+  readonly topTokens: Int32Array;
+  readonly topLogProbs: Float32Array;
+  readonly status: Int32Array;
+}

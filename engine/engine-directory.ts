@@ -1,0 +1,35 @@
+import type { ModelConfig } from '../models/model-config.js';
+import type { WeightPrecision } from './executor.js';
+
+/**
+ * An engine directory:
+ *
+ *   engine.json            EngineManifest
+ *   weights.bin            portable weights in the chosen precision, row-major, each tensor at a multiple of 64 bytes
+ *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
+ *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
+ */
+export interface EngineTensor {
+  name: string;
+  dtype: 'f32' | 'bf16';
+  rows: number;
+  columns: number;
+  offset: number;
+  byteLength: number;
+}
+
+export interface EngineManifest {
+  formatVersion: number;
+  skeinVersion: string;
+  precision: WeightPrecision;
+  config: ModelConfig;
+  /** Longest prompt and longest sequence that the engine takes; flags may lower them. */
+  maxInputLen: number;
+  maxSeqLen: number;
+  source: { path: string; format: string; hash: string };
+  weightsByteLength: number;
+  tensors: EngineTensor[];
+}
+
+/** Raised when engine.json or weights.bin change in a way that older readers would misread. */
+export const ENGINE_FORMAT_VERSION = 1;

@@ -1,0 +1,54 @@
+import type { PackedBatch } from './packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from './decoding/sampling-batch.js';
+
+/** Numeric type of the stored weights of an engine. */
+export type WeightPrecision = 'f32' | 'bf16';
+/** Numeric type of the KV cache. */
+export type KvDtype = 'f32' | 'bf16';
+/** Instruction sets of the native executor, from the slowest to the fastest. */
+export type InstructionSet = 'scalar' | 'avx2' | 'avx512';
+
+export interface ExecutorOptions {
+  /** Threads that compute, the calling one included. */
+  threads: number;
+  /** Most tokens of one PackedBatch (T). */
+  maxNumTokens: number;
+  /** Most sequences of one PackedBatch (B). */
+  maxNumSequences: number;
+  /** Most rows of logits of one step (R). */
+  maxLogitRows: number;
+  /** Longest sequence, prompt and generated tokens together. */
+  maxSeqLen: number;
+  numBlocks: number;
+  tokensPerBlock: number;
+  kvDtype: KvDtype;
+  /** Not given: the best that this processor has, or what SKEIN_ISA names. */
+  instructionSet?: InstructionSet;
+}
+
+export interface ExecutorMemory {
+  weightBytes: number;
+  kvCacheBytes: number;
+  workspaceBytes: number;
+}
+
+/**
+ * What runs a network over a packed batch. The loop knows no more of the machine than this.
+ * All memory is taken when the executor is made; nothing allocates in `step`.
+ */
+export interface Executor {
+  readonly name: 'native' | 'tensorflow' | 'wasm' | 'fake';
+  readonly instructionSet: string;
+  readonly options: Readonly<ExecutorOptions>;
+  readonly vocabSize: number;
+  /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  /** Forward only; the view [numLogitRows x vocabSize] is valid and writable until the next call. */
+  forward(batch: PackedBatch): Float32Array;
+  /** Samples from the logits of the last `forward`. */
+  sample(sampling: SamplingBatch, output: SamplingOutput): void;
+  /** Copies whole KV blocks source[i] -> target[i] in every layer. */
+  copyBlocks(source: Int32Array, target: Int32Array): void;
+  memory(): ExecutorMemory;
+  close(): void;
+}

@@ -1,0 +1,55 @@
+import type { TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import type { ExecutorMemory, InstructionSet, KvDtype, WeightPrecision } from '../executor.js';
+import type { NetworkPlan } from '../network/plan.js';
+import type { PackedBatch } from '../packed-batch.js';
+import type { EngineTensor } from '../engine-directory.js';
+
+/** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
+export interface ConvertJob {
+  source: string;
+  sourceOffset: number;
+  sourceByteLength: number;
+  type: TensorType;
+  rows: number;
+  columns: number;
+  /** Heads whose rows llama.cpp interleaved (see TensorLocation); 0 = none. */
+  interleavedHeads: number;
+  targetOffset: number;
+  targetType: WeightPrecision;
+}
+
+export interface NativeExecutorOptions {
+  plan: NetworkPlan;
+  weightsFile: string;
+  tensors: EngineTensor[];
+  /** Mapped when it exists and matches; otherwise written aside, renamed, then mapped. */
+  packedFile: string;
+  instructionSet: InstructionSet;
+  threads: number;
+  maxNumTokens: number;
+  maxNumSequences: number;
+  maxLogitRows: number;
+  maxSeqLen: number;
+  numBlocks: number;
+  tokensPerBlock: number;
+  kvDtype: KvDtype;
+}
+
+export interface NativeExecutorHandle {
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  forward(batch: PackedBatch): Float32Array;
+  sample(sampling: SamplingBatch, output: SamplingOutput): void;
+  copyBlocks(source: Int32Array, target: Int32Array): void;
+  memory(): ExecutorMemory;
+  close(): void;
+}
+
+/** What the compiled addon exports. */
+export interface NativeAddon {
+  /** From the slowest to the fastest that this processor runs. */
+  supportedInstructionSets(): InstructionSet[];
+  /** Converts into `target`, an existing file of its final size. Checks every bound; throws naming file and tensor bounds. */
+  convert(target: string, jobs: ConvertJob[], threads: number): void;
+  createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
+}

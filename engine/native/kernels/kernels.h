@@ -1,0 +1,131 @@
+// The kernels' border: plain functions over raw memory, one table per instruction set, chosen once at start.
+// Nothing in here allocates, locks or knows a thread; the executor splits the work over rows and panels.
+//
+// The promise that every kernel keeps: a row's bits depend only on its own inputs, never on how many rows, which
+// tile, panel range or thread served it. Each output of a GEMM is one chain of fused multiply-adds over k = 0..K-1
+// in f32; tiles change how many chains run side by side, never a chain's order.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace skein {
+
+enum class DType : int32_t { kF32 = 0, kBf16 = 1 };
+enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3 };
+
+// y[m, n] = activation(x[m, k] * w[n, k]^T + bias[n]) + residual[m, n]
+struct GemmArgs {
+  const float* x;         // [rows, k], row stride ldx floats
+  int64_t ldx;
+  const void* packed;     // packWeights() of w
+  DType dtype;
+  int32_t n, k;
+  const float* bias;      // [n] or null
+  const float* residual;  // row stride ldr, or null; may be y itself
+  int64_t ldr;
+  float* y;               // row stride ldy
+  int64_t ldy;
+  Activation activation;
+};
+
+// y[m, n] = activation(x * gate^T + bias_gate) * (x * up^T + bias_up); w stacks gate [n, k] over up [n, k].
+// Packed so that panel p holds gate panel p followed by up panel p.
+struct GatedGemmArgs {
+  const float* x;
+  int64_t ldx;
+  const void* packed;     // packGatedWeights()
+  DType dtype;
+  int32_t n, k;           // n of the output (half of the stacked rows)
+  const float* bias;      // [2 n] (gate, then up) or null
+  float* y;
+  int64_t ldy;
+  Activation activation;
+};
+
+// One layer of the paged KV pool. One block of one KV head holds
+//
+//   K: groups of G = min(32, tokensPerBlock) tokens, each group transposed  [tokensPerBlock / G][headDim][G]
+//   V: token after token                                                    [tokensPerBlock][headDim]
+//
+//   layer -> [block][kvHead][ K | V ]     element type = dtype
+//
+// K is transposed so that 32 scores of one query are built side by side; G never changes a sum's order.
+struct KvLayer {
+  void* base;
+  DType dtype;
+  int32_t tokensPerBlock;  // a power of two >= 8
+  int32_t kvHeads;
+  int32_t headDim;
+  size_t elementsPerBlock() const { return size_t(2) * kvHeads * tokensPerBlock * headDim; }
+};
+
+// Attention of query rows [rowBegin, rowEnd) of one sequence for one KV head, over the split
+// [split * kSplitTokens, (split + 1) * kSplitTokens) of its cache. Steps of kStepTokens tokens of absolute position.
+struct AttentionArgs {
+  const KvLayer* kv;
+  const int32_t* blockTable;   // of this sequence
+  const float* q;              // first query row of this sequence, first head; rotated
+  int64_t ldq;                 // floats between query rows
+  int32_t numHeads;            // query heads; heads per KV head = numHeads / kvHeads
+  int32_t firstPosition;       // cache position of query row 0; row i attends to 0 .. firstPosition + i
+  float scale;
+};
+constexpr int32_t kStepTokens = 32;
+constexpr int32_t kSplitTokens = 512;
+
+struct KernelTable {
+  const char* name;         // "scalar", "avx2", "avx512"
+  int32_t panelWidth;       // outputs per packed panel; n is padded to a multiple with zeros
+  int32_t tileRows;         // rows of the tallest tile
+
+  size_t (*packedBytes)(DType dtype, int32_t n, int32_t k);
+  // w: row-major [n, k] of dtype. Pads with zeros.
+  void (*packWeights)(DType dtype, const void* w, int32_t n, int32_t k, void* packed);
+  size_t (*packedGatedBytes)(DType dtype, int32_t n, int32_t k);
+  // w: row-major [2 n, k], gate rows first.
+  void (*packGatedWeights)(DType dtype, const void* w, int32_t n, int32_t k, void* packed);
+
+  // Rows [rowBegin, rowEnd) x panels [panelBegin, panelEnd); columns beyond n are never written.
+  void (*gemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
+  void (*gatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
+
+  // y[i] = x[i] / sqrt(mean(x^2) + epsilon) * w[i], one row of n.
+  void (*rmsNorm)(const float* x, const float* w, float epsilon, int32_t n, float* y);
+  // One row of the embedding table of dtype -> f32.
+  void (*embeddingRow)(DType dtype, const void* row, int32_t n, float* y);
+  // cosine[i], sine[i] (each scaled) of position * inverseFrequencies[i]; the product is f32 as in the reference.
+  void (*ropeAngles)(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine, float* sine);
+  // Rotates `heads` heads of one token in place: pairs (i, i + half) of each head.
+  void (*rope)(float* x, int32_t heads, int32_t headDim, int32_t half, const float* cosine, const float* sine);
+  // Writes one token's k and v [kvHeads * headDim] into its slot, rounded to the cache type.
+  void (*storeKv)(const KvLayer& kv, const float* k, const float* v, int64_t slot);
+
+  // Floats that one (row, head) partial result takes: headDim accumulators, then maximum and sum.
+  // partial: [(rowEnd - rowBegin) * headsPerKvHead][headDim + 2] for one split.
+  void (*attentionSplit)(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
+                         float* scratch, float* partial);
+  // Floats of scratch that attentionSplit wants.
+  size_t (*attentionScratchFloats)(int32_t headDim, int32_t headsPerKvHead);
+  // Merges the splits of one (row, head) in ascending position: partials[s * stride], s < splits. y: [headDim]
+  void (*attentionMerge)(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y);
+
+  // Sampling helpers over one row of logits; sums run over fixed chunks of kVocabChunk.
+  // Index of the greatest value, lowest index on ties; -1 if any value is NaN or none is finite (+inf counts as not finite).
+  int32_t (*argmax)(const float* logits, int32_t n, float* maximum);
+  // sum of exp((logits[i] - maximum) * inverseTemperature), each chunk in f32 lanes, chunks added in f64 in order.
+  double (*sumExp)(const float* logits, int32_t n, float maximum, float inverseTemperature);
+  // probabilities[i] = exp((logits[i] - maximum) * inverseTemperature), not normalised, same exp as sumExp.
+  void (*expRow)(const float* logits, int32_t n, float maximum, float inverseTemperature, float* probabilities);
+};
+constexpr int32_t kVocabChunk = 1024;
+
+const KernelTable& scalarKernels();  // emulates 8 lanes with std::fma: bit for bit what avx2 gives
+const KernelTable& avx2Kernels();
+const KernelTable& avx512Kernels();
+
+enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2 };
+// What this processor (and its operating system's saved state) can run.
+bool isaSupported(Isa isa);
+const KernelTable& kernelsOf(Isa isa);
+
+}  // namespace skein

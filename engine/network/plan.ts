@@ -1,0 +1,82 @@
+/**
+ * A network as a flat list of ops over values: what an architecture file writes and every executor reads.
+ *
+ * A value is a matrix [rows x width] in f32. Rows are the batch's tokens (T), or after `selectRows` the rows whose
+ * logits are needed (R). Values live in slots; a slot is reused once its value is no longer read.
+ *
+ *   embedding -> x -> rmsNorm -> h -> linear(q k v) -> qkv -> rope -> attention -> a -> linear(+ x) -> x ...
+ */
+export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh';
+export type Rows = 'tokens' | 'logits';
+
+export interface PlanValue {
+  rows: Rows;
+  width: number;
+  /** Index of the workspace slot this value lives in. */
+  slot: number;
+}
+
+/** A weight of the engine: rows of its sources are stacked. `matrix` [rows, columns]; `vector` [columns] (rows = 1), always f32. */
+export interface PlanWeight {
+  name: string;
+  kind: 'matrix' | 'vector';
+  rows: number;
+  columns: number;
+  /** Checkpoint tensors in Hugging Face names, stacked along the rows (vectors: along the columns). */
+  sources: { name: string; rows: number; columns: number }[];
+}
+
+export type PlanOp =
+  /** output[t] = weight[tokenIds[t]] */
+  | { op: 'embedding'; output: number; weight: string }
+  /** output = input / rms(input) * weight */
+  | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number }
+  /** output = activation(input * weight^T + bias) + residual. residual may be the same value as output. */
+  | {
+      op: 'linear';
+      input: number;
+      output: number;
+      weight: string;
+      bias: string | null;
+      activation: Activation;
+      residual: number | null;
+    }
+  /** weight stacks gate over up [2 x width(output), columns]: output = activation(gate) * up */
+  | {
+      op: 'gatedLinear';
+      input: number;
+      output: number;
+      weight: string;
+      bias: string | null;
+      activation: Activation;
+    }
+  /** Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. */
+  | { op: 'ropeAndCache'; qkv: number; layer: number }
+  /** Causal attention of each token over its sequence's cache; reads q from qkv. output [T x heads * headDim] */
+  | { op: 'attention'; qkv: number; output: number; layer: number; scale: number }
+  /** Keeps the rows in logitRows. */
+  | { op: 'selectRows'; input: number; output: number };
+
+export interface AttentionShape {
+  numLayers: number;
+  numHeads: number;
+  numKvHeads: number;
+  headDim: number;
+  /** Dimensions of a head that RoPE rotates. */
+  rotaryDim: number;
+}
+
+/** qkv value: [q (numHeads * headDim) | k (numKvHeads * headDim) | v (numKvHeads * headDim)] per row. */
+export interface NetworkPlan {
+  architecture: string;
+  vocabSize: number;
+  hiddenSize: number;
+  attention: AttentionShape;
+  weights: PlanWeight[];
+  values: PlanValue[];
+  /** Width of each slot and the rows it is sized for. */
+  slots: { rows: Rows; width: number }[];
+  ops: PlanOp[];
+  /** Value that holds the logits [R x vocabSize]. */
+  logits: number;
+}

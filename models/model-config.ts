@@ -1,0 +1,59 @@
+/** RoPE as the checkpoint states it; `type` uses Hugging Face's names. */
+export interface RopeConfig {
+  theta: number;
+  rotaryDim: number;
+  scaling:
+    | { type: 'none' }
+    | { type: 'linear'; factor: number }
+    | { type: 'dynamic'; factor: number; originalMaxPositions: number }
+    | {
+        type: 'yarn';
+        factor: number;
+        originalMaxPositions: number;
+        betaFast: number;
+        betaSlow: number;
+        attentionFactor: number | null;
+        mscale: number | null;
+        mscaleAllDim: number | null;
+        truncate: boolean;
+      }
+    | {
+        type: 'llama3';
+        factor: number;
+        lowFreqFactor: number;
+        highFreqFactor: number;
+        originalMaxPositions: number;
+      }
+    | {
+        type: 'longrope';
+        shortFactor: number[];
+        longFactor: number[];
+        factor: number | null;
+        attentionFactor: number | null;
+        originalMaxPositions: number;
+      };
+}
+
+/** Dimensions of a decoder, the same whether they came from config.json or from GGUF metadata. */
+export interface ModelConfig {
+  /** Key of models/architectures, such as 'llama'. */
+  architecture: string;
+  vocabSize: number;
+  hiddenSize: number;
+  intermediateSize: number;
+  numLayers: number;
+  numHeads: number;
+  numKvHeads: number;
+  headDim: number;
+  rmsNormEpsilon: number;
+  activation: 'silu' | 'gelu' | 'geluTanh';
+  attentionBias: boolean;
+  mlpBias: boolean;
+  tieWordEmbeddings: boolean;
+  maxPositions: number;
+  rope: RopeConfig;
+  bosTokenId: number | null;
+  /** Tokens that end a generation; config.json and generation_config.json may name several. */
+  eosTokenIds: number[];
+  padTokenId: number | null;
+}

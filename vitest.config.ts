@@ -1,0 +1,15 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+// Tests of pure modules import the TypeScript sources; tests that start worker threads or the
+// command line import the compiled package by its own name, as a user of it does.
+export default defineConfig({
+  resolve: { alias: { skein: fileURLToPath(new URL('./dist/src/index.js', import.meta.url)) } },
+  test: {
+    include: ['test/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+  },
+});
