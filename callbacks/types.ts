@@ -19,9 +19,7 @@ export interface InferenceRequest {
 }
 
 /** Called at the start of each iteration. `max`: how many requests can be taken (negative = unbounded). */
-export type GetInferenceRequestsCallback = (
-  max: number,
-) => InferenceRequest[] | Promise<InferenceRequest[]>;
+export type GetInferenceRequestsCallback = (max: number) => InferenceRequest[] | Promise<InferenceRequest[]>;
 
 /**
  * Called at the end of an iteration for each response. `final` is true for the last response of a request, whose

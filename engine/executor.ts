@@ -1,5 +1,5 @@
-import type { PackedBatch } from './packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from './decoding/sampling-batch.js';
+import type { PackedBatch } from './packed-batch.js';
 
 /** Numeric type of the stored weights of an engine. */
 export type WeightPrecision = 'f32' | 'bf16';

@@ -38,6 +38,8 @@ const result = spawnSync(process.execPath, [gyp, 'rebuild', '-j', 'max', ...head
   encoding: 'utf8',
 });
 if (result.status !== 0) {
-  const lines = `${result.stderr ?? ''}`.split('\n').filter((line) => /error|not found|gyp ERR! stack/i.test(line));
+  const lines = `${result.stderr ?? ''}`
+    .split('\n')
+    .filter((line) => /error|not found|gyp ERR! stack/i.test(line));
   giveUp(lines[0]?.trim() || `node-gyp ended with status ${result.status}`);
 }

@@ -1,9 +1,9 @@
 import type { TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import type { EngineTensor } from '../engine-directory.js';
 import type { ExecutorMemory, InstructionSet, KvDtype, WeightPrecision } from '../executor.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
-import type { EngineTensor } from '../engine-directory.js';
 
 /** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
 export interface ConvertJob {

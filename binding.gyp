@@ -1,0 +1,56 @@
+{
+  # One static library per instruction set, so that only its own file is compiled with its flags and no shared inline
+  # function of a standard header can leak wider instructions into code that runs everywhere.
+  "variables": {
+    "openssl_fips": "",
+    "common_cflags": ["-std=c++20", "-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-fvisibility=hidden"]
+  },
+  "target_defaults": {
+    "cflags!": ["-O2"],
+    "cflags_cc!": ["-std=gnu++17", "-std=gnu++20", "-fno-exceptions", "-fno-rtti", "-O2"],
+    "cflags_cc": ["<@(common_cflags)"],
+    "include_dirs": ["engine/native"],
+    "xcode_settings": {
+      "CLANG_CXX_LANGUAGE_STANDARD": "c++20",
+      "GCC_ENABLE_CPP_EXCEPTIONS": "YES",
+      "GCC_OPTIMIZATION_LEVEL": "3",
+      "OTHER_CPLUSPLUSFLAGS": ["-ffp-contract=off"],
+      "MACOSX_DEPLOYMENT_TARGET": "12.0"
+    }
+  },
+  "conditions": [
+    ["target_arch=='x64'", {
+      "targets": [
+        {
+          "target_name": "skein_avx2",
+          "type": "static_library",
+          "sources": ["engine/native/kernels/avx2.cpp"],
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c"]
+        },
+        {
+          "target_name": "skein_avx512",
+          "type": "static_library",
+          "sources": ["engine/native/kernels/avx512.cpp"],
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mprefer-vector-width=512"]
+        }
+      ]
+    }]
+  ],
+  "targets": [
+    {
+      "target_name": "skein",
+      "sources": [
+        "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])for(const f of fs.readdirSync('engine/native'+d).sort())if(f.endsWith('.cpp')&&!/^avx/.test(f))console.log('engine/native'+d+'/'+f)\")"
+      ],
+      "include_dirs": ["<!@(node -p \"require('node-addon-api').include\")"],
+      "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS"],
+      "conditions": [
+        ["target_arch=='x64'", {
+          "dependencies": ["skein_avx2", "skein_avx512"],
+          "defines": ["SKEIN_X64"]
+        }],
+        ["OS=='linux'", { "libraries": ["-pthread"] }]
+      ]
+    }
+  ]
+}
