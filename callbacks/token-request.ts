@@ -1,0 +1,65 @@
+import type { SamplingParams } from '../engine/decoding/sampling-params.js';
+
+/** What a program or the server asks of the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
+export interface TokenRequest extends Partial<SamplingParams> {
+  promptTokens: Int32Array | readonly number[];
+  maxNewTokens: number;
+  /** Generation ends before any of these; none of them is part of what is returned. */
+  endTokenIds?: readonly number[];
+  /** Generation ends after any of these sequences of tokens; they are part of what is returned. */
+  stopWords?: readonly (readonly number[])[];
+  /** Log-prob of each token returned. */
+  returnLogProbs?: boolean;
+  /** This many most probable tokens with their log-probs beside each token returned. */
+  topLogProbs?: number;
+  /** false: one piece at the end. Default true: a piece as often as there is something new. */
+  streaming?: boolean;
+  /** 0..1, higher first; default 0.5. */
+  priority?: number;
+  /** Aborting it stops the request in any state; its blocks are freed within one iteration. */
+  signal?: AbortSignal;
+  /** Milliseconds from submission after which the request ends with what it has. */
+  timeLimitMs?: number;
+}
+
+export type FinishReason = 'stop' | 'length' | 'cancelled' | 'timeout';
+
+/** Tokens that are new since the last piece. Several iterations come as one piece where the consumer is slow. */
+export interface TokenPiece {
+  tokens: Int32Array;
+  /** One per token; with returnLogProbs. */
+  logProbs?: Float32Array;
+  /** [tokens.length x topLogProbs], most probable first; with topLogProbs. */
+  topTokens?: Int32Array;
+  topLogProbs?: Float32Array;
+  /** null for every piece but the last, which may carry no tokens. */
+  finishReason: FinishReason | null;
+  /** With the last piece: the key of the random numbers that were used. */
+  seed?: bigint;
+}
+
+/** The pieces of one request, for one consumer. Leaving the loop early cancels the request. */
+export interface TokenStream extends AsyncIterable<TokenPiece> {
+  readonly requestId: bigint;
+}
+
+/** The engine refused or failed this request; the message is the error text of its final response. */
+export class RequestError extends Error {
+  override name = 'RequestError';
+}
+
+/** The host's queue is full: nothing was accepted. */
+export class QueueFullError extends Error {
+  override name = 'QueueFullError';
+  readonly maxQueueSize: number;
+
+  constructor(maxQueueSize: number) {
+    super(`The queue is full: ${maxQueueSize} requests are waiting; try again later.`);
+    this.maxQueueSize = maxQueueSize;
+  }
+}
+
+/** The host is closing or its engine is gone: nothing is accepted. */
+export class HostClosedError extends Error {
+  override name = 'HostClosedError';
+}

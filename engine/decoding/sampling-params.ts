@@ -1,0 +1,105 @@
+/** How the next token of a request is chosen. Order of operations: see SamplingBatch. */
+export interface SamplingParams {
+  /** 0 = greedy. Below 0.001 counts as 0: dividing logits by less only overflows. */
+  temperature: number;
+  /** 0 = off. */
+  topK: number;
+  /** 1 = off; 0 keeps the most probable token only. */
+  topP: number;
+  /** 0 = off. Relative to the most probable token. */
+  minP: number;
+  /** 1 = off; over prompt and generated tokens. */
+  repetitionPenalty: number;
+  /** 0 = off; over generated tokens. */
+  presencePenalty: number;
+  /** 0 = off; over generated tokens. */
+  frequencyPenalty: number;
+  /** Tokens to generate before end_id and stop words may end the request. */
+  minLength: number;
+  /** Key of the random numbers (u64); null: one is drawn at admission and returned with the final response. */
+  seed: bigint | null;
+}
+
+export const DEFAULT_SAMPLING_PARAMS: Readonly<SamplingParams> = {
+  temperature: 1,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  repetitionPenalty: 1,
+  presencePenalty: 0,
+  frequencyPenalty: 0,
+  minLength: 0,
+  seed: null,
+};
+
+/** Below this a temperature means greedy. */
+export const TEMPERATURE_MIN = 0.001;
+export const SEED_MAX = 0xffff_ffff_ffff_ffffn;
+
+export interface Range {
+  min: number;
+  max: number;
+  integer: boolean;
+}
+
+/** Limits of each number above, both ends included. */
+export const SAMPLING_RANGES: Readonly<Record<Exclude<keyof SamplingParams, 'seed'>, Range>> = {
+  temperature: { min: 0, max: 100, integer: false },
+  topK: { min: 0, max: 2 ** 31 - 1, integer: true },
+  topP: { min: 0, max: 1, integer: false },
+  minP: { min: 0, max: 1, integer: false },
+  repetitionPenalty: { min: 0.01, max: 100, integer: false },
+  presencePenalty: { min: -100, max: 100, integer: false },
+  frequencyPenalty: { min: -100, max: 100, integer: false },
+  minLength: { min: 0, max: 2 ** 31 - 1, integer: true },
+};
+
+/** A value that a parameter does not take. The message names field, value and limit. */
+export class ParameterError extends Error {
+  override name = 'ParameterError';
+  readonly field: string;
+
+  constructor(field: string, message: string) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/** Throws ParameterError, calling the parameter `field`, where `value` is outside `range`. */
+export function checkRange(field: string, value: number, range: Range): void {
+  const inside = value >= range.min && value <= range.max; // false for NaN
+  if (inside && (!range.integer || Number.isInteger(value))) return;
+  const kind = range.integer ? 'an integer' : 'a number';
+  throw new ParameterError(
+    field,
+    `${field} is ${value}; it must be ${kind} from ${range.min} to ${range.max}.`,
+  );
+}
+
+/** Fills in defaults and checks every range; throws ParameterError. */
+export function resolveSamplingParams(given: Partial<SamplingParams>): SamplingParams {
+  const params: SamplingParams = { ...DEFAULT_SAMPLING_PARAMS };
+  for (const field of Object.keys(SAMPLING_RANGES) as (keyof typeof SAMPLING_RANGES)[]) {
+    const value = given[field];
+    if (value === undefined) continue;
+    checkRange(field, value, SAMPLING_RANGES[field]);
+    params[field] = value;
+  }
+  if (given.seed !== undefined && given.seed !== null) {
+    if (given.seed < 0n || given.seed > SEED_MAX) {
+      throw new ParameterError('seed', `seed is ${given.seed}; it must be from 0 to ${SEED_MAX}.`);
+    }
+    params.seed = given.seed;
+  }
+  return params;
+}
+
+/** True where the parameters leave only the most probable token. */
+export function isGreedy(params: SamplingParams): boolean {
+  return params.temperature < TEMPERATURE_MIN || params.topK === 1 || params.topP === 0;
+}
+
+/** True where a row needs its tokens as history. */
+export function hasPenalties(params: SamplingParams): boolean {
+  return params.repetitionPenalty !== 1 || params.presencePenalty !== 0 || params.frequencyPenalty !== 0;
+}

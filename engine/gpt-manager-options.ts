@@ -1,0 +1,124 @@
+import type {
+  GetInferenceRequestsCallback,
+  PollStopSignalsCallback,
+  ReturnBatchManagerStatsCallback,
+  SendResponseCallback,
+} from '../callbacks/types.js';
+import type { SchedulerPolicy } from '../scheduler/types.js';
+import type { InstructionSet, KvDtype } from './executor.js';
+
+export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
+export type ChunkingPolicy = 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
+
+export interface KvCacheConfig {
+  /** Most tokens in the KV cache over all requests. Not given: only the fraction limits it. */
+  maxTokens?: number;
+  /** Not supported yet: refused when given. */
+  maxAttentionWindow?: number;
+  /** Share of the memory that is available after loading which the KV cache may take; default 0.9. */
+  freeGpuMemoryFraction?: number;
+  /** Not supported yet: refused when true. */
+  enableBlockReuse?: boolean;
+}
+
+/** TrtGptModelOptionalParams of the original, and what a CPU engine needs besides. */
+export interface OptionalParams {
+  kvCacheConfig?: KvCacheConfig;
+  /** Default false: a prompt runs whole in one iteration. */
+  enableChunkedContext?: boolean;
+  chunkingPolicy?: ChunkingPolicy;
+  /** Not supported yet: refused when true. */
+  enableTrtOverlap?: boolean;
+  /** Requests that can be active at once; default 64. */
+  maxNumSequences?: number;
+  /** Requests of one iteration; default maxNumSequences. */
+  maxBatchSize?: number;
+  /** Tokens of one iteration; default 2048 with chunked context, else the longest prompt (at least 2048). */
+  maxNumTokens?: number;
+  /** Lower the engine's own limits. */
+  maxInputLen?: number;
+  maxSeqLen?: number;
+  /** Threads that compute, the worker included; default: the container's CPU quota. */
+  threads?: number;
+  /** Default: f32 for f32 weights, else bf16. */
+  kvDtype?: KvDtype;
+  /** Default 32. */
+  tokensPerBlock?: number;
+  instructionSet?: InstructionSet;
+  /** Most log-probs per token that a request may ask for; default 20. */
+  maxTopLogProbs?: number;
+  /** While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals; default 20. */
+  idlePollIntervalMs?: number;
+  /** Checks the KV cache's invariants after every iteration; slow, for tests. */
+  checkIntegrity?: boolean;
+  /**
+   * URL of a module that exports `loadExecutor` as engine/load-executor.ts does, for an executor of one's own.
+   * It is imported in the worker.
+   */
+  executorModule?: string | URL;
+}
+
+/** The callbacks as functions of the host's thread. */
+export interface FunctionCallbacks {
+  getInferenceRequests: GetInferenceRequestsCallback;
+  sendResponse: SendResponseCallback;
+  pollStopSignals?: PollStopSignalsCallback;
+  returnBatchManagerStats?: ReturnBatchManagerStatsCallback;
+  callbackModule?: undefined;
+}
+
+/** The callbacks as a module, imported and called inside the worker: see CallbackModule. */
+export interface ModuleCallbacks {
+  callbackModule: string | URL;
+  getInferenceRequests?: undefined;
+  sendResponse?: undefined;
+  pollStopSignals?: undefined;
+  returnBatchManagerStats?: undefined;
+}
+
+export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & {
+  /** Path of the engine directory. */
+  enginePath: string;
+  modelType: ModelType;
+  /** Greatest beam width of any request (>= 1). */
+  maxBeamWidth: number;
+  schedulerPolicy: SchedulerPolicy;
+  optionalParams?: OptionalParams;
+  /** A request with this id is not run: it shuts the manager down once everything active has ended. */
+  terminateReqId?: bigint;
+  /** Called for failures that belong to no request, such as a callback that threw. */
+  onError?: (error: Error) => void;
+  /** Called after each iteration with the richer statistics. */
+  onIterationStats?: (stats: IterationStats) => void;
+};
+
+/** What an iteration did and what it cost. Times in milliseconds. */
+export interface IterationStats {
+  iteration: number;
+  /** Start of getInferenceRequests to the end of the iteration. */
+  iterationMs: number;
+  /** Of that, time inside the executor; the rest is JavaScript. */
+  executorMs: number;
+  activeRequests: number;
+  scheduledRequests: number;
+  contextRequests: number;
+  generationRequests: number;
+  pausedRequests: number;
+  completedRequests: number;
+  contextTokens: number;
+  /** Tokens drawn in this iteration. */
+  generatedTokens: number;
+  maxBlocks: number;
+  freeBlocks: number;
+  usedBlocks: number;
+  tokensPerBlock: number;
+  maxRequests: number;
+  /** Totals since the start. */
+  totalIterationMs: number;
+  totalExecutorMs: number;
+  totalContextTokens: number;
+  totalGeneratedTokens: number;
+  totalPauses: number;
+  /** Tokens generated again after a pause that differed from those already sent; 0 for an executor that keeps the promise. */
+  totalReplayMismatches: number;
+}
