@@ -1,4 +1,4 @@
-/** RoPE as the checkpoint states it; `type` uses Hugging Face's names. */
+/** RoPE as the checkpoint states it; `type` uses Hugging Face's names. `factor` null in longrope means 1. */
 export interface RopeConfig {
   theta: number;
   rotaryDim: number;
@@ -31,7 +31,9 @@ export interface RopeConfig {
         factor: number | null;
         attentionFactor: number | null;
         originalMaxPositions: number;
-      };
+      }
+    /** Divisors of the inverse frequencies [rotaryDim / 2], as GGUF's rope_freqs tensor gives them for llama3. */
+    | { type: 'factors'; factors: number[] };
 }
 
 /** Dimensions of a decoder, the same whether they came from config.json or from GGUF metadata. */

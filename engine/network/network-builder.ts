@@ -1,0 +1,189 @@
+import type { Activation, AttentionShape, NetworkPlan, PlanOp, PlanWeight, Rows } from './plan.js';
+import { assignSlots } from './slot-assignment.js';
+
+/** A matrix in a value: which one it is, and its shape. Handed out by the builder's ops and passed to the next ones. */
+export interface ValueRef {
+  readonly index: number;
+  readonly rows: Rows;
+  readonly width: number;
+}
+
+export interface WeightSource {
+  name: string;
+  rows: number;
+  columns: number;
+}
+
+export interface LinearOptions {
+  weight: string;
+  bias?: string | null;
+  activation?: Activation;
+}
+
+/**
+ * Writes a NetworkPlan op by op. Each op checks the widths it joins, so that a mistake in an architecture file is an
+ * error here and not a wrong answer later. Slots are assigned at the end, when the last reader of each value is known.
+ */
+export class NetworkBuilder {
+  readonly #header: {
+    architecture: string;
+    vocabSize: number;
+    hiddenSize: number;
+    attention: AttentionShape;
+  };
+  readonly #weights = new Map<string, PlanWeight>();
+  readonly #values: ValueRef[] = [];
+  readonly #ops: PlanOp[] = [];
+
+  constructor(header: {
+    architecture: string;
+    vocabSize: number;
+    hiddenSize: number;
+    attention: AttentionShape;
+  }) {
+    this.#header = header;
+  }
+
+  /** A weight [sum of the sources' rows, columns]; returns its name. */
+  matrix(name: string, sources: WeightSource[]): string {
+    const columns = sources[0]!.columns;
+    require(sources.every((source) => source.columns === columns), `${name}: its sources differ in columns`);
+    const rows = sources.reduce((sum, source) => sum + source.rows, 0);
+    return this.#addWeight({ name, kind: 'matrix', rows, columns, sources });
+  }
+
+  /** A weight [sum of the sources' columns]; returns its name. */
+  vector(name: string, sources: { name: string; columns: number }[]): string {
+    const columns = sources.reduce((sum, source) => sum + source.columns, 0);
+    const stacked = sources.map((source) => ({ ...source, rows: 1 }));
+    return this.#addWeight({ name, kind: 'vector', rows: 1, columns, sources: stacked });
+  }
+
+  /** [T x hiddenSize] */
+  embedding(weight: string): ValueRef {
+    const table = this.#weight(weight, 'matrix');
+    require(table.rows === this.#header.vocabSize, `${weight}: the embedding has ${table.rows} rows`);
+    const output = this.#newValue('tokens', table.columns);
+    this.#ops.push({ op: 'embedding', output: output.index, weight });
+    return output;
+  }
+
+  rmsNorm(input: ValueRef, weight: string, epsilon: number): ValueRef {
+    const scale = this.#weight(weight, 'vector');
+    require(scale.columns ===
+      input.width, `${weight}: ${scale.columns} scales for a width of ${input.width}`);
+    const output = this.#newValue(input.rows, input.width);
+    this.#ops.push({ op: 'rmsNorm', input: input.index, output: output.index, weight, epsilon });
+    return output;
+  }
+
+  linear(input: ValueRef, options: LinearOptions): ValueRef {
+    const output = this.#newValue(input.rows, this.#linearWidth(input, options));
+    this.#pushLinear(input, output, options, null);
+    return output;
+  }
+
+  /** residual += linear(input): the sum is written in place. */
+  addLinear(residual: ValueRef, input: ValueRef, options: LinearOptions): void {
+    const width = this.#linearWidth(input, options);
+    require(residual.width === width &&
+      residual.rows === input.rows, `${options.weight}: its output does not fit the residual`);
+    this.#pushLinear(input, residual, options, residual);
+  }
+
+  /** activation(input * gate^T) * (input * up^T); the weight stacks gate over up. */
+  gatedLinear(input: ValueRef, options: LinearOptions & { activation: Activation }): ValueRef {
+    const stacked = this.#linearWidth(input, options);
+    require(stacked % 2 === 0, `${options.weight}: ${stacked} rows cannot be halved into gate and up`);
+    const output = this.#newValue(input.rows, stacked / 2);
+    const { weight, bias = null, activation } = options;
+    this.#ops.push({
+      op: 'gatedLinear',
+      input: input.index,
+      output: output.index,
+      weight,
+      bias,
+      activation,
+    });
+    return output;
+  }
+
+  /** Rotates q and k of qkv in place, stores k and v, attends. [T x numHeads * headDim] */
+  attention(qkv: ValueRef, layer: number, scale: number): ValueRef {
+    const { numHeads, numKvHeads, headDim, numLayers } = this.#header.attention;
+    require(layer < numLayers, `layer ${layer} of ${numLayers}`);
+    require(qkv.width === (numHeads + 2 * numKvHeads) * headDim, `qkv is ${qkv.width} wide`);
+    this.#ops.push({ op: 'ropeAndCache', qkv: qkv.index, layer });
+    const output = this.#newValue(qkv.rows, numHeads * headDim);
+    this.#ops.push({ op: 'attention', qkv: qkv.index, output: output.index, layer, scale });
+    return output;
+  }
+
+  /** [R x width]: the rows whose logits are needed. */
+  selectRows(input: ValueRef): ValueRef {
+    const output = this.#newValue('logits', input.width);
+    this.#ops.push({ op: 'selectRows', input: input.index, output: output.index });
+    return output;
+  }
+
+  build(logits: ValueRef): NetworkPlan {
+    require(logits.rows === 'logits' &&
+      logits.width === this.#header.vocabSize, `the logits are ${logits.width} wide`);
+    const { values, slots } = assignSlots(this.#values, this.#ops, logits.index);
+    return {
+      ...this.#header,
+      weights: [...this.#weights.values()],
+      values,
+      slots,
+      ops: this.#ops,
+      logits: logits.index,
+    };
+  }
+
+  #addWeight(weight: PlanWeight): string {
+    require(!this.#weights.has(weight.name), `${weight.name} is declared twice`);
+    this.#weights.set(weight.name, weight);
+    return weight.name;
+  }
+
+  #weight(name: string, kind: PlanWeight['kind']): PlanWeight {
+    const weight = this.#weights.get(name);
+    require(weight !== undefined && weight.kind === kind, `${name} is not a ${kind} of this network`);
+    return weight!;
+  }
+
+  #newValue(rows: Rows, width: number): ValueRef {
+    const value = { index: this.#values.length, rows, width };
+    this.#values.push(value);
+    return value;
+  }
+
+  #linearWidth(input: ValueRef, options: LinearOptions): number {
+    const weight = this.#weight(options.weight, 'matrix');
+    require(weight.columns ===
+      input.width, `${options.weight}: ${weight.columns} columns for a width of ${input.width}`);
+    if (options.bias) {
+      const bias = this.#weight(options.bias, 'vector');
+      require(bias.columns ===
+        weight.rows, `${options.bias}: ${bias.columns} entries for ${weight.rows} rows`);
+    }
+    return weight.rows;
+  }
+
+  #pushLinear(input: ValueRef, output: ValueRef, options: LinearOptions, residual: ValueRef | null): void {
+    const { weight, bias = null, activation = 'none' } = options;
+    this.#ops.push({
+      op: 'linear',
+      input: input.index,
+      output: output.index,
+      weight,
+      bias,
+      activation,
+      residual: residual?.index ?? null,
+    });
+  }
+}
+
+function require(condition: boolean, what: string): void {
+  if (!condition) throw new Error(`This network does not fit together: ${what}.`);
+}
