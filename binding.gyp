@@ -40,7 +40,7 @@
     {
       "target_name": "skein",
       "sources": [
-        "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])for(const f of fs.readdirSync('engine/native'+d).sort())if(f.endsWith('.cpp')&&!/^avx/.test(f))console.log('engine/native'+d+'/'+f)\")"
+        "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])if(fs.existsSync('engine/native'+d))for(const f of fs.readdirSync('engine/native'+d).sort())if(f.endsWith('.cpp')&&!/^avx/.test(f))console.log('engine/native'+d+'/'+f)\")"
       ],
       "include_dirs": ["<!@(node -p \"require('node-addon-api').include\")"],
       "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS"],

@@ -1,8 +1,10 @@
 // The addon's border to JavaScript.
 #include <napi.h>
 
+#include "kernels/test_hooks.h"
+
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  (void)env;
+  exports.Set("kernels", skein::kernelTestHooks(env));
   return exports;
 }
 

@@ -1,0 +1,68 @@
+// Which instruction sets this processor runs, and the table of kernels for each.
+#include "kernels/kernels.h"
+
+#ifdef SKEIN_X64
+#include <cpuid.h>
+#endif
+
+namespace skein {
+
+#ifdef SKEIN_X64
+namespace {
+
+struct CpuFeatures {
+  bool avx2 = false;
+  bool avx512 = false;
+};
+
+// The state components that the operating system saves at a task switch (XCR0). An instruction set whose registers
+// are not saved faults or, worse, is corrupted, whatever CPUID says of the processor.
+uint64_t savedStates() {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t(high) << 32) | low;
+}
+
+CpuFeatures detect() {
+  constexpr uint32_t kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;      // leaf 1, ecx
+  constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;         // leaf 7, ebx: F DQ BW VL
+  constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;          // XCR0
+  CpuFeatures features;
+  uint32_t eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return features;
+  constexpr uint32_t kNeeded = kFma | kOsXsave | kAvx | kF16c;
+  if ((ecx & kNeeded) != kNeeded) return features;
+  const uint64_t saved = savedStates();
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return features;
+  features.avx2 = (ebx & kAvx2) && (saved & kYmm) == kYmm;
+  features.avx512 = features.avx2 && (ebx & kAvx512) == kAvx512 && (saved & kZmm) == kZmm;
+  return features;
+}
+
+}  // namespace
+
+bool isaSupported(Isa isa) {
+  static const CpuFeatures features = detect();
+  switch (isa) {
+    case Isa::kScalar: return true;
+    case Isa::kAvx2: return features.avx2;
+    case Isa::kAvx512: return features.avx512;
+  }
+  return false;
+}
+
+const KernelTable& kernelsOf(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx512: return avx512Kernels();
+    case Isa::kAvx2: return avx2Kernels();
+    case Isa::kScalar: break;
+  }
+  return scalarKernels();
+}
+#else
+bool isaSupported(Isa isa) { return isa == Isa::kScalar; }
+
+const KernelTable& kernelsOf(Isa) { return scalarKernels(); }
+#endif
+
+}  // namespace skein
