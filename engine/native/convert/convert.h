@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor-types.h"
+
+namespace skein {
+
+// One tensor, or a slice of a stacked one, from a checkpoint file into the target file.
+struct ConvertJob {
+  std::string source;
+  int64_t sourceOffset;
+  int64_t sourceByteLength;
+  const TensorType* type;
+  int64_t rows;
+  int64_t columns;
+  int64_t interleavedHeads;  // 0 = the rows are in order
+  int64_t targetOffset;
+  int32_t targetBytes;       // of an element: 4 = f32, 2 = bf16
+};
+
+// Converts all jobs into `target`, an existing file of its final size, on `threads` threads. Every bound is checked
+// against the files' present sizes first; throws std::runtime_error naming the file and the bound. Files are read and
+// written by position, not mapped, so that a file truncated or a disk filled meanwhile is an error and not a signal.
+void convert(const std::string& target, const std::vector<ConvertJob>& jobs, int32_t threads);
+
+}  // namespace skein

@@ -1,0 +1,195 @@
+#include "tensor-types.h"
+
+#include <bit>
+#include <cstring>
+
+namespace skein {
+
+float halfToFloat(uint16_t half) {
+  const uint32_t sign = uint32_t(half & 0x8000u) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1fu;
+  const uint32_t fraction = half & 0x3ffu;
+  if (exponent == 0) {  // zero and subnormal: fraction * 2^-24, exact in float32
+    const float magnitude = float(fraction) * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+  }
+  const uint32_t biased = exponent == 31 ? 0xffu : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | (biased << 23) | (fraction << 13));
+}
+
+uint16_t floatToBf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return uint16_t((bits >> 16) | 0x40u);
+  return uint16_t((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+namespace {
+
+uint16_t load16(const uint8_t* p) { return uint16_t(p[0] | (p[1] << 8)); }
+uint32_t load32(const uint8_t* p) { return p[0] | (p[1] << 8) | (p[2] << 16) | (uint32_t(p[3]) << 24); }
+float loadHalf(const uint8_t* p) { return halfToFloat(load16(p)); }
+
+void f32Row(const uint8_t* s, int64_t n, float* t) { std::memcpy(t, s, size_t(n) * sizeof(float)); }
+void f16Row(const uint8_t* s, int64_t n, float* t) {
+  for (int64_t i = 0; i < n; i++) t[i] = loadHalf(s + 2 * i);
+}
+void bf16Row(const uint8_t* s, int64_t n, float* t) {
+  for (int64_t i = 0; i < n; i++) t[i] = std::bit_cast<float>(uint32_t(load16(s + 2 * i)) << 16);
+}
+
+// Blocks of 32. The low nibbles of 16 bytes are elements 0..15, the high ones 16..31.
+void q4_0Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | 16 bytes
+  for (; blocks > 0; blocks--, s += 18, t += 32) {
+    const float d = loadHalf(s);
+    for (int i = 0; i < 16; i++) {
+      t[i] = d * float((s[2 + i] & 15) - 8);
+      t[i + 16] = d * float((s[2 + i] >> 4) - 8);
+    }
+  }
+}
+
+void q4_1Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | f16 minimum | 16 bytes
+  for (; blocks > 0; blocks--, s += 20, t += 32) {
+    const float d = loadHalf(s), m = loadHalf(s + 2);
+    for (int i = 0; i < 16; i++) {
+      t[i] = d * float(s[4 + i] & 15) + m;
+      t[i + 16] = d * float(s[4 + i] >> 4) + m;
+    }
+  }
+}
+
+void q5_0Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | 32 fifth bits | 16 bytes
+  for (; blocks > 0; blocks--, s += 22, t += 32) {
+    const float d = loadHalf(s);
+    const uint32_t high = load32(s + 2);
+    for (int i = 0; i < 16; i++) {
+      t[i] = d * float(int((s[6 + i] & 15) | (((high >> i) & 1) << 4)) - 16);
+      t[i + 16] = d * float(int((s[6 + i] >> 4) | (((high >> (i + 16)) & 1) << 4)) - 16);
+    }
+  }
+}
+
+void q5_1Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | f16 minimum | 32 fifth bits | 16 bytes
+  for (; blocks > 0; blocks--, s += 24, t += 32) {
+    const float d = loadHalf(s), m = loadHalf(s + 2);
+    const uint32_t high = load32(s + 4);
+    for (int i = 0; i < 16; i++) {
+      t[i] = d * float((s[8 + i] & 15) | (((high >> i) & 1) << 4)) + m;
+      t[i + 16] = d * float((s[8 + i] >> 4) | (((high >> (i + 16)) & 1) << 4)) + m;
+    }
+  }
+}
+
+void q8_0Row(const uint8_t* s, int64_t blocks, float* t) {  // f16 scale | 32 signed bytes
+  for (; blocks > 0; blocks--, s += 34, t += 32) {
+    const float d = loadHalf(s);
+    for (int i = 0; i < 32; i++) t[i] = float(int8_t(s[2 + i])) * d;
+  }
+}
+
+// K-quants: blocks of 256 in groups of 16 or 32 with their own scales.
+//
+//   quants of 64 or 128 elements share 32 bytes: byte b holds, in fields of 4 or 2 bits,
+//   the elements b, b + 32, b + 64 ... of its stretch
+void q2kRow(const uint8_t* s, int64_t blocks, float* t) {  // 16 scales (4 bits scale, 4 minimum) | 64 bytes | d | dmin
+  for (; blocks > 0; blocks--, s += 84, t += 256) {
+    const uint8_t* quants = s + 16;
+    const float d = loadHalf(s + 80), dmin = loadHalf(s + 82);
+    for (int i = 0; i < 256; i++) {
+      const uint8_t scale = s[i / 16];
+      const int q = (quants[(i / 128) * 32 + i % 32] >> (2 * ((i / 32) % 4))) & 3;
+      t[i] = (d * float(scale & 15)) * float(q) - dmin * float(scale >> 4);
+    }
+  }
+}
+
+void q3kRow(const uint8_t* s, int64_t blocks, float* t) {  // 32 bytes of third bits | 64 bytes | 12 bytes of scales | d
+  for (; blocks > 0; blocks--, s += 110, t += 256) {
+    const uint8_t *high = s, *quants = s + 32, *packed = s + 96;
+    const float d = loadHalf(s + 108);
+    float scales[16];
+    for (int g = 0; g < 16; g++) {  // four low bits in bytes 0..7, two high bits in bytes 8..11
+      const int low = g < 8 ? packed[g] & 15 : packed[g - 8] >> 4;
+      const int top = (packed[8 + g % 4] >> (2 * (g / 4))) & 3;
+      scales[g] = d * float((low | (top << 4)) - 32);
+    }
+    for (int i = 0; i < 256; i++) {
+      const int low = (quants[(i / 128) * 32 + i % 32] >> (2 * ((i / 32) % 4))) & 3;
+      const int offset = (high[i % 32] >> (i / 32)) & 1 ? 0 : 4;  // a set bit means no offset
+      t[i] = scales[i / 16] * float(low - offset);
+    }
+  }
+}
+
+// Six-bit scale and minimum of group g (of 8) in Q4_K and Q5_K.
+void scaleAndMinimum(const uint8_t* packed, int g, int* scale, int* minimum) {
+  if (g < 4) {
+    *scale = packed[g] & 63;
+    *minimum = packed[g + 4] & 63;
+  } else {
+    *scale = (packed[g + 4] & 15) | ((packed[g - 4] >> 6) << 4);
+    *minimum = (packed[g + 4] >> 4) | ((packed[g] >> 6) << 4);
+  }
+}
+
+void q4kRow(const uint8_t* s, int64_t blocks, float* t) {  // d | dmin | 12 bytes of scales | 128 bytes
+  for (; blocks > 0; blocks--, s += 144, t += 256) {
+    const float d = loadHalf(s), dmin = loadHalf(s + 2);
+    for (int g = 0; g < 8; g++) {
+      int scale, minimum;
+      scaleAndMinimum(s + 4, g, &scale, &minimum);
+      const float step = d * float(scale), low = dmin * float(minimum);
+      const uint8_t* quants = s + 16 + (g / 2) * 32;
+      for (int i = 0; i < 32; i++) t[g * 32 + i] = step * float((quants[i] >> (4 * (g % 2))) & 15) - low;
+    }
+  }
+}
+
+void q5kRow(const uint8_t* s, int64_t blocks, float* t) {  // d | dmin | 12 bytes of scales | 32 of fifth bits | 128
+  for (; blocks > 0; blocks--, s += 176, t += 256) {
+    const float d = loadHalf(s), dmin = loadHalf(s + 2);
+    const uint8_t* high = s + 16;
+    for (int g = 0; g < 8; g++) {
+      int scale, minimum;
+      scaleAndMinimum(s + 4, g, &scale, &minimum);
+      const float step = d * float(scale), low = dmin * float(minimum);
+      const uint8_t* quants = s + 48 + (g / 2) * 32;
+      for (int i = 0; i < 32; i++) {
+        const int q = ((quants[i] >> (4 * (g % 2))) & 15) | (((high[i] >> g) & 1) << 4);
+        t[g * 32 + i] = step * float(q) - low;
+      }
+    }
+  }
+}
+
+void q6kRow(const uint8_t* s, int64_t blocks, float* t) {  // 128 bytes of low bits | 64 of high | 16 signed scales | d
+  for (; blocks > 0; blocks--, s += 210, t += 256) {
+    const float d = loadHalf(s + 208);
+    for (int i = 0; i < 256; i++) {
+      const int half = i / 128, quarter = (i / 32) % 4;
+      const int low = (s[half * 64 + i % 64] >> (4 * (quarter / 2))) & 15;
+      const int top = (s[128 + half * 32 + i % 32] >> (2 * quarter)) & 3;
+      const float scale = d * float(int8_t(s[192 + i / 16]));
+      t[i] = scale * float((low | (top << 4)) - 32);
+    }
+  }
+}
+
+constexpr TensorType kTypes[] = {
+    {"F32", 1, 4, f32Row},         {"F16", 1, 2, f16Row},         {"BF16", 1, 2, bf16Row},
+    {"Q4_0", 32, 18, q4_0Row},     {"Q4_1", 32, 20, q4_1Row},     {"Q5_0", 32, 22, q5_0Row},
+    {"Q5_1", 32, 24, q5_1Row},     {"Q8_0", 32, 34, q8_0Row},     {"Q2_K", 256, 84, q2kRow},
+    {"Q3_K", 256, 110, q3kRow},    {"Q4_K", 256, 144, q4kRow},    {"Q5_K", 256, 176, q5kRow},
+    {"Q6_K", 256, 210, q6kRow},
+};
+
+}  // namespace
+
+const TensorType* tensorTypeOf(std::string_view name) {
+  for (const TensorType& type : kTypes) {
+    if (type.name == name) return &type;
+  }
+  return nullptr;
+}
+
+}  // namespace skein
