@@ -1,10 +1,12 @@
 // The addon's border to JavaScript.
 #include <napi.h>
 
+#include "convert/register-convert.h"
 #include "kernels/test_hooks.h"
 
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("kernels", skein::kernelTestHooks(env));
+  skein::registerConvert(env, exports);
   return exports;
 }
 
