@@ -8,11 +8,15 @@ export interface SchedulableRequest {
   readonly generatedLength: number;
   /** Tokens still allowed after a start or resume: promptLength + maxNewTokens is the sequence's final length. */
   readonly maxNewTokens: number;
-  /** Context tokens already in the cache. */
+  /** Context tokens already in the cache; 0 until the first chunk has run. */
   readonly contextPosition: number;
-  /** Blocks that its sequences hold. */
+  /** Blocks that its sequences hold; a block shared by several beams counts once. */
   readonly blocksHeld: number;
   readonly beamWidth: number;
+  /**
+   * Draft tokens to verify in its next step. Whoever sets it keeps it below maxNewTokens - generatedLength: a draft
+   * beyond the last token cannot be used, and its blocks are in no reservation.
+   */
   readonly draftLength: number;
 }
 
@@ -25,21 +29,28 @@ export interface KvCapacity {
 }
 
 export interface CapacityPlan<R extends SchedulableRequest> {
+  /** In the order in which the micro-batch scheduler is to walk them. */
   scheduled: R[];
-  /** Requests whose blocks are to be freed before this iteration (MAX_UTILIZATION only). */
+  /** Requests whose blocks are to be freed before this iteration (MAX_UTILIZATION only), last in the list first. */
   paused: R[];
 }
 
+/** What a user chooses from. */
 export type SchedulerPolicy = 'MAX_UTILIZATION' | 'GUARANTEED_NO_EVICT';
+/** What the capacity scheduler knows: V1 runs STATIC_BATCH whatever the user's policy. */
+export type CapacityPolicy = SchedulerPolicy | 'STATIC_BATCH';
 
 export interface MicroBatchLimits {
+  /** Most requests of one iteration. */
   maxBatchSize: number;
+  /** Most tokens of one iteration, context and generation together. */
   maxNumTokens: number;
   /** Absent: contexts run whole. */
   chunking?: {
     policy: 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
     /** tokensPerBlock. */
     unit: number;
+    /** Longest chunk; absent: only maxNumTokens limits it. */
     maxContextLength?: number;
   };
 }
@@ -49,4 +60,9 @@ export interface ScheduledChunk<R extends SchedulableRequest> {
   request: R;
   /** Context tokens of this iteration; 0 for a generating request. */
   contextTokens: number;
+}
+
+/** Generating, or in context past its first chunk: it holds blocks. */
+export function hasStarted(request: SchedulableRequest): boolean {
+  return request.phase === 'generation' || request.contextPosition > 0;
 }
