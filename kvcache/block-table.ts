@@ -1,0 +1,67 @@
+/**
+ * Where a sequence's tokens lie: entry i is the block of positions i * tokensPerBlock and on.
+ *
+ *   tokensPerBlock 8, length 19           table  [ 4 | 9 | 2 ]
+ *   position 17 = 2 * 8 + 1               slot   table[2] * 8 + 1 = 17
+ *   position  9 = 1 * 8 + 1               slot   table[1] * 8 + 1 = 73
+ *
+ * The array doubles as the sequence grows, up to the blocks of the longest sequence.
+ */
+export class BlockTable {
+  readonly #tokensPerBlock: number;
+  readonly #maxBlocks: number;
+  #entries: Int32Array;
+  #numBlocks = 0;
+  #length = 0;
+
+  constructor(tokensPerBlock: number, maxBlocks: number) {
+    this.#tokensPerBlock = tokensPerBlock;
+    this.#maxBlocks = maxBlocks;
+    this.#entries = new Int32Array(Math.min(4, maxBlocks));
+  }
+
+  /** Tokens that the table is to hold, those of the running step included. */
+  get length(): number {
+    return this.#length;
+  }
+
+  get numBlocks(): number {
+    return this.#numBlocks;
+  }
+
+  /** The blocks in the order of positions: a view, valid until the table grows. */
+  get blocks(): Int32Array {
+    return this.#entries.subarray(0, this.#numBlocks);
+  }
+
+  append(block: number): void {
+    if (this.#numBlocks === this.#entries.length) {
+      const grown = new Int32Array(Math.min(2 * this.#numBlocks, this.#maxBlocks));
+      grown.set(this.#entries);
+      this.#entries = grown;
+    }
+    this.#entries[this.#numBlocks] = block;
+    this.#numBlocks += 1;
+  }
+
+  setLength(length: number): void {
+    this.#length = length;
+  }
+
+  /** Writes the slots of positions [start, end) into target from `offset` on. */
+  writeSlots(start: number, end: number, target: Int32Array, offset: number): void {
+    const tokensPerBlock = this.#tokensPerBlock;
+    let position = start;
+    let cursor = offset;
+    while (position < end) {
+      const index = Math.floor(position / tokensPerBlock);
+      const blockEnd = Math.min(end, (index + 1) * tokensPerBlock);
+      let slot = this.#entries[index]! * tokensPerBlock + (position - index * tokensPerBlock);
+      for (; position < blockEnd; position += 1) {
+        target[cursor] = slot;
+        cursor += 1;
+        slot += 1;
+      }
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import { blocksToCompletion } from './block-needs.js';
+import { longestContext } from './micro-batch-scheduler.js';
+import type { ResumeLimits } from './pause.js';
+import type { SchedulableRequest } from './types.js';
+
+export interface AdmissionLimits extends ResumeLimits {
+  /** Longest sequence, prompt and generated tokens together. */
+  maxSeqLen: number;
+  /** Blocks of the whole pool. */
+  numBlocks: number;
+  tokensPerBlock: number;
+  /** Infinity without a window. */
+  maxAttentionWindow: number;
+}
+
+/**
+ * Why a request could never finish even with the engine to itself, as a sentence with the numbers; null if it can.
+ * Asked once, before a request enters the list: the schedulers rely on it, since a request at the head of the list
+ * that never fits would stop everyone behind it.
+ */
+export function whyItCanNeverRun(
+  request: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth' | 'draftLength'>,
+  limits: AdmissionLimits,
+): string | null {
+  const { promptLength, maxNewTokens } = request;
+  if (promptLength < 1) return 'The prompt is empty; at least 1 token is needed.';
+  if (maxNewTokens < 1) return `${maxNewTokens} new tokens are asked for; at least 1 is needed.`;
+  if (promptLength > limits.maxInputLen) {
+    return `The prompt of ${promptLength} tokens is longer than maxInputLen = ${limits.maxInputLen}.`;
+  }
+  const finalLength = promptLength + maxNewTokens;
+  if (finalLength > limits.maxSeqLen) {
+    return (
+      `The prompt of ${promptLength} tokens and ${maxNewTokens} new tokens make ${finalLength}, ` +
+      `more than maxSeqLen = ${limits.maxSeqLen}.`
+    );
+  }
+  return whyThePoolIsTooSmall(request, limits) ?? whyNoIterationTakesIt(request, limits);
+}
+
+function whyThePoolIsTooSmall(
+  request: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth'>,
+  limits: AdmissionLimits,
+): string | null {
+  const needed = blocksToCompletion({ ...request, blocksHeld: 0 }, limits);
+  if (needed <= limits.numBlocks) return null;
+  const beams = request.beamWidth > 1 ? ` in ${request.beamWidth} beams` : '';
+  return (
+    `The prompt of ${request.promptLength} tokens and ${request.maxNewTokens} new tokens${beams} need ${needed} ` +
+    `KV cache blocks of ${limits.tokensPerBlock} tokens; the pool has ${limits.numBlocks}.`
+  );
+}
+
+function whyNoIterationTakesIt(
+  request: Pick<SchedulableRequest, 'promptLength' | 'beamWidth' | 'draftLength'>,
+  limits: AdmissionLimits,
+): string | null {
+  const { promptLength, beamWidth, draftLength } = request;
+  const { maxNumTokens, chunking } = limits.microBatch;
+  if (beamWidth + draftLength > maxNumTokens) {
+    return (
+      `A generation step of ${beamWidth} beam(s) and ${draftLength} draft token(s) takes ` +
+      `${beamWidth + draftLength} tokens, more than maxNumTokens = ${maxNumTokens}.`
+    );
+  }
+  const longest = longestContext(limits.microBatch, draftLength);
+  if (promptLength <= longest) return null;
+  if (chunking) {
+    return (
+      `The prompt of ${promptLength} tokens needs chunks of ${chunking.unit} tokens; an iteration takes ` +
+      `at most ${longest} context tokens.`
+    );
+  }
+  const draft = draftLength > 0 ? ` and ${draftLength} draft tokens do` : ' does';
+  return (
+    `The prompt of ${promptLength} tokens${draft} not fit into one iteration of maxNumTokens = ` +
+    `${maxNumTokens}; chunked context is off.`
+  );
+}

@@ -1,0 +1,27 @@
+import { guaranteedNoEvict } from './policies/guaranteed-no-evict.js';
+import { maxUtilization } from './policies/max-utilization.js';
+import { staticBatch } from './policies/static-batch.js';
+import type { CapacityPlan, CapacityPolicy, KvCapacity, SchedulableRequest } from './types.js';
+
+/**
+ * Which of the active requests may run in this iteration: the question of KV blocks. How many tokens each of them
+ * runs is the micro-batch scheduler's question.
+ *
+ * `requests` is the active list in order (descending priority, arrivals stable). Nothing given is changed. The
+ * caller frees the blocks of `paused` first; then every step of `scheduled` finds its blocks, whichever of them run.
+ */
+export function scheduleCapacity<R extends SchedulableRequest>(
+  policy: CapacityPolicy,
+  requests: readonly R[],
+  kv: Readonly<KvCapacity>,
+  maxNumRequests: number,
+): CapacityPlan<R> {
+  switch (policy) {
+    case 'GUARANTEED_NO_EVICT':
+      return guaranteedNoEvict(requests, kv, maxNumRequests);
+    case 'MAX_UTILIZATION':
+      return maxUtilization(requests, kv, maxNumRequests);
+    case 'STATIC_BATCH':
+      return staticBatch(requests, kv, maxNumRequests);
+  }
+}

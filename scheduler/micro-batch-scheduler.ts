@@ -1,0 +1,125 @@
+import type { MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
+
+type Chunking = NonNullable<MicroBatchLimits['chunking']>;
+
+/**
+ * Which of the requests with capacity run in this iteration, and how many tokens each of them brings.
+ *
+ * The list is walked in order. The walk stops at the first request that would exceed maxNumTokens, and once
+ * maxBatchSize requests are taken (a request with beams counts as one).
+ *
+ *   generation                  beamWidth + draft tokens
+ *   context, no chunking        the whole prompt + draft tokens
+ *   context with chunking       taken without counting its tokens; sized after the walk
+ *
+ * With chunking, generation therefore goes first: the walk gives every generating request its tokens, and the
+ * contexts share what is left of maxNumTokens. If all of them fit as they are (none longer than maxContextLength,
+ * their sum, drafts included, within what is left), each runs to its end. If not, the policy sizes the chunks:
+ *
+ *   left 20, unit 8, contexts with 30, 6 and 3 tokens to go
+ *     FIRST_COME_FIRST_SERVED   16  -  3     20 cut down to 16; 4 left: 6 would be cut to 0, the 3 fit whole
+ *     EQUAL_PROGRESS             8  6  3     one unit (or the rest) each, in turns; a second 8 would exceed 20
+ *
+ * A context that gets no token is not scheduled, though it took its place in the walk's maxBatchSize. Every chunk
+ * but a context's last is a multiple of the unit. Where chunks are cut, a draft that rides on a last chunk may use
+ * only tokens that the chunks leave over.
+ */
+export function scheduleMicroBatch<R extends SchedulableRequest>(
+  requests: readonly R[],
+  limits: Readonly<MicroBatchLimits>,
+): ScheduledChunk<R>[] {
+  const contexts: R[] = [];
+  const generation: ScheduledChunk<R>[] = [];
+  let tokens = 0;
+  for (const request of requests) {
+    if (contexts.length + generation.length >= limits.maxBatchSize) break;
+    const cost = tokensInWalk(request, limits);
+    if (tokens + cost > limits.maxNumTokens) break;
+    tokens += cost;
+    if (request.phase === 'context') contexts.push(request);
+    else generation.push({ request, contextTokens: 0 });
+  }
+  const sizes = limits.chunking
+    ? chunkSizes(contexts, limits.maxNumTokens - tokens, limits.chunking)
+    : contexts.map(contextLeft);
+  const chunks: ScheduledChunk<R>[] = [];
+  for (const [index, request] of contexts.entries()) {
+    if (sizes[index]! > 0) chunks.push({ request, contextTokens: sizes[index]! });
+  }
+  return chunks.concat(generation);
+}
+
+/**
+ * The longest context that can run at all, in one piece or in chunks. Without chunking it is what one iteration
+ * takes; so it is where not even one unit fits into an iteration; otherwise there is no limit.
+ */
+export function longestContext(limits: Readonly<MicroBatchLimits>, draftLength: number): number {
+  const { maxNumTokens, chunking } = limits;
+  if (!chunking) return maxNumTokens - draftLength;
+  const longestChunk = Math.min(maxNumTokens, chunking.maxContextLength ?? maxNumTokens);
+  return longestChunk >= chunking.unit ? Number.POSITIVE_INFINITY : longestChunk;
+}
+
+function contextLeft(request: SchedulableRequest): number {
+  return request.promptLength - request.contextPosition;
+}
+
+function tokensInWalk(request: SchedulableRequest, limits: Readonly<MicroBatchLimits>): number {
+  if (request.phase === 'generation') return request.beamWidth + request.draftLength;
+  return limits.chunking ? 0 : contextLeft(request) + request.draftLength;
+}
+
+/** Context tokens for each request out of `capacity`. */
+function chunkSizes(contexts: readonly SchedulableRequest[], capacity: number, chunking: Chunking): number[] {
+  const maxContextLength = chunking.maxContextLength ?? Number.POSITIVE_INFINITY;
+  let wanted = 0;
+  let allFit = true;
+  for (const request of contexts) {
+    const whole = contextLeft(request) + request.draftLength;
+    if (whole > maxContextLength) allFit = false;
+    wanted += Math.min(whole, maxContextLength);
+  }
+  if (allFit && wanted <= capacity) return contexts.map(contextLeft);
+  return chunking.policy === 'EQUAL_PROGRESS'
+    ? equalProgress(contexts, capacity, chunking.unit, maxContextLength)
+    : firstComeFirstServed(contexts, capacity, chunking.unit, maxContextLength);
+}
+
+/** In order, as much as there is; a chunk that does not reach the end is rounded down to the unit. */
+function firstComeFirstServed(
+  contexts: readonly SchedulableRequest[],
+  capacity: number,
+  unit: number,
+  maxContextLength: number,
+): number[] {
+  let left = capacity;
+  return contexts.map((request) => {
+    const wanted = contextLeft(request);
+    const granted = Math.min(wanted, left, maxContextLength);
+    const size = granted === wanted ? granted : granted - (granted % unit);
+    left -= size;
+    return size;
+  });
+}
+
+/** Round robin, one unit (or the rest) more each; ends after a pass in which nobody could take more. */
+function equalProgress(
+  contexts: readonly SchedulableRequest[],
+  capacity: number,
+  unit: number,
+  maxContextLength: number,
+): number[] {
+  const sizes = contexts.map(() => 0);
+  let left = capacity;
+  for (let progress = true; progress; ) {
+    progress = false;
+    for (const [index, request] of contexts.entries()) {
+      const more = Math.min(unit, contextLeft(request) - sizes[index]!);
+      if (more === 0 || more > left || sizes[index]! + more > maxContextLength) continue;
+      sizes[index]! += more;
+      left -= more;
+      progress = true;
+    }
+  }
+  return sizes;
+}

@@ -1,0 +1,65 @@
+import { blocksToCompletion } from '../block-needs.js';
+import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
+
+/**
+ * GUARANTEED_NO_EVICT: a request starts only when its blocks to completion are there, and then runs to its end.
+ *
+ * 1. Every generating request is scheduled, and its remaining blocks to completion are set aside.
+ * 2. Requests in their context phase are then tried in list order, each with its blocks to completion. The first one
+ *    that does not fit ends the scan: nobody behind it may overtake it.
+ * 3. Nothing is ever paused.
+ *
+ *   list               to completion   left of 8 free blocks
+ *     A  generation           2            6      rule 1
+ *     B  context              2            3      rule 2, tried after E
+ *     C  context              4            3      does not fit: the scan ends
+ *     D  context              1                   would fit, but does not overtake C
+ *     E  generation           1            5      rule 1
+ *   scheduled A E B
+ *
+ * One case needs more than these rules. With priorities, a request may be put in front of one that is between two
+ * chunks of its context; if the newcomer waits for the very blocks that the other holds, the scan ends before
+ * reaching it and neither would ever run. So where rules 1 and 2 schedule nothing at all, started contexts are
+ * scheduled as far as their blocks to completion go. One always fits: the one that started last fitted beside the
+ * blocks that the others held then, and they have taken none since.
+ */
+export function guaranteedNoEvict<R extends SchedulableRequest>(
+  requests: readonly R[],
+  kv: Readonly<KvCapacity>,
+  maxNumRequests: number,
+): CapacityPlan<R> {
+  const scheduled: R[] = [];
+  let left = kv.freeBlocks;
+  for (const request of requests) {
+    if (request.phase !== 'generation') continue;
+    if (scheduled.length >= maxNumRequests) return { scheduled, paused: [] };
+    scheduled.push(request);
+    left -= blocksToCompletion(request, kv);
+  }
+  for (const request of requests) {
+    if (request.phase !== 'context') continue;
+    const needed = blocksToCompletion(request, kv);
+    if (needed > left || scheduled.length >= maxNumRequests) break;
+    scheduled.push(request);
+    left -= needed;
+  }
+  if (scheduled.length === 0) scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);
+  return { scheduled, paused: [] };
+}
+
+function scheduleStartedContexts<R extends SchedulableRequest>(
+  requests: readonly R[],
+  kv: Readonly<KvCapacity>,
+  maxNumRequests: number,
+  scheduled: R[],
+): void {
+  let left = kv.freeBlocks;
+  for (const request of requests) {
+    if (!hasStarted(request)) continue;
+    if (scheduled.length >= maxNumRequests) break;
+    const needed = blocksToCompletion(request, kv);
+    if (needed > left) continue;
+    scheduled.push(request);
+    left -= needed;
+  }
+}

@@ -1,0 +1,61 @@
+import { blocksForNextStep } from '../block-needs.js';
+import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
+
+/**
+ * MAX_UTILIZATION: pack what fits into this one step, and pause from the end of the list when it does not.
+ *
+ * 1. The list is walked in order, counting only the blocks that each request takes in this step.
+ * 2. A request that does not fit (blocks, or maxNumRequests) pauses the last started request in [current, end),
+ *    which may be the current one itself.
+ * 3. The victim's blocks are credited, the end of the walk moves to the victim, and the current one is tried again.
+ *    Nothing at or behind the victim runs in this iteration, so that its blocks are not given away again at once.
+ * 4. Without a victim the walk stops.
+ *
+ *   free 1                    this step   held   free
+ *     A  generation               1         4     0     scheduled
+ *     B  generation               1         3     0     does not fit; the last started of B C D E is D
+ *     C  context, not started     2         0     |
+ *     D  generation               0         2     |     <- victim: free 0 + 2 = 2, the end moves here
+ *     E  context, not started     1         0     |
+ *     B  again                    1         3     1     scheduled
+ *     C                           2         0     1     does not fit; nothing in [C, D) has started: stop
+ *   scheduled A B, paused D. C and E wait. D stays where it is in the list and restarts from its prompt.
+ *
+ * Every started request is thereby either scheduled or paused. The first of the list is never paused as long as it
+ * fits into the whole pool (see admission), so the list always moves on.
+ */
+export function maxUtilization<R extends SchedulableRequest>(
+  requests: readonly R[],
+  kv: Readonly<KvCapacity>,
+  maxNumRequests: number,
+): CapacityPlan<R> {
+  const scheduled: R[] = [];
+  const paused: R[] = [];
+  let free = kv.freeBlocks;
+  let current = 0;
+  let end = requests.length;
+  while (current < end) {
+    const request = requests[current]!;
+    const needed = blocksForNextStep(request, kv);
+    if (needed <= free && scheduled.length < maxNumRequests) {
+      scheduled.push(request);
+      free -= needed;
+      current += 1;
+      continue;
+    }
+    const victim = lastStarted(requests, current, end);
+    if (victim < 0) break;
+    paused.push(requests[victim]!);
+    free += requests[victim]!.blocksHeld;
+    end = victim;
+  }
+  return { scheduled, paused };
+}
+
+/** Index of the last started request in [start, end), or -1. */
+function lastStarted(requests: readonly SchedulableRequest[], start: number, end: number): number {
+  for (let index = end - 1; index >= start; index -= 1) {
+    if (hasStarted(requests[index]!)) return index;
+  }
+  return -1;
+}
