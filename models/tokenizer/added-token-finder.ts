@@ -1,0 +1,100 @@
+/** A token that is found in the text before the model sees it. */
+export interface AddedToken {
+  id: number;
+  content: string;
+  /** Control tokens, such as <|im_start|>: only the template or the operator may write them. */
+  special: boolean;
+  /** Must not touch a word character on either side. */
+  singleWord: boolean;
+  /** Swallow the white space before or after it. */
+  stripLeft: boolean;
+  stripRight: boolean;
+}
+
+/** A stretch of text: one added token, or plain text for the model. */
+export type TextSection = { token: AddedToken } | { text: string; start: number };
+
+interface TrieNode {
+  next: Map<number, TrieNode>;
+  token: AddedToken | null;
+}
+
+const WORD_CHARACTER = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]/u;
+const WHITE_SPACE = /\p{White_Space}/u;
+
+/** Splits text at added tokens: leftmost match, longest first. `search` maps each search text to its token. */
+export class AddedTokenFinder {
+  readonly #root: TrieNode = { next: new Map(), token: null };
+
+  constructor(search: Iterable<readonly [string, AddedToken]>) {
+    for (const [content, token] of search) {
+      if (content.length === 0) continue;
+      let node = this.#root;
+      for (let i = 0; i < content.length; i++) {
+        const unit = content.charCodeAt(i);
+        let child = node.next.get(unit);
+        if (child === undefined) {
+          child = { next: new Map(), token: null };
+          node.next.set(unit, child);
+        }
+        node = child;
+      }
+      node.token ??= token;
+    }
+  }
+
+  /**
+   * @param mayBeSpecial tells whether a special token may stand at [start, end); plain text otherwise.
+   */
+  split(text: string, mayBeSpecial: (start: number, end: number) => boolean): TextSection[] {
+    const sections: TextSection[] = [];
+    let textStart = 0;
+    let position = 0;
+    while (position < text.length) {
+      const match = this.#matchAt(text, position, mayBeSpecial);
+      if (match === null) {
+        position++;
+        continue;
+      }
+      let textEnd = position;
+      if (match.token.stripLeft) {
+        while (textEnd > textStart && WHITE_SPACE.test(text.charAt(textEnd - 1))) textEnd--;
+      }
+      if (textEnd > textStart) sections.push({ text: text.slice(textStart, textEnd), start: textStart });
+      sections.push({ token: match.token });
+      position = match.end;
+      if (match.token.stripRight) {
+        while (position < text.length && WHITE_SPACE.test(text.charAt(position))) position++;
+      }
+      textStart = position;
+    }
+    if (textStart < text.length) sections.push({ text: text.slice(textStart), start: textStart });
+    return sections;
+  }
+
+  #matchAt(
+    text: string,
+    start: number,
+    mayBeSpecial: (start: number, end: number) => boolean,
+  ): { token: AddedToken; end: number } | null {
+    let node = this.#root.next.get(text.charCodeAt(start));
+    let found: { token: AddedToken; end: number } | null = null;
+    for (let end = start + 1; node !== undefined; end++) {
+      const token = node.token;
+      if (
+        token !== null &&
+        (!token.special || mayBeSpecial(start, end)) &&
+        (!token.singleWord || standsAlone(text, start, end))
+      ) {
+        found = { token, end };
+      }
+      node = end < text.length ? node.next.get(text.charCodeAt(end)) : undefined;
+    }
+    return found;
+  }
+}
+
+function standsAlone(text: string, start: number, end: number): boolean {
+  const before = start > 0 && WORD_CHARACTER.test(text.charAt(start - 1));
+  return !before && !(end < text.length && WORD_CHARACTER.test(text.charAt(end)));
+}

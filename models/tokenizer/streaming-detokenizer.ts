@@ -1,0 +1,68 @@
+import { decodeUtf8, type Tokenizer } from './tokenizer.js';
+import { decodableUtf8Length } from './utf8.js';
+
+export interface StreamingDetokenizerOptions {
+  /** Leave special tokens out of the text. Default true. */
+  skipSpecialTokens?: boolean;
+  /**
+   * The tokens continue a text (a completion): with SentencePiece models the space before the first word then belongs
+   * to the text. Default false: the tokens stand by themselves, as in Tokenizer.decode.
+   */
+  continuesText?: boolean;
+}
+
+/**
+ * Turns the tokens of one sequence into text as they come. A character whose bytes are spread over several tokens is
+ * held back until it is whole; what comes out, joined, is what Tokenizer.decode says of all the tokens.
+ */
+export class StreamingDetokenizer {
+  readonly #tokenizer: Tokenizer;
+  readonly #skipSpecialTokens: boolean;
+  /** Bytes of an unfinished character, at most 3. */
+  #pending = new Uint8Array(0);
+  #dropSpace: boolean;
+
+  constructor(tokenizer: Tokenizer, options: StreamingDetokenizerOptions = {}) {
+    this.#tokenizer = tokenizer;
+    this.#skipSpecialTokens = options.skipSpecialTokens ?? true;
+    this.#dropSpace = tokenizer.dropsLeadingSpace && !(options.continuesText ?? false);
+  }
+
+  /** Text that these tokens complete; may be empty. */
+  push(tokens: Iterable<number>): string {
+    let text = '';
+    for (const id of tokens) {
+      if (this.#skipSpecialTokens && this.#tokenizer.specialTokenIds.has(id)) continue;
+      text += this.#pushOne(id);
+    }
+    return text;
+  }
+
+  /** The end of the sequence: an unfinished character becomes U+FFFD. */
+  flush(): string {
+    const rest = decodeUtf8(this.#pending);
+    this.#pending = new Uint8Array(0);
+    return rest;
+  }
+
+  #pushOne(id: number): string {
+    // Most tokens are whole characters by themselves: one table look-up.
+    if (this.#pending.length === 0) {
+      const whole = this.#tokenizer.tokenText(id);
+      if (whole !== null) return this.#withoutLeadingSpace(whole);
+    }
+    const bytes = this.#tokenizer.tokenBytes(id);
+    const joined = new Uint8Array(this.#pending.length + bytes.length);
+    joined.set(this.#pending);
+    joined.set(bytes, this.#pending.length);
+    const ready = decodableUtf8Length(joined, joined.length);
+    this.#pending = joined.slice(ready);
+    return this.#withoutLeadingSpace(decodeUtf8(joined.subarray(0, ready)));
+  }
+
+  #withoutLeadingSpace(text: string): string {
+    if (!this.#dropSpace || text.length === 0) return text;
+    this.#dropSpace = false;
+    return text.startsWith(' ') ? text.slice(1) : text;
+  }
+}

@@ -1,0 +1,81 @@
+import { type ComponentJson, flattenComponents, TokenizerError } from './tokenizer-json.js';
+
+const utf8 = new TextEncoder();
+const METASPACE = '\u2581';
+
+/** How the text of a vocabulary entry stands for bytes, read from the decoder of tokenizer.json. */
+export interface TokenSpelling {
+  /** The bytes of a vocabulary entry. */
+  bytesOf(text: string): Uint8Array;
+  /** The same for an added token, whose text is meant literally. */
+  bytesOfAdded(text: string): Uint8Array;
+  /** The first space of a sequence is not part of the text (SentencePiece puts one before the first word). */
+  dropsLeadingSpace: boolean;
+}
+
+/** @throws TokenizerError for a decoder whose tokens have no fixed bytes, or that is not known. */
+export function tokenSpelling(decoder: ComponentJson | null): TokenSpelling {
+  const parts = flattenComponents(decoder);
+  const has = (type: string) => parts.some((part) => part.type === type);
+  if (has('ByteLevel')) {
+    return { bytesOf: byteLevelBytes, bytesOfAdded: byteLevelBytes, dropsLeadingSpace: false };
+  }
+  if (has('Metaspace') || has('ByteFallback') || parts.some(replacesMetaspace)) return sentencePiece(parts);
+  if (has('WordPiece')) {
+    const prefix = String(parts.find((part) => part.type === 'WordPiece')?.prefix ?? '##');
+    const bytesOf = (text: string) =>
+      utf8.encode(text.startsWith(prefix) ? text.slice(prefix.length) : ` ${text}`);
+    return { bytesOf, bytesOfAdded: bytesOf, dropsLeadingSpace: true };
+  }
+  if (decoder === null) {
+    const bytesOf = (text: string) => utf8.encode(` ${text}`);
+    return { bytesOf, bytesOfAdded: bytesOf, dropsLeadingSpace: true };
+  }
+  throw new TokenizerError(
+    `tokenizer.json: the decoder ${parts.map((part) => part.type).join(', ')} is not supported; ` +
+      'ByteLevel, Metaspace, ByteFallback, Replace and WordPiece are.',
+  );
+}
+
+function sentencePiece(parts: ComponentJson[]): TokenSpelling {
+  const byteFallback = parts.some((part) => part.type === 'ByteFallback');
+  const withSpaces = (text: string) => utf8.encode(text.replaceAll(METASPACE, ' '));
+  return {
+    bytesOf: (text) => {
+      const byte = byteFallback ? /^<0x([0-9A-Fa-f]{2})>$/.exec(text) : null;
+      return byte ? Uint8Array.of(Number.parseInt(byte[1]!, 16)) : withSpaces(text);
+    },
+    bytesOfAdded: withSpaces,
+    dropsLeadingSpace: parts.some(
+      (part) =>
+        (part.type === 'Strip' && part.content === ' ' && Number(part.start) > 0) ||
+        (part.type === 'Metaspace' && part.prepend_scheme !== 'never'),
+    ),
+  };
+}
+
+function replacesMetaspace(part: ComponentJson): boolean {
+  const pattern = part.pattern as { String?: string } | undefined;
+  return part.type === 'Replace' && pattern?.String === METASPACE && part.content === ' ';
+}
+
+/**
+ * Byte-level BPE writes each byte as one printable character: those that print in Latin-1 as themselves, the others
+ * (controls, space, soft hyphen) as U+0100 and up, in order. The table is GPT-2's.
+ */
+const byteOfCharacter = new Map<number, number>();
+for (let byte = 0, shifted = 0; byte < 256; byte++) {
+  const prints = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+  byteOfCharacter.set(prints ? byte : 0x100 + shifted++, byte);
+}
+
+/** A text with a character outside the table is literal: some added tokens contain spaces or other scripts. */
+function byteLevelBytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) {
+    const byte = byteOfCharacter.get(text.charCodeAt(i));
+    if (byte === undefined) return utf8.encode(text);
+    bytes[i] = byte;
+  }
+  return bytes;
+}

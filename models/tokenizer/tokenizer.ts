@@ -1,0 +1,281 @@
+import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
+import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
+import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
+import { adjustForLibrary } from './library-adjustments.js';
+import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
+import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
+import { parseTokenizerJson, TokenizerError, type TokenizerJson } from './tokenizer-json.js';
+import { decodableUtf8Length } from './utf8.js';
+
+export interface EncodeOptions {
+  /** Put what the model expects around a text (such as BOS). Never a second BOS where the text begins with one. */
+  addSpecialTokens?: boolean;
+  /** False: text that looks like a special token is text. */
+  allowSpecial?: boolean;
+}
+
+/** Neighbouring segments form one text; special tokens are found only inside one segment with `special` set. */
+export interface TextSegment {
+  text: string;
+  special: boolean;
+}
+
+export interface DecodeOptions {
+  skipSpecialTokens?: boolean;
+}
+
+/** What of @huggingface/tokenizers is used: its normalizer, pre-tokenizer and model, one after the other. */
+interface LibraryParts {
+  normalizer: { normalize(text: string): string } | null;
+  pre_tokenizer: { pre_tokenize(text: string, options: { section_index: number }): string[] } | null;
+  model: {
+    _call(words: string[]): string[];
+    vocab: string[];
+    tokens_to_ids: Map<string, number>;
+    unk_token_id?: number | undefined;
+  };
+}
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Text to token ids and back, for one model. @huggingface/tokenizers does the work on plain text; added and special
+ * tokens are found here, since the library cannot be told to leave them alone in a user's text.
+ */
+export class Tokenizer {
+  /** One more than the largest id; the model's own vocabulary may be padded beyond it. */
+  readonly vocabSize: number;
+  readonly bosTokenId: number | null;
+  readonly eosTokenId: number | null;
+  readonly padTokenId: number | null;
+  readonly unkTokenId: number | null;
+  readonly bosToken: string | null;
+  readonly eosToken: string | null;
+  readonly specialTokenIds: ReadonlySet<number>;
+  /** Texts of the special tokens: what a user's text must not smuggle in. */
+  readonly specialTokenTexts: readonly string[];
+  /** SentencePiece: the first space of a sequence is not part of its text. */
+  readonly dropsLeadingSpace: boolean;
+
+  readonly #parts: LibraryParts;
+  readonly #rawTokens: AddedTokenFinder;
+  readonly #normalizedTokens: AddedTokenFinder | null;
+  readonly #affixes: SpecialAffixes;
+  readonly #addedById = new Map<number, AddedToken>();
+  readonly #spelling: TokenSpelling;
+  readonly #bytes: (Uint8Array | undefined)[] = [];
+  readonly #texts: (string | null | undefined)[] = [];
+
+  /** @throws TokenizerError where tokenizer.json is not one, or uses a component that is not supported. */
+  constructor(files: Pick<TokenizerFiles, 'tokenizerJson' | 'tokenizerConfig'>) {
+    const json = parseTokenizerJson(files.tokenizerJson);
+    const config = files.tokenizerConfig;
+    for (const token of json.added_tokens) this.#addedById.set(token.id, addedToken(token));
+    const added = [...this.#addedById.values()];
+    const specials = added.filter((token) => token.special);
+    this.specialTokenIds = new Set(specials.map((token) => token.id));
+    this.specialTokenTexts = specials.map((token) => token.content);
+    this.#parts = libraryParts(json, config, new Set(this.specialTokenTexts));
+
+    const { normalizer, model } = this.#parts;
+    for (const token of added) {
+      if (token.special) model.tokens_to_ids.delete(token.content);
+    }
+    const normalizedIds = new Set(
+      normalizer === null ? [] : json.added_tokens.filter(isNormalized).map((token) => token.id),
+    );
+    this.#rawTokens = new AddedTokenFinder(
+      added.filter((token) => !normalizedIds.has(token.id)).map((token) => [token.content, token]),
+    );
+    this.#normalizedTokens =
+      normalizer === null || normalizedIds.size === 0
+        ? null
+        : new AddedTokenFinder(
+            added
+              .filter((token) => normalizedIds.has(token.id))
+              .map((token) => [normalizer.normalize(token.content), token]),
+          );
+
+    this.vocabSize = Math.max(model.vocab.length, ...added.map((token) => token.id + 1));
+    this.bosTokenId = this.#configuredId(config, 'bos_token');
+    this.eosTokenId = this.#configuredId(config, 'eos_token');
+    this.padTokenId = this.#configuredId(config, 'pad_token');
+    this.unkTokenId = this.#configuredId(config, 'unk_token') ?? model.unk_token_id ?? null;
+    this.bosToken = configuredText(config, 'bos_token');
+    this.eosToken = configuredText(config, 'eos_token');
+    this.#affixes = specialAffixes(json, config, this.bosTokenId, this.eosTokenId);
+    this.#spelling = tokenSpelling(json.decoder);
+    this.dropsLeadingSpace = this.#spelling.dropsLeadingSpace;
+  }
+
+  /** Token ids of a text, [length]. By default with the model's own BOS and with special tokens recognised. */
+  encode(text: string, options: EncodeOptions = {}): Int32Array {
+    const { addSpecialTokens = true, allowSpecial = true } = options;
+    return this.encodeSegments([{ text, special: allowSpecial }], { addSpecialTokens });
+  }
+
+  /**
+   * Token ids of the segments' texts joined: words may run across a border, special tokens may not. Made for rendered
+   * chat templates, where the template's own text may name special tokens and the user's may not.
+   */
+  encodeSegments(segments: readonly TextSegment[], options: { addSpecialTokens?: boolean } = {}): Int32Array {
+    const ids: number[] = [];
+    const text = segments.map((segment) => segment.text).join('');
+    const sections = this.#rawTokens.split(text, specialRanges(segments));
+    for (const [index, section] of sections.entries()) {
+      if ('token' in section) ids.push(section.token.id);
+      else this.#encodePlain(section.text, index, ids);
+    }
+    if (!options.addSpecialTokens) return Int32Array.from(ids);
+    const { prefix, suffix } = this.#affixes;
+    const hasBos = ids[0] !== undefined && ids[0] === this.bosTokenId && prefix.at(-1) === ids[0];
+    return Int32Array.from([...(hasBos ? prefix.slice(0, -1) : prefix), ...ids, ...suffix]);
+  }
+
+  /**
+   * Text of a whole sequence. Bytes that are not UTF-8 become U+FFFD, by the rule of the Encoding Standard; ids outside
+   * the vocabulary have no text.
+   */
+  decode(tokens: Iterable<number>, options: DecodeOptions = {}): string {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for (const id of tokens) {
+      if (options.skipSpecialTokens && this.specialTokenIds.has(id)) continue;
+      const bytes = this.tokenBytes(id);
+      chunks.push(bytes);
+      length += bytes.length;
+    }
+    const all = new Uint8Array(length);
+    let offset = 0;
+    for (const chunk of chunks) {
+      all.set(chunk, offset);
+      offset += chunk.length;
+    }
+    const start = this.dropsLeadingSpace && all[0] === 0x20 ? 1 : 0;
+    return decodeUtf8(all.subarray(start));
+  }
+
+  /** The bytes that a token adds to the text; empty for an id outside the vocabulary. Shared: do not write to it. */
+  tokenBytes(id: number): Uint8Array {
+    const known = this.#bytes[id];
+    if (known !== undefined) return known;
+    if (!Number.isInteger(id) || id < 0 || id >= this.vocabSize) return NOTHING;
+    const added = this.#addedById.get(id);
+    const text = this.#parts.model.vocab[id];
+    const bytes =
+      added !== undefined
+        ? this.#spelling.bytesOfAdded(added.content)
+        : text === undefined
+          ? NOTHING
+          : this.#spelling.bytesOf(text);
+    this.#bytes[id] = bytes;
+    return bytes;
+  }
+
+  /** Text of a token whose bytes are whole characters by themselves; null where they are not. */
+  tokenText(id: number): string | null {
+    const known = this.#texts[id];
+    if (known !== undefined) return known;
+    const bytes = this.tokenBytes(id);
+    const text = decodeUtf8(bytes);
+    const whole = decodableUtf8Length(bytes, bytes.length) === bytes.length && !text.includes('\uFFFD');
+    if (id >= 0 && id < this.vocabSize) this.#texts[id] = whole ? text : null;
+    return whole ? text : null;
+  }
+
+  /** Id of a token by its entry in the vocabulary (not its decoded text); null where there is none. */
+  tokenId(entry: string): number | null {
+    for (const token of this.#addedById.values()) if (token.content === entry) return token.id;
+    return this.#parts.model.tokens_to_ids.get(entry) ?? null;
+  }
+
+  #configuredId(config: Record<string, unknown>, key: string): number | null {
+    const text = configuredText(config, key);
+    return text === null ? null : this.tokenId(text);
+  }
+
+  #encodePlain(text: string, sectionIndex: number, ids: number[]): void {
+    const { normalizer } = this.#parts;
+    const normalized = normalizer === null ? text : normalizer.normalize(text);
+    if (this.#normalizedTokens === null) {
+      this.#encodeWords(normalized, sectionIndex, ids);
+      return;
+    }
+    for (const section of this.#normalizedTokens.split(normalized, () => false)) {
+      if ('token' in section) ids.push(section.token.id);
+      else this.#encodeWords(section.text, sectionIndex, ids);
+    }
+  }
+
+  #encodeWords(text: string, sectionIndex: number, ids: number[]): void {
+    if (text.length === 0) return;
+    const { pre_tokenizer: preTokenizer, model } = this.#parts;
+    const words = preTokenizer?.pre_tokenize(text, { section_index: sectionIndex }) ?? [text];
+    for (const entry of model._call(words)) {
+      const id = model.tokens_to_ids.get(entry) ?? this.unkTokenId;
+      if (id !== null) ids.push(id);
+    }
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** UTF-8 to text; a byte order mark stays, what is invalid becomes U+FFFD. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
+
+function libraryParts(
+  json: TokenizerJson,
+  config: Record<string, unknown>,
+  specialTexts: ReadonlySet<string>,
+): LibraryParts {
+  try {
+    const library: unknown = new LibraryTokenizer(adjustForLibrary(json, specialTexts), config);
+    return library as LibraryParts;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new TokenizerError(`tokenizer.json cannot be used: ${reason}.`, { cause: error });
+  }
+}
+
+/** Whether [start, end) of the joined text lies within one segment that may hold special tokens. */
+function specialRanges(segments: readonly TextSegment[]): (start: number, end: number) => boolean {
+  if (segments.length === 1) return () => segments[0]!.special;
+  const ends: number[] = [];
+  let length = 0;
+  for (const segment of segments) {
+    length += segment.text.length;
+    ends.push(length);
+  }
+  // Questions come with rising starts, so the segment is found by walking on from the last one.
+  let current = 0;
+  return (start, end) => {
+    while (ends[current]! <= start) current++;
+    return segments[current]!.special && end <= ends[current]!;
+  };
+}
+
+function addedToken(json: TokenizerJson['added_tokens'][number]): AddedToken {
+  return {
+    id: json.id,
+    content: json.content,
+    special: json.special ?? false,
+    singleWord: json.single_word ?? false,
+    stripLeft: json.lstrip ?? false,
+    stripRight: json.rstrip ?? false,
+  };
+}
+
+/** Special tokens are always looked for in the text as it came. */
+function isNormalized(token: TokenizerJson['added_tokens'][number]): boolean {
+  return !token.special && (token.normalized ?? true);
+}
+
+/** tokenizer_config.json gives a token as its text, or as an object with `content`. */
+function configuredText(config: Record<string, unknown>, key: string): string | null {
+  const value = config[key];
+  if (typeof value === 'string') return value;
+  const content = (value as { content?: unknown } | null | undefined)?.content;
+  return typeof content === 'string' ? content : null;
+}
