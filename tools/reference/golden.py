@@ -1,0 +1,50 @@
+"""What the reference scripts share: greedy decoding by Hugging Face transformers in float32, and compact JSON."""
+
+import json
+
+import torch
+
+
+def significant(value, digits=7):
+    """A float32 with the digits that it can hold."""
+    return float(f"{float(value):.{digits}g}")
+
+
+def row(values):
+    return [significant(value) for value in values.tolist()]
+
+
+@torch.no_grad()
+def all_logits(model, ids):
+    """Logits [len(ids), vocab] of one uncached forward."""
+    return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].float()
+
+
+@torch.no_grad()
+def greedy(model, prompt, count):
+    """
+    Greedy tokens after `prompt`, with the distance between the two greatest logits at each step. end_id is ignored.
+    Returns (tokens [count], gaps [count], logits [count, vocab] from which each token was taken).
+    """
+    tokens, gaps, steps = [], [], []
+    output = model(input_ids=torch.tensor([prompt]), use_cache=True, logits_to_keep=1)
+    for _ in range(count):
+        logits = output.logits[0, -1].float()
+        top = torch.topk(logits, 2).values
+        # Ties go to the lowest token id, as in the engine.
+        tokens.append(int((logits == top[0]).nonzero()[0, 0]))
+        gaps.append(significant(top[0] - top[1], 4))
+        steps.append(logits)
+        if len(tokens) < count:
+            output = model(
+                input_ids=torch.tensor([[tokens[-1]]]), past_key_values=output.past_key_values, use_cache=True
+            )
+    return tokens, gaps, torch.stack(steps)
+
+
+def write_json(path, header, items_name, items):
+    """One line per item, so that a changed golden is a readable diff."""
+    with open(path, "w", encoding="utf-8") as file:
+        body = ",\n  ".join(json.dumps(item, ensure_ascii=False, separators=(",", ":")) for item in items)
+        head = json.dumps(header, ensure_ascii=False)[:-1]
+        file.write(f'{head},\n "{items_name}": [\n  {body}\n ]}}\n')
