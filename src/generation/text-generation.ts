@@ -1,0 +1,278 @@
+import { randomBytes } from 'node:crypto';
+import type { FinishReason, TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
+import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
+import { ContextLengthError, InvalidRequestError } from './errors.js';
+import type { Detokenizer, TextModel } from './text-model.js';
+
+/** How tokens are chosen. Every field has a default that changes nothing, but for temperature, which is 1. */
+export interface SamplingOptions {
+  /** 0 = greedy. */
+  temperature?: number | undefined;
+  /** 0 = off. */
+  topK?: number | undefined;
+  /** 1 = off. */
+  topP?: number | undefined;
+  /** 0 = off. */
+  minP?: number | undefined;
+  /** 1 = off. */
+  repetitionPenalty?: number | undefined;
+  presencePenalty?: number | undefined;
+  frequencyPenalty?: number | undefined;
+  /** Drawn where it is not given. */
+  seed?: bigint | number | undefined;
+}
+
+/** A request at the level of text: prompt tokens in, pieces of text out. */
+export interface TextRequest extends SamplingOptions {
+  promptTokens: Int32Array | readonly number[];
+  /** Most tokens to generate. */
+  maxTokens: number;
+  /** End tokens and stop tokens are not drawn before this many tokens. */
+  minTokens?: number | undefined;
+  /** Texts that end the generation. */
+  stop?: readonly string[] | undefined;
+  stopTokens?: readonly number[] | undefined;
+  /** Goes on past the model's own end tokens. */
+  ignoreEos?: boolean | undefined;
+  includeStop?: boolean | undefined;
+  /** Default true. */
+  skipSpecialTokens?: boolean | undefined;
+  /** Not given: none; 0: the drawn token's log-prob; n: the n most probable ones too. */
+  logProbs?: number | undefined;
+  /** 0..1, higher first; default 0.5. */
+  priority?: number | undefined;
+  signal?: AbortSignal | undefined;
+  /** Name of the field that holds the prompt, for errors. */
+  promptParam?: string | undefined;
+}
+
+/** A token and its log-prob at one position. */
+export interface TokenLogProb {
+  token: number;
+  logProb: number;
+}
+
+export interface TextLogProb extends TokenLogProb {
+  /** Where the token's text begins in the generated text, in UTF-16 units. */
+  offset: number;
+  top: readonly TokenLogProb[];
+}
+
+export interface TextPiece {
+  text: string;
+  /** Tokens of this piece. Their text may come later, where it is half a character or could begin a stop string. */
+  tokens: readonly number[];
+  /** Log-probs of the tokens whose text is out. */
+  logProbs: readonly TextLogProb[];
+  /** Set in the last piece. */
+  finishReason: FinishReason | null;
+  /** The stop string or stop token that ended the generation. */
+  stopReason: string | number | null;
+}
+
+/** Seeds of the choices of one request: different, and the same at every run. */
+export function choiceSeed(seed: bigint, choice: number): bigint {
+  return BigInt.asUintN(64, seed + BigInt(choice) * 0x9e3779b97f4a7c15n);
+}
+
+export function drawSeed(): bigint {
+  return randomBytes(8).readBigUInt64LE();
+}
+
+/** @throws ContextLengthError, with the numbers, where the model's context cannot hold the request. */
+export function checkLengths(model: TextModel, request: TextRequest): void {
+  const prompt = request.promptTokens.length;
+  const param = request.promptParam ?? null;
+  if (prompt === 0) throw new InvalidRequestError('The prompt has no tokens; at least one is needed.', param);
+  if (prompt > model.maxInputLen) {
+    throw new ContextLengthError(
+      `The prompt has ${prompt} tokens, but the longest prompt that this model takes has ${model.maxInputLen}.`,
+      param,
+    );
+  }
+  if (prompt + request.maxTokens > model.maxSeqLen) {
+    throw new ContextLengthError(
+      `This model's context holds ${model.maxSeqLen} tokens, but the request needs ${prompt + request.maxTokens}: ` +
+        `${prompt} in the prompt and ${request.maxTokens} to be generated. Shorten one of them.`,
+      param,
+    );
+  }
+  for (const token of request.promptTokens) {
+    if (!Number.isInteger(token) || token < 0 || token >= model.vocabSize) {
+      throw new InvalidRequestError(
+        `The prompt holds token ${token}, but the vocabulary has the ids 0 to ${model.vocabSize - 1}.`,
+        param,
+      );
+    }
+  }
+}
+
+/**
+ * Starts a request. Checks and queues it before it returns, so that a refusal is known before any answer is begun.
+ * @throws InvalidRequestError, ContextLengthError, QueueFullError.
+ */
+export function generateText(
+  model: TextModel,
+  request: TextRequest,
+): AsyncGenerator<TextPiece, void, undefined> {
+  checkLengths(model, request);
+  // The engine goes on until it is told: a stop string, or a consumer that leaves, ends the request through this.
+  const cancel = new AbortController();
+  const signal =
+    request.signal === undefined ? cancel.signal : AbortSignal.any([request.signal, cancel.signal]);
+  const pieces = model.engine.submit(tokenRequest(model, request, signal));
+  return new TextStream(model, request).run(pieces, cancel);
+}
+
+function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSignal): TokenRequest {
+  const { logProbs } = request;
+  return {
+    promptTokens: request.promptTokens,
+    maxNewTokens: request.maxTokens,
+    temperature: request.temperature ?? 1,
+    topK: request.topK ?? 0,
+    topP: request.topP ?? 1,
+    minP: request.minP ?? 0,
+    repetitionPenalty: request.repetitionPenalty ?? 1,
+    presencePenalty: request.presencePenalty ?? 0,
+    frequencyPenalty: request.frequencyPenalty ?? 0,
+    seed: request.seed === undefined ? drawSeed() : BigInt.asUintN(64, BigInt(request.seed)),
+    minLength: request.minTokens ?? 0,
+    endTokenIds: request.ignoreEos ? [] : model.endTokens,
+    // As stop words, because those are part of what comes back: so it is known which one ended the request.
+    stopWords: (request.stopTokens ?? []).map((token) => [token]),
+    ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),
+    priority: request.priority ?? 0.5,
+    signal,
+  };
+}
+
+/** Tokens of one request on their way to text. */
+class TextStream {
+  readonly #request: TextRequest;
+  readonly #detokenizer: Detokenizer;
+  readonly #stops: StopStringMatcher | null;
+  readonly #stopTokens: ReadonlySet<number>;
+  /** Characters that the detokenizer has given; the stop matcher may hold back some of them. */
+  #decoded = 0;
+  /** Characters given out. */
+  #released = 0;
+  #matchedStop: string | null = null;
+  #waiting: TextLogProb[] = [];
+  /** A stop token that is not text if it is the last token; before min_tokens it is not the last. */
+  #undecided: { token: number; logProb: TextLogProb | null } | null = null;
+
+  constructor(model: TextModel, request: TextRequest) {
+    this.#request = request;
+    this.#detokenizer = model.codec.createDetokenizer({
+      skipSpecialTokens: request.skipSpecialTokens ?? true,
+    });
+    const stops = request.stop ?? [];
+    this.#stops =
+      stops.length === 0 ? null : new StopStringMatcher(stops, { includeStop: request.includeStop ?? false });
+    this.#stopTokens = new Set(request.stopTokens ?? []);
+  }
+
+  async *run(
+    pieces: AsyncIterable<TokenPiece>,
+    cancel: AbortController,
+  ): AsyncGenerator<TextPiece, void, undefined> {
+    try {
+      for await (const piece of pieces) {
+        const out = this.#take(piece);
+        if (out === null) continue;
+        yield out;
+        if (out.finishReason !== null) return;
+      }
+    } finally {
+      cancel.abort();
+    }
+  }
+
+  /** Null where nothing of the piece is to be shown. */
+  #take(piece: TokenPiece): TextPiece | null {
+    const tokens = Array.from(piece.tokens);
+    let text = '';
+    for (let index = 0; index < tokens.length; index++) {
+      text += this.#takeToken(tokens[index]!, this.#logProbAt(piece, index));
+      if (this.#matchedStop !== null) {
+        return this.#piece(text, tokens.slice(0, index + 1), 'stop', this.#matchedStop);
+      }
+    }
+    if (piece.finishReason === null)
+      return tokens.length === 0 ? null : this.#piece(text, tokens, null, null);
+    const stopToken = this.#undecided?.token ?? null;
+    if (piece.finishReason !== 'stop' || this.#request.includeStop) text += this.#settle();
+    text += this.#emit(this.#detokenizer.flush());
+    if (this.#matchedStop === null) text += this.#stops?.flush() ?? '';
+    if (this.#matchedStop !== null) return this.#piece(text, tokens, 'stop', this.#matchedStop);
+    return this.#piece(text, tokens, piece.finishReason, piece.finishReason === 'stop' ? stopToken : null);
+  }
+
+  #takeToken(token: number, logProb: TextLogProb | null): string {
+    const text = this.#settle();
+    if (this.#matchedStop !== null) return text;
+    if (this.#stopTokens.has(token)) {
+      this.#undecided = { token, logProb };
+      return text;
+    }
+    return text + this.#decode(token, logProb);
+  }
+
+  /** The undecided token turned out to be text. */
+  #settle(): string {
+    if (this.#undecided === null) return '';
+    const { token, logProb } = this.#undecided;
+    this.#undecided = null;
+    return this.#decode(token, logProb);
+  }
+
+  #decode(token: number, logProb: TextLogProb | null): string {
+    if (logProb !== null) this.#waiting.push({ ...logProb, offset: this.#decoded });
+    return this.#emit(this.#detokenizer.push([token]));
+  }
+
+  #emit(decoded: string): string {
+    this.#decoded += decoded.length;
+    if (this.#stops === null || decoded === '') {
+      this.#released += decoded.length;
+      return decoded;
+    }
+    const { emit, matched } = this.#stops.push(decoded);
+    if (matched !== null) this.#matchedStop = this.#request.stop?.[matched] ?? '';
+    this.#released += emit.length;
+    return emit;
+  }
+
+  #logProbAt(piece: TokenPiece, index: number): TextLogProb | null {
+    const { logProbs, topTokens, topLogProbs } = piece;
+    if (logProbs === undefined) return null;
+    const top: TokenLogProb[] = [];
+    const count = this.#request.logProbs ?? 0;
+    for (let entry = index * count; topTokens && topLogProbs && entry < (index + 1) * count; entry++) {
+      top.push({ token: topTokens[entry]!, logProb: topLogProbs[entry]! });
+    }
+    return { token: piece.tokens[index]!, logProb: logProbs[index]!, offset: 0, top };
+  }
+
+  #piece(
+    text: string,
+    tokens: readonly number[],
+    finishReason: FinishReason | null,
+    stopReason: string | number | null,
+  ): TextPiece {
+    return { text, tokens, logProbs: this.#releaseLogProbs(finishReason !== null), finishReason, stopReason };
+  }
+
+  /** Log-probs leave with the text of their tokens; those of a cut-off stop string never do. */
+  #releaseLogProbs(atEnd: boolean): TextLogProb[] {
+    if (this.#waiting.length === 0) return [];
+    const keepAll = atEnd && this.#matchedStop === null;
+    let count = this.#waiting.length;
+    if (!keepAll) {
+      count = this.#waiting.findIndex((entry) => entry.offset >= this.#released);
+      if (count < 0) count = this.#waiting.length;
+    }
+    return this.#waiting.splice(0, count);
+  }
+}

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import type { ChatMessage } from '../../generation/text-model.js';
+import type { ServedModel } from '../served-model.js';
+import { ChoiceRun } from './choice-run.js';
+import { ApiError } from './errors.js';
+import { chatLogProbs } from './log-probs.js';
+import type { FrameWriter } from './respond.js';
+import { collect, respondWithStream } from './respond.js';
+import type { RouteContext } from './route-context.js';
+import { findModel } from './route-context.js';
+import type { ChatRequest, ChatRequestMessage } from './schemas.js';
+import { chatRequestSchema, parseRequest } from './schemas.js';
+import { chatMaxTokens, textRequest } from './text-request.js';
+import { finishReason, usage } from './usage.js';
+
+/** POST /v1/chat/completions with a parsed JSON body. */
+export async function chatCompletions(
+  context: RouteContext,
+  body: unknown,
+  clientSignal: AbortSignal,
+  logError: (error: unknown) => void,
+): Promise<Response> {
+  const request = parseRequest(chatRequestSchema, body);
+  checkCombinations(request);
+  const model = findModel(context, request.model);
+  const promptTokens = await model.codec.encodeChat(request.messages.map(templateMessage), {
+    addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
+    continueFinalMessage: request.continue_final_message ?? false,
+    variables: request.chat_template_kwargs,
+  });
+  const asked = request.max_completion_tokens ?? request.max_tokens;
+  const maxTokens = chatMaxTokens(model, asked, promptTokens.length);
+  const logProbs = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
+  const choice = textRequest(request, { promptTokens, promptParam: 'messages', maxTokens, logProbs });
+  const run = new ChoiceRun(model, [choice], request.n ?? 1, context.observe);
+  const answer = new ChatAnswer(model, request, promptTokens.length, run);
+  if (request.stream) {
+    return respondWithStream(run, answer.frameWriter(), context.eventStream, logError);
+  }
+  return answer.whole(clientSignal);
+}
+
+function checkCombinations(request: ChatRequest): void {
+  if (request.continue_final_message) {
+    if (request.add_generation_prompt) {
+      throw new ApiError(400, "'continue_final_message' and 'add_generation_prompt' exclude each other.", {
+        param: 'continue_final_message',
+      });
+    }
+    if (request.messages.at(-1)?.role !== 'assistant') {
+      throw new ApiError(400, "'continue_final_message' needs a last message of the assistant.", {
+        param: 'continue_final_message',
+      });
+    }
+  }
+  if (request.top_logprobs !== undefined && request.top_logprobs > 0 && !request.logprobs) {
+    throw new ApiError(400, "'top_logprobs' needs 'logprobs' to be true.", { param: 'top_logprobs' });
+  }
+  if (request.stream_options !== undefined && !request.stream) {
+    throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });
+  }
+}
+
+/** A message as templates know it: text content, and the system role for OpenAI's newer name of it. */
+function templateMessage(message: ChatRequestMessage): ChatMessage {
+  const { content } = message;
+  return {
+    role: message.role === 'developer' ? 'system' : message.role,
+    content: Array.isArray(content) ? content.map((part) => part.text).join('\n') : (content ?? null),
+    name: message.name,
+    toolCalls: message.role === 'assistant' ? message.tool_calls : undefined,
+    toolCallId: message.role === 'tool' || message.role === 'function' ? message.tool_call_id : undefined,
+  };
+}
+
+interface CollectedChoice {
+  text: string[];
+  logProbs: TextLogProb[];
+  finish: 'stop' | 'length';
+  stopReason: string | number | null;
+}
+
+class ChatAnswer {
+  readonly #model: ServedModel;
+  readonly #request: ChatRequest;
+  readonly #promptTokens: number;
+  readonly #run: ChoiceRun;
+  readonly #id = `chatcmpl-${randomUUID()}`;
+  readonly #created = Math.floor(Date.now() / 1000);
+
+  constructor(model: ServedModel, request: ChatRequest, promptTokens: number, run: ChoiceRun) {
+    this.#model = model;
+    this.#request = request;
+    this.#promptTokens = promptTokens;
+    this.#run = run;
+  }
+
+  #usage() {
+    return usage(this.#promptTokens, this.#run.completionTokens);
+  }
+
+  async whole(clientSignal: AbortSignal): Promise<Response> {
+    const choices = Array.from({ length: this.#run.numChoices }, (): CollectedChoice => {
+      return { text: [], logProbs: [], finish: 'stop', stopReason: null };
+    });
+    await collect(this.#run, clientSignal, (index, piece) => {
+      const choice = choices[index]!;
+      choice.text.push(piece.text);
+      choice.logProbs.push(...piece.logProbs);
+      if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
+      choice.stopReason = piece.stopReason;
+    });
+    return Response.json({
+      id: this.#id,
+      object: 'chat.completion',
+      created: this.#created,
+      model: this.#model.id,
+      system_fingerprint: this.#model.fingerprint,
+      choices: choices.map((choice, index) => ({
+        index,
+        message: { role: 'assistant', content: choice.text.join(''), refusal: null },
+        logprobs: this.#request.logprobs ? chatLogProbs(this.#model.codec, choice.logProbs) : null,
+        finish_reason: choice.finish,
+        stop_reason: choice.stopReason,
+      })),
+      usage: this.#usage(),
+    });
+  }
+
+  /** Everything that is the same in all chunks is serialised once. */
+  frameWriter(): FrameWriter {
+    const constant = JSON.stringify({
+      id: this.#id,
+      object: 'chat.completion.chunk',
+      created: this.#created,
+      model: this.#model.id,
+      system_fingerprint: this.#model.fingerprint,
+    });
+    const head = `data: ${constant.slice(0, -1)},"choices":[`;
+    const options = this.#request.stream_options;
+    const tail = (): string => {
+      if (options?.continuous_usage_stats) return `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
+      return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
+    };
+    const begun = new Set<number>();
+    const begin = (index: number): string => {
+      if (begun.has(index)) return '';
+      begun.add(index);
+      return `${head}{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}${tail()}`;
+    };
+    const delta = (index: number, piece: TextPiece): string => {
+      if (piece.text === '' && piece.logProbs.length === 0) return '';
+      const logProbs = this.#request.logprobs
+        ? JSON.stringify(chatLogProbs(this.#model.codec, piece.logProbs))
+        : 'null';
+      return `${head}{"index":${index},"delta":{"content":${JSON.stringify(piece.text)}},"logprobs":${logProbs},"finish_reason":null}${tail()}`;
+    };
+    const finish = (index: number, piece: TextPiece): string => {
+      if (piece.finishReason === null) return '';
+      const reason = finishReason(piece.finishReason);
+      const stopReason = JSON.stringify(piece.stopReason);
+      return `${head}{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stopReason}}${tail()}`;
+    };
+    return {
+      piece: (index, piece) => begin(index) + delta(index, piece) + finish(index, piece),
+      end: () => (options?.include_usage ? `${head}],"usage":${JSON.stringify(this.#usage())}}\n\n` : ''),
+    };
+  }
+}

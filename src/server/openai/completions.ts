@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedModel } from '../served-model.js';
+import { ChoiceRun } from './choice-run.js';
+import { ApiError } from './errors.js';
+import { legacyLogProbs } from './log-probs.js';
+import type { FrameWriter } from './respond.js';
+import { collect, respondWithStream } from './respond.js';
+import type { RouteContext } from './route-context.js';
+import { findModel } from './route-context.js';
+import type { CompletionRequest } from './schemas.js';
+import { completionRequestSchema, parseRequest } from './schemas.js';
+import { textRequest } from './text-request.js';
+import { finishReason, usage } from './usage.js';
+
+/** OpenAI's own default of this route. */
+const DEFAULT_MAX_TOKENS = 16;
+
+/** POST /v1/completions with a parsed JSON body. */
+export async function completions(
+  context: RouteContext,
+  body: unknown,
+  clientSignal: AbortSignal,
+  logError: (error: unknown) => void,
+): Promise<Response> {
+  const request = parseRequest(completionRequestSchema, body);
+  checkCombinations(request);
+  const model = findModel(context, request.model);
+  const prompts = await Promise.all(
+    request.prompt.map((prompt) => (typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt)),
+  );
+  const requests = prompts.map((promptTokens) =>
+    textRequest(request, {
+      promptTokens,
+      promptParam: 'prompt',
+      maxTokens: request.max_tokens ?? DEFAULT_MAX_TOKENS,
+      logProbs: request.logprobs,
+    }),
+  );
+  const run = new ChoiceRun(model, requests, request.n ?? 1, context.observe);
+  const answer = new CompletionAnswer(model, request, prompts, run);
+  if (request.stream) {
+    return respondWithStream(run, answer.frameWriter(), context.eventStream, logError);
+  }
+  return answer.whole(clientSignal);
+}
+
+function checkCombinations(request: CompletionRequest): void {
+  if (request.echo && request.logprobs !== undefined) {
+    throw new ApiError(400, "'echo' together with 'logprobs' is not supported.", {
+      param: 'echo',
+      code: 'unsupported_parameter',
+    });
+  }
+  if (request.stream_options !== undefined && !request.stream) {
+    throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });
+  }
+}
+
+class CompletionAnswer {
+  readonly #model: ServedModel;
+  readonly #request: CompletionRequest;
+  readonly #promptTokens: number;
+  readonly #run: ChoiceRun;
+  /** Per prompt: its text where it is echoed. */
+  readonly #echoes: readonly string[];
+  readonly #id = `cmpl-${randomUUID()}`;
+  readonly #created = Math.floor(Date.now() / 1000);
+
+  constructor(
+    model: ServedModel,
+    request: CompletionRequest,
+    prompts: readonly PromptTokens[],
+    run: ChoiceRun,
+  ) {
+    this.#model = model;
+    this.#request = request;
+    this.#run = run;
+    this.#promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
+    this.#echoes = request.echo ? request.prompt.map((prompt) => this.#promptText(prompt)) : [];
+  }
+
+  #promptText(prompt: string | readonly number[]): string {
+    if (typeof prompt === 'string') return prompt;
+    const detokenizer = this.#model.codec.createDetokenizer({ skipSpecialTokens: false });
+    return detokenizer.push(prompt) + detokenizer.flush();
+  }
+
+  #echo(choice: number): string {
+    return this.#echoes[Math.floor(choice / (this.#request.n ?? 1))] ?? '';
+  }
+
+  #usage() {
+    return usage(this.#promptTokens, this.#run.completionTokens);
+  }
+
+  #logProbs(entries: readonly TextLogProb[]) {
+    return this.#request.logprobs === undefined ? null : legacyLogProbs(this.#model.codec, entries, 0);
+  }
+
+  async whole(clientSignal: AbortSignal): Promise<Response> {
+    const choices = Array.from({ length: this.#run.numChoices }, (_, index) => ({
+      text: [this.#echo(index)],
+      logProbs: [] as TextLogProb[],
+      finish: 'stop',
+      stopReason: null as string | number | null,
+    }));
+    await collect(this.#run, clientSignal, (index, piece) => {
+      const choice = choices[index]!;
+      choice.text.push(piece.text);
+      choice.logProbs.push(...piece.logProbs);
+      if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
+      choice.stopReason = piece.stopReason;
+    });
+    return Response.json({
+      id: this.#id,
+      object: 'text_completion',
+      created: this.#created,
+      model: this.#model.id,
+      system_fingerprint: this.#model.fingerprint,
+      choices: choices.map((choice, index) => ({
+        index,
+        text: choice.text.join(''),
+        logprobs: this.#logProbs(choice.logProbs),
+        finish_reason: choice.finish,
+        stop_reason: choice.stopReason,
+      })),
+      usage: this.#usage(),
+    });
+  }
+
+  /** Everything that is the same in all chunks is serialised once. */
+  frameWriter(): FrameWriter {
+    const constant = JSON.stringify({
+      id: this.#id,
+      object: 'text_completion',
+      created: this.#created,
+      model: this.#model.id,
+      system_fingerprint: this.#model.fingerprint,
+    });
+    const head = `data: ${constant.slice(0, -1)},"choices":[`;
+    const options = this.#request.stream_options;
+    const tail = (): string => {
+      if (options?.continuous_usage_stats) return `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
+      return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
+    };
+    const begun = new Set<number>();
+    return {
+      piece: (index, piece: TextPiece) => {
+        const echo = begun.has(index) ? '' : this.#echo(index);
+        begun.add(index);
+        const text = echo + piece.text;
+        if (text === '' && piece.logProbs.length === 0 && piece.finishReason === null) return '';
+        const reason = piece.finishReason === null ? 'null' : `"${finishReason(piece.finishReason)}"`;
+        const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
+        return (
+          `${head}{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logProbs},` +
+          `"finish_reason":${reason},"stop_reason":${JSON.stringify(piece.stopReason)}}${tail()}`
+        );
+      },
+      end: () => (options?.include_usage ? `${head}],"usage":${JSON.stringify(this.#usage())}}\n\n` : ''),
+    };
+  }
+}

@@ -1,0 +1,86 @@
+import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
+import { ParameterError } from '../../../engine/decoding/sampling-params.js';
+import { InvalidRequestError } from '../../generation/errors.js';
+
+type ErrorStatus = 400 | 401 | 404 | 405 | 413 | 429 | 499 | 500 | 503;
+
+/** An error as OpenAI's clients know it: {"error": {"message", "type", "param", "code"}} with an HTTP status. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly status: ErrorStatus;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: ErrorStatus,
+    message: string,
+    options: {
+      type?: string;
+      param?: string | null;
+      code?: string | null;
+      headers?: Record<string, string>;
+    } = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.type = options.type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
+    this.param = options.param ?? null;
+    this.code = options.code ?? null;
+    this.headers = options.headers ?? {};
+  }
+
+  body(): { error: { message: string; type: string; param: string | null; code: string | null } } {
+    return { error: { message: this.message, type: this.type, param: this.param, code: this.code } };
+  }
+
+  response(): Response {
+    return new Response(JSON.stringify(this.body()), {
+      status: this.status,
+      headers: { 'content-type': 'application/json', ...this.headers },
+    });
+  }
+}
+
+/** Seconds after which a client refused for lack of room may come again. */
+const RETRY_AFTER_S = 1;
+
+/** The server is going down: this process takes nothing more, another may. */
+export function shuttingDown(): ApiError {
+  return new ApiError(503, 'The server is shutting down and takes no new requests.', {
+    code: 'server_shutting_down',
+    headers: { 'retry-after': String(RETRY_AFTER_S), connection: 'close' },
+  });
+}
+
+/** Field names of the sampling parameters as the HTTP API has them. */
+const PARAM_NAMES: Readonly<Record<string, string>> = { minLength: 'min_tokens' };
+
+/** The error that a client sees for anything thrown below. Nothing of an unexpected error's text leaves the server. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof InvalidRequestError) {
+    return new ApiError(400, error.message, { param: error.param, code: error.code });
+  }
+  if (error instanceof ParameterError) {
+    const snake = error.field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    return new ApiError(400, error.message, { param: PARAM_NAMES[error.field] ?? snake });
+  }
+  if (error instanceof QueueFullError) {
+    // 429 and not 503: the process is well, and a balancer that counts 5xx should not take it out.
+    return new ApiError(429, error.message, {
+      type: 'rate_limit_error',
+      code: 'queue_full',
+      headers: { 'retry-after': String(RETRY_AFTER_S) },
+    });
+  }
+  if (error instanceof HostClosedError) {
+    return new ApiError(503, 'The engine is not running.', {
+      code: 'engine_unavailable',
+      headers: { 'retry-after': String(RETRY_AFTER_S) },
+    });
+  }
+  if (error instanceof RequestError) return new ApiError(500, error.message, { code: 'engine_error' });
+  return new ApiError(500, 'The server failed to handle this request.', { code: 'internal_error' });
+}

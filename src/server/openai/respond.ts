@@ -1,0 +1,88 @@
+import type { TextPiece } from '../../generation/text-generation.js';
+import type { ChoiceRun } from './choice-run.js';
+import { ApiError, toApiError } from './errors.js';
+import type { EventStreamOptions } from './event-stream.js';
+import { EventStream } from './event-stream.js';
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  // nginx would otherwise gather the stream.
+  'x-accel-buffering': 'no',
+};
+
+/** Writes the frames of one answer. */
+export interface FrameWriter {
+  /** Frames of a piece; '' where there is nothing to say. */
+  piece(choice: number, piece: TextPiece): string;
+  /** What follows the last piece, before [DONE]. */
+  end(): string;
+}
+
+/**
+ * Answers with a stream. Its status and headers wait for the first frame, so that a refusal by the engine is still a
+ * proper HTTP error; after a long silence (a long prompt) they go out with a keep-alive comment all the same.
+ */
+export async function respondWithStream(
+  run: ChoiceRun,
+  writer: FrameWriter,
+  options: EventStreamOptions,
+  logError: (error: unknown) => void,
+): Promise<Response> {
+  const stream = new EventStream(options, () => run.abort());
+  let begin: () => void = () => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  let headersSent = false;
+  const patience = setTimeout(begin, options.keepAliveMs);
+  let refusal: unknown = null;
+  const finished = run
+    .consume((choice, piece) => {
+      const frames = writer.piece(choice, piece);
+      if (frames === '') return undefined;
+      const behind = stream.write(frames);
+      begin();
+      return behind;
+    })
+    .then(
+      () => {
+        stream.write(`${writer.end()}data: [DONE]\n\n`);
+        stream.close();
+      },
+      (error: unknown) => {
+        if (headersSent) {
+          if (toApiError(error).status >= 500) logError(error);
+          stream.write(`data: ${JSON.stringify(toApiError(error).body())}\n\n`);
+        } else refusal = error;
+        stream.close();
+      },
+    )
+    .then(begin);
+  void finished;
+  await begun;
+  clearTimeout(patience);
+  if (refusal !== null) throw refusal;
+  headersSent = true;
+  return new Response(stream.body, { headers: STREAM_HEADERS });
+}
+
+/** Collects an answer for a client that does not stream; one that leaves ends its request. */
+export async function collect(
+  run: ChoiceRun,
+  clientSignal: AbortSignal,
+  onPiece: (choice: number, piece: TextPiece) => void,
+): Promise<void> {
+  const onGone = () => run.abort();
+  clientSignal.addEventListener('abort', onGone, { once: true });
+  if (clientSignal.aborted) run.abort();
+  try {
+    await run.consume((choice, piece) => {
+      onPiece(choice, piece);
+      return undefined;
+    });
+  } finally {
+    clientSignal.removeEventListener('abort', onGone);
+  }
+  if (clientSignal.aborted) throw new ApiError(499, 'The client closed the request.');
+}

@@ -1,0 +1,43 @@
+import type { TextRequest } from '../../generation/text-generation.js';
+import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedModel } from '../served-model.js';
+import type { CommonRequest } from './schemas.js';
+
+/** The part of a request that both routes read alike. */
+export function textRequest(
+  request: CommonRequest,
+  fields: {
+    promptTokens: PromptTokens;
+    promptParam: string;
+    maxTokens: number;
+    logProbs?: number | undefined;
+  },
+): TextRequest {
+  return {
+    ...fields,
+    temperature: request.temperature,
+    topP: request.top_p,
+    // Other engines write "off" as -1.
+    topK: request.top_k === -1 ? 0 : request.top_k,
+    minP: request.min_p,
+    repetitionPenalty: request.repetition_penalty,
+    presencePenalty: request.presence_penalty,
+    frequencyPenalty: request.frequency_penalty,
+    seed: request.seed,
+    minTokens: request.min_tokens,
+    stop: request.stop,
+    stopTokens: request.stop_token_ids,
+    ignoreEos: request.ignore_eos,
+    includeStop: request.include_stop_str_in_output,
+    skipSpecialTokens: request.skip_special_tokens,
+    priority: request.priority,
+  };
+}
+
+/**
+ * Most tokens of a chat answer. Without a limit in the request: what the context leaves, but no more than the
+ * server's default, so that one request cannot reserve the whole cache.
+ */
+export function chatMaxTokens(model: ServedModel, asked: number | undefined, promptTokens: number): number {
+  return asked ?? Math.max(1, Math.min(model.maxSeqLen - promptTokens, model.defaultMaxTokens));
+}

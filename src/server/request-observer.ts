@@ -1,0 +1,14 @@
+/** Follows one request (one choice of one prompt) for the metrics. */
+export interface RequestObserver {
+  /** Called for each piece that holds tokens. */
+  onTokens(count: number): void;
+  /** Called once. `reason`: a finish reason, or 'abort' or 'error'. */
+  onEnd(reason: string): void;
+}
+
+export interface ObservedRequest {
+  promptTokens: number;
+  maxTokens: number;
+}
+
+export type ObserveRequest = (request: ObservedRequest) => RequestObserver;

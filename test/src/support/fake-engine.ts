@@ -1,0 +1,97 @@
+import {
+  type FinishReason,
+  QueueFullError,
+  type TokenPiece,
+  type TokenRequest,
+} from '../../../callbacks/token-request.js';
+import type { TokenEngine } from '../../../src/generation/text-model.js';
+
+/** One step of a script: tokens, an end, a pause in milliseconds, or an error. */
+export type Step =
+  | {
+      tokens: readonly number[];
+      logProbs?: readonly number[];
+      top?: readonly (readonly (readonly [number, number])[])[];
+    }
+  | { finish: FinishReason }
+  | { waitMs: number }
+  | { error: Error };
+
+export type Script = (request: TokenRequest, index: number) => readonly Step[];
+
+/** Stands where the in-process host stands: runs a script per request, and notes what was asked and cancelled. */
+export class FakeEngine implements TokenEngine {
+  readonly requests: TokenRequest[] = [];
+  /** Requests that were told to stop before their script ended. */
+  cancelled = 0;
+  active = 0;
+  readonly #script: Script;
+  readonly #maxActive: number;
+
+  constructor(script: Script, maxActive = Number.POSITIVE_INFINITY) {
+    this.#script = script;
+    this.#maxActive = maxActive;
+  }
+
+  submit(request: TokenRequest): AsyncIterable<TokenPiece> {
+    if (this.active >= this.#maxActive) throw new QueueFullError(this.#maxActive);
+    const index = this.requests.push(request) - 1;
+    this.active++;
+    let ended = false;
+    const end = (cancelled: boolean) => {
+      if (ended) return;
+      ended = true;
+      this.active--;
+      if (cancelled) this.cancelled++;
+    };
+    request.signal?.addEventListener('abort', () => end(true), { once: true });
+    return this.#run(this.#script(request, index), request, end);
+  }
+
+  async *#run(
+    steps: readonly Step[],
+    request: TokenRequest,
+    end: (cancelled: boolean) => void,
+  ): AsyncGenerator<TokenPiece, void, undefined> {
+    const nothing = new Int32Array(0);
+    for (const step of steps) {
+      if ('waitMs' in step) await aborted(request.signal, step.waitMs);
+      if (request.signal?.aborted) {
+        yield { tokens: nothing, finishReason: 'cancelled' };
+        return;
+      }
+      if ('error' in step) {
+        end(false);
+        throw step.error;
+      }
+      if ('finish' in step) {
+        end(false);
+        yield { tokens: nothing, finishReason: step.finish };
+        return;
+      }
+      if ('tokens' in step) yield pieceOf(step);
+    }
+    throw new Error('The script of the fake engine ends without a finish.');
+  }
+}
+
+function pieceOf(step: Extract<Step, { tokens: readonly number[] }>): TokenPiece {
+  const piece: TokenPiece = { tokens: Int32Array.from(step.tokens), finishReason: null };
+  if (step.logProbs !== undefined) piece.logProbs = Float32Array.from(step.logProbs);
+  if (step.top !== undefined) {
+    piece.topTokens = Int32Array.from(step.top.flat().map(([token]) => token));
+    piece.topLogProbs = Float32Array.from(step.top.flat().map(([, logProb]) => logProb));
+  }
+  return piece;
+}
+
+/** Resolves after a time, or at once when the signal is raised. */
+function aborted(signal: AbortSignal | undefined, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

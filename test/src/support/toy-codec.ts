@@ -1,0 +1,56 @@
+import type {
+  ChatMessage,
+  ChatRenderOptions,
+  Detokenizer,
+  TextCodec,
+} from '../../../src/generation/text-model.js';
+
+/** Tokens 0 to 255 are bytes; this one ends an answer. */
+export const END_TOKEN = 256;
+export const BOS_TOKEN = 257;
+export const TOY_VOCAB = 258;
+
+const encoder = new TextEncoder();
+
+/** One token per byte. */
+export function bytesOf(text: string): number[] {
+  return Array.from(encoder.encode(text));
+}
+
+/** A tokenizer whose tokens are single bytes, so that every character outside ASCII spans tokens. */
+export const toyCodec: TextCodec = {
+  encodeText: (text) => [BOS_TOKEN, ...bytesOf(text)],
+  encodeChat: (messages, options) => [BOS_TOKEN, ...bytesOf(render(messages, options))],
+  createDetokenizer: ({ skipSpecialTokens }) => new ToyDetokenizer(skipSpecialTokens),
+  tokenBytes: (token) => (token < 256 ? Uint8Array.of(token) : encoder.encode(`<${token}>`)),
+};
+
+function render(messages: readonly ChatMessage[], options: ChatRenderOptions): string {
+  const turns = messages.map((message, index) => {
+    const open = options.continueFinalMessage && index === messages.length - 1;
+    return `<${message.role}>${message.content ?? ''}${open ? '' : '</>'}`;
+  });
+  return turns.join('') + (options.addGenerationPrompt ? '<assistant>' : '');
+}
+
+class ToyDetokenizer implements Detokenizer {
+  readonly #skipSpecialTokens: boolean;
+  readonly #decoder = new TextDecoder();
+
+  constructor(skipSpecialTokens: boolean) {
+    this.#skipSpecialTokens = skipSpecialTokens;
+  }
+
+  push(tokens: Iterable<number>): string {
+    let text = '';
+    for (const token of tokens) {
+      if (token >= 256 && this.#skipSpecialTokens) continue;
+      text += this.#decoder.decode(toyCodec.tokenBytes(token), { stream: true });
+    }
+    return text;
+  }
+
+  flush(): string {
+    return this.#decoder.decode();
+  }
+}
