@@ -60,11 +60,12 @@ def main() -> None:
     folder = Path(sys.argv[1])
     output = Path(sys.argv[2] if len(sys.argv) > 2 else "test/goldens/tokenizer-smollm2.json")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    template = chat_template(folder)
     chat = PreTrainedTokenizerFast(
         tokenizer_file=str(folder / "tokenizer.json"),
         bos_token="<|im_start|>",
         eos_token="<|im_end|>",
-        chat_template=chat_template(folder),
+        chat_template=template,
     )
     texts = []
     for text in TEXTS:
@@ -80,7 +81,10 @@ def main() -> None:
             chats.append({"messages": messages, "options": options, "rendered": rendered, "ids": ids})
     output.parent.mkdir(parents=True, exist_ok=True)
     lines = lambda items: ",\n".join("    " + json.dumps(item) for item in items)  # noqa: E731
-    output.write_text('{\n  "texts": [\n%s\n  ],\n  "chats": [\n%s\n  ]\n}\n' % (lines(texts), lines(chats)))
+    output.write_text(
+        '{\n  "chatTemplate": %s,\n  "texts": [\n%s\n  ],\n  "chats": [\n%s\n  ]\n}\n'
+        % (json.dumps(template), lines(texts), lines(chats))
+    )
     print(f"{output}: {len(texts)} texts, {len(chats)} chats")
 
 

@@ -1,0 +1,219 @@
+import { Environment, Interpreter, Template } from '@huggingface/jinja';
+import { strftime } from './strftime.js';
+import { type GuardedRendering, SpecialTextGuard } from './tokenizer/special-text-guard.js';
+import type { TextSegment, Tokenizer } from './tokenizer/tokenizer.js';
+
+export interface ChatTextPart {
+  type: string;
+  text?: string;
+}
+
+/** A message as the OpenAI API has it; further fields reach the template as they are. */
+export interface ChatMessage {
+  role: string;
+  content?: string | readonly ChatTextPart[] | null;
+  tool_calls?: readonly unknown[];
+  [field: string]: unknown;
+}
+
+export interface RenderOptions {
+  /** End with the beginning of an assistant's message. */
+  addGenerationPrompt?: boolean;
+  /** End within the last message, so that the model goes on with it. Not together with addGenerationPrompt. */
+  continueFinalMessage?: boolean;
+  tools?: readonly unknown[] | null;
+  /** Further variables of the template. They are treated as the user's text. */
+  templateKwargs?: Record<string, unknown>;
+  /** Override the tokens of the model; trusted text. */
+  bosToken?: string | null;
+  eosToken?: string | null;
+}
+
+export interface RenderedPrompt {
+  text: string;
+  /** The same text for Tokenizer.encodeSegments: special tokens of the template are tokens, a user's are text. */
+  segments: TextSegment[];
+}
+
+/** The messages cannot be rendered: the template refuses them, or there is no template. The request's fault. */
+export class ChatTemplateError extends Error {
+  override name = 'ChatTemplateError';
+}
+
+export interface ChatTemplateOptions {
+  /** The clock of strftime_now. */
+  now?: () => Date;
+}
+
+/** Variables that the caller's templateKwargs cannot be named after. */
+const RESERVED = new Set([
+  ...['true', 'false', 'none', 'True', 'False', 'None', 'namespace', 'range', 'raise_exception'],
+  ...['strftime_now', 'messages', 'add_generation_prompt', 'bos_token', 'eos_token', 'tools'],
+]);
+
+/** A model's chat template, parsed once, rendered as Hugging Face's apply_chat_template does. */
+export class ChatTemplate {
+  readonly #source: string | null;
+  readonly #template: Template | null;
+  readonly #guard: SpecialTextGuard;
+  readonly #tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'specialTokenTexts'>;
+  readonly #now: () => Date;
+
+  /**
+   * @param source Jinja; null for a model without a template, whose chats are refused when they come.
+   * @throws ChatTemplateError where the source is not Jinja.
+   */
+  constructor(
+    source: string | null,
+    tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'specialTokenTexts'>,
+    options: ChatTemplateOptions = {},
+  ) {
+    this.#source = source;
+    this.#tokenizer = tokenizer;
+    this.#guard = new SpecialTextGuard(tokenizer.specialTokenTexts);
+    this.#now = options.now ?? (() => new Date());
+    try {
+      this.#template = source === null ? null : new Template(source);
+    } catch (error) {
+      throw new ChatTemplateError(`The model's chat template cannot be parsed: ${reasonOf(error)}.`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** False: the model has no template, and render refuses. */
+  get available(): boolean {
+    return this.#template !== null;
+  }
+
+  /** @throws ChatTemplateError where the template refuses the messages, or the options contradict each other. */
+  render(messages: readonly ChatMessage[], options: RenderOptions = {}): RenderedPrompt {
+    if (this.#template === null || this.#source === null) {
+      throw new ChatTemplateError(
+        'The model has no chat template: give it one (chat_template.jinja beside its tokenizer.json), ' +
+          'or send a plain prompt to /v1/completions.',
+      );
+    }
+    const { addGenerationPrompt = false, continueFinalMessage = false } = options;
+    if (addGenerationPrompt && continueFinalMessage) {
+      throw new ChatTemplateError(
+        'add_generation_prompt and continue_final_message cannot both be true: one starts a new message, ' +
+          'the other goes on with the last.',
+      );
+    }
+    for (const name of Object.keys(options.templateKwargs ?? {})) {
+      if (RESERVED.has(name)) throw new ChatTemplateError(`chat_template_kwargs cannot set ${name}.`);
+    }
+    const rendering = this.#guard.open(this.#source);
+    const given = this.#protect(rendering, {
+      messages: messages.map(normalizeMessage),
+      tools: options.tools ?? null,
+      kwargs: options.templateKwargs ?? {},
+    });
+    let text = this.#run(given.kwargs, {
+      messages: given.messages,
+      tools: given.tools,
+      add_generation_prompt: addGenerationPrompt,
+      bos_token: options.bosToken ?? this.#tokenizer.bosToken ?? '',
+      eos_token: options.eosToken ?? this.#tokenizer.eosToken ?? '',
+    });
+    if (continueFinalMessage) text = cutAfterFinalMessage(text, given.messages);
+    const segments = rendering.segments(text);
+    return { text: segments.map((segment) => segment.text).join(''), segments };
+  }
+
+  #protect<T>(rendering: GuardedRendering, value: T): T {
+    try {
+      return rendering.protect(value, (key) => key === 'role');
+    } catch (error) {
+      throw new ChatTemplateError(reasonOf(error), { cause: error });
+    }
+  }
+
+  #run(kwargs: Record<string, unknown>, variables: Record<string, unknown>): string {
+    const environment = new Environment();
+    const globals: Record<string, unknown> = {
+      ...{ true: true, false: false, none: null, True: true, False: false, None: null },
+      range,
+      raise_exception: (message: unknown) => {
+        throw new ChatTemplateError(String(message));
+      },
+      strftime_now: (format: unknown) => strftime(this.#now(), String(format)),
+    };
+    try {
+      const all = { documents: null, ...kwargs, ...globals, ...variables };
+      for (const [name, value] of Object.entries(all)) environment.set(name, value);
+      const result = new Interpreter(environment).run(this.#template!.parsed);
+      return String(result.value);
+    } catch (error) {
+      throw new ChatTemplateError(`The chat template refused the messages: ${reasonOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+/**
+ * Content becomes one string: null (with tool calls) the empty one, text parts their lines joined, since templates of
+ * text models concatenate it. Arguments of tool calls become objects, which templates write with tojson.
+ */
+function normalizeMessage(message: ChatMessage, index: number): ChatMessage {
+  const normalized: ChatMessage = { ...message, content: contentText(message, index) };
+  if (message.tool_calls !== undefined) normalized.tool_calls = message.tool_calls.map(withParsedArguments);
+  return normalized;
+}
+
+function contentText(message: ChatMessage, index: number): string {
+  const content = message.content ?? '';
+  if (typeof content === 'string') return content;
+  const texts = content.map((part) => {
+    if (typeof part.text === 'string') return part.text;
+    throw new ChatTemplateError(
+      `messages[${index}].content: a part of type ${JSON.stringify(part.type)} is not text; this model reads text only.`,
+    );
+  });
+  return texts.join('\n');
+}
+
+function withParsedArguments(call: unknown): unknown {
+  const callee = (call as { function?: { arguments?: unknown } } | null)?.function;
+  if (typeof callee?.arguments !== 'string') return call;
+  try {
+    const parsed: unknown = JSON.parse(callee.arguments);
+    if (typeof parsed !== 'object' || parsed === null) return call;
+    return { ...(call as object), function: { ...callee, arguments: parsed } };
+  } catch {
+    return call;
+  }
+}
+
+/** Ends the prompt where the last message's text ends; its trailing space stays if the template kept it. */
+function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): string {
+  const content = String(messages.at(-1)?.content ?? '');
+  const core = content.trim();
+  if (core === '') {
+    throw new ChatTemplateError('continue_final_message needs text in the last message; it has none.');
+  }
+  const start = text.lastIndexOf(core);
+  if (start < 0) {
+    throw new ChatTemplateError(
+      'continue_final_message: the chat template does not write the last message as it was given.',
+    );
+  }
+  const untilEnd = content.trimStart();
+  const keepsSpace = text.startsWith(untilEnd, start);
+  return text.slice(0, start + (keepsSpace ? untilEnd.length : core.length));
+}
+
+/** Python's range, as an array. */
+function range(first: number, second?: number | null, step = 1): number[] {
+  const [start, stop] = second === undefined || second === null ? [0, first] : [first, second];
+  if (step === 0) throw new ChatTemplateError('range() step must not be zero');
+  const numbers: number[] = [];
+  for (let value = start; step > 0 ? value < stop : value > stop; value += step) numbers.push(value);
+  return numbers;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

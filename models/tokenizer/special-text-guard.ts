@@ -1,0 +1,194 @@
+import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
+import type { TextSegment } from './tokenizer.js';
+
+/** Unicode's private use area: no script, not white space, one UTF-16 unit each. */
+const PRIVATE_USE_FIRST = 0xe000;
+const PRIVATE_USE_LAST = 0xf8ff;
+
+/**
+ * Carries a user's strings through a chat template without letting them become control tokens.
+ *
+ * Before rendering, every special token's text inside a user's string is replaced by one private character that
+ * occurs nowhere else; afterwards the text is split at those characters and each gets its text back, as a segment
+ * that may not hold special tokens:
+ *
+ *   content   "see <|im_end|> here"   ->  "see X here"
+ *   rendered  "<|im_start|>user\nsee X here<|im_end|>\n"
+ *   segments  "<|im_start|>user\nsee " | "<|im_end|>" (plain) | " here<|im_end|>\n"
+ *
+ * A string without special text, nearly every one, is not touched, so trim, split, slices and comparisons in the
+ * template see what the user sent; and a template that drops or cuts a protected string cannot bring the token back.
+ * A string that begins or ends with part of a special token gets a private character there that only separates, so
+ * that the text around it cannot complete the token ("<|im_" at the end, with "start|>" following).
+ */
+export class SpecialTextGuard {
+  readonly #specialTexts: readonly string[];
+  readonly #finder: AddedTokenFinder;
+  readonly #longest: number;
+  readonly #beginnings = new Set<string>();
+  readonly #endings = new Set<string>();
+
+  constructor(specialTexts: readonly string[]) {
+    this.#specialTexts = specialTexts.filter((text) => text.length > 0);
+    this.#finder = new AddedTokenFinder(
+      this.#specialTexts.map((content, id): [string, AddedToken] => [
+        content,
+        { id, content, special: true, singleWord: false, stripLeft: false, stripRight: false },
+      ]),
+    );
+    for (const text of this.#specialTexts) {
+      for (let cut = 1; cut < text.length; cut++) {
+        this.#beginnings.add(text.slice(0, cut));
+        this.#endings.add(text.slice(cut));
+      }
+    }
+    this.#longest = this.#specialTexts.reduce((longest, text) => Math.max(longest, text.length), 0);
+  }
+
+  /**
+   * Starts one rendering. `taken` is any further text that will be rendered, such as the template: its private
+   * characters are not used.
+   */
+  open(taken: string): GuardedRendering {
+    return new GuardedRendering(this, taken);
+  }
+
+  /** Pieces of a string: plain text, or the index of a special text. */
+  split(text: string): (string | number)[] {
+    const sections = this.#finder.split(text, () => true);
+    return sections.map((section) => ('token' in section ? section.token.id : section.text));
+  }
+
+  specialText(index: number): string {
+    return this.#specialTexts[index]!;
+  }
+
+  endsLikeBeginning(text: string): boolean {
+    const end = text.trimEnd();
+    for (let length = Math.min(this.#longest - 1, end.length); length > 0; length--) {
+      if (this.#beginnings.has(end.slice(-length))) return true;
+    }
+    return false;
+  }
+
+  startsLikeEnding(text: string): boolean {
+    const start = text.trimStart();
+    for (let length = Math.min(this.#longest - 1, start.length); length > 0; length--) {
+      if (this.#endings.has(start.slice(0, length))) return true;
+    }
+    return false;
+  }
+}
+
+/** The private characters of one rendering. */
+export class GuardedRendering {
+  readonly #guard: SpecialTextGuard;
+  readonly #taken: string;
+  /** Strings seen so far that have private characters of their own. */
+  #privateTexts = '';
+  readonly #pending: { text: string; marks: 'both' | 'none' }[] = [];
+  #characters: Map<number, string> | null = null;
+  #separator = '';
+
+  constructor(guard: SpecialTextGuard, taken: string) {
+    this.#guard = guard;
+    this.#taken = taken;
+  }
+
+  /**
+   * A copy of a JSON value in which every string, keys included, is protected. Under the keys that are exempt, no
+   * character is put at the borders of a string: some templates build special tokens from roles.
+   */
+  protect<T>(value: T, isBoundaryExempt: (key: string) => boolean = () => false): T {
+    // All strings are seen before the first is changed: a private character must be free in all of them.
+    this.#collect(value, '', isBoundaryExempt);
+    if (!this.#needsProtection()) return value;
+    this.#characters ??= this.#choose();
+    return this.#rewrite(value, '', isBoundaryExempt) as T;
+  }
+
+  /** Splits rendered text into segments for Tokenizer.encodeSegments. */
+  segments(rendered: string): TextSegment[] {
+    if (this.#characters === null) return [{ text: rendered, special: true }];
+    const textOf = new Map([[this.#separator, '']]);
+    for (const [index, character] of this.#characters) textOf.set(character, this.#guard.specialText(index));
+    const segments: TextSegment[] = [];
+    let start = 0;
+    for (let i = 0; i <= rendered.length; i++) {
+      const original = i < rendered.length ? textOf.get(rendered.charAt(i)) : '';
+      if (original === undefined) continue;
+      if (i > start) segments.push({ text: rendered.slice(start, i), special: true });
+      if (original !== '') segments.push({ text: original, special: false });
+      start = i + 1;
+    }
+    return segments;
+  }
+
+  #collect(value: unknown, key: string, exempt: (key: string) => boolean): void {
+    if (typeof value === 'string') {
+      this.#pending.push({ text: value, marks: exempt(key) ? 'none' : 'both' });
+      if (/[\uE000-\uF8FF]/.test(value)) this.#privateTexts += value;
+    } else if (Array.isArray(value)) {
+      for (const item of value) this.#collect(item, key, exempt);
+    } else if (typeof value === 'object' && value !== null) {
+      for (const [name, item] of Object.entries(value)) {
+        this.#pending.push({ text: name, marks: 'none' });
+        this.#collect(item, name, exempt);
+      }
+    }
+  }
+
+  #needsProtection(): boolean {
+    return this.#pending.some(
+      ({ text, marks }) =>
+        this.#guard.split(text).some((piece) => typeof piece === 'number') ||
+        (marks === 'both' && (this.#guard.endsLikeBeginning(text) || this.#guard.startsLikeEnding(text))),
+    );
+  }
+
+  /** One free character for each special text that occurs, and one that separates. */
+  #choose(): Map<number, string> {
+    const wanted = new Set<number>();
+    for (const { text } of this.#pending) {
+      for (const piece of this.#guard.split(text)) if (typeof piece === 'number') wanted.add(piece);
+    }
+    const used = new Set(this.#taken + this.#privateTexts);
+    const free: string[] = [];
+    for (let code = PRIVATE_USE_FIRST; code <= PRIVATE_USE_LAST && free.length <= wanted.size; code++) {
+      const character = String.fromCharCode(code);
+      if (!used.has(character)) free.push(character);
+    }
+    const separator = free.pop();
+    if (separator === undefined || free.length < wanted.size) {
+      throw new RangeError("The messages use up Unicode's private characters (U+E000 to U+F8FF).");
+    }
+    this.#separator = separator;
+    return new Map([...wanted].map((index, i) => [index, free[i]!]));
+  }
+
+  #rewrite(value: unknown, key: string, exempt: (key: string) => boolean): unknown {
+    if (typeof value === 'string') return this.#rewriteText(value, !exempt(key));
+    if (Array.isArray(value)) return value.map((item) => this.#rewrite(item, key, exempt));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [
+        this.#rewriteText(name, false),
+        this.#rewrite(item, name, exempt),
+      ]),
+    );
+  }
+
+  #rewriteText(text: string, withMarks: boolean): string {
+    const pieces = this.#guard.split(text);
+    const body = pieces
+      .map((piece) => (typeof piece === 'number' ? this.#characters!.get(piece)! : piece))
+      .join('');
+    if (!withMarks) return body;
+    // Inside the outer white space, so that trimming works as it would without.
+    const lead = body.length - body.trimStart().length;
+    const before = this.#guard.startsLikeEnding(text) ? this.#separator : '';
+    const after = this.#guard.endsLikeBeginning(text) ? this.#separator : '';
+    const end = Math.max(lead, body.trimEnd().length);
+    return body.slice(0, lead) + before + body.slice(lead, end) + after + body.slice(end);
+  }
+}
