@@ -1,0 +1,113 @@
+import type { KvDtype } from '../engine/executor.js';
+import type { AttentionShape } from '../engine/network/plan.js';
+
+export interface KvCacheSizeOptions {
+  /** Memory that may still be taken, after the weights are loaded. */
+  availableBytes: number;
+  /** Where availableBytes comes from, for the error message. */
+  availableFrom?: string;
+  /** Share of availableBytes that the cache may take, above 0 and at most 1. */
+  freeMemoryFraction: number;
+  bytesPerBlock: number;
+  tokensPerBlock: number;
+  /** kvCacheConfig.maxTokens; absent: no limit of its own. */
+  maxTokens?: number;
+  maxNumSequences: number;
+  maxSeqLen: number;
+}
+
+export interface KvCacheSize {
+  numBlocks: number;
+  bytes: number;
+  /** Which of the three limits decided. */
+  limitedBy: 'maxTokens' | 'memory' | 'maxNumSequences x maxSeqLen';
+}
+
+/** Bytes of one block's keys and values in all layers. */
+export function kvBytesPerBlock(
+  shape: Pick<AttentionShape, 'numLayers' | 'numKvHeads' | 'headDim'>,
+  tokensPerBlock: number,
+  kvDtype: KvDtype,
+): number {
+  const bytesPerValue = kvDtype === 'bf16' ? 2 : 4;
+  return 2 * shape.numLayers * shape.numKvHeads * shape.headDim * tokensPerBlock * bytesPerValue;
+}
+
+/**
+ * How many blocks the pool gets: the least of
+ *
+ *   maxTokens                     in whole blocks, rounded up
+ *   memory                        freeMemoryFraction * availableBytes, rounded down
+ *   maxNumSequences x maxSeqLen   more than this could never be held
+ *
+ * Throws with the numbers if not even one sequence of maxSeqLen fits.
+ */
+export function kvCacheSize(options: KvCacheSizeOptions): KvCacheSize {
+  checkOptions(options);
+  const { bytesPerBlock, tokensPerBlock, maxTokens, maxSeqLen, maxNumSequences } = options;
+  const blocksPerSequence = Math.ceil(maxSeqLen / tokensPerBlock);
+  const memoryBytes = Math.floor(options.freeMemoryFraction * options.availableBytes);
+  let numBlocks = maxNumSequences * blocksPerSequence;
+  let limitedBy: KvCacheSize['limitedBy'] = 'maxNumSequences x maxSeqLen';
+  const inMemory = Math.max(0, Math.floor(memoryBytes / bytesPerBlock));
+  if (inMemory < numBlocks) {
+    numBlocks = inMemory;
+    limitedBy = 'memory';
+  }
+  if (maxTokens !== undefined && Math.ceil(maxTokens / tokensPerBlock) < numBlocks) {
+    numBlocks = Math.ceil(maxTokens / tokensPerBlock);
+    limitedBy = 'maxTokens';
+  }
+  if (numBlocks < blocksPerSequence) throw tooSmall(options, numBlocks, blocksPerSequence, limitedBy);
+  return { numBlocks, bytes: numBlocks * bytesPerBlock, limitedBy };
+}
+
+function tooSmall(
+  options: KvCacheSizeOptions,
+  numBlocks: number,
+  blocksPerSequence: number,
+  limitedBy: KvCacheSize['limitedBy'],
+): RangeError {
+  const { tokensPerBlock, bytesPerBlock, maxSeqLen, maxTokens } = options;
+  const needed =
+    `One sequence of maxSeqLen = ${maxSeqLen} tokens needs ${blocksPerSequence} KV cache blocks of ` +
+    `${tokensPerBlock} tokens (${mebibytes(blocksPerSequence * bytesPerBlock)})`;
+  if (limitedBy === 'maxTokens') {
+    return new RangeError(
+      `${needed}, but maxTokens = ${maxTokens} allows ${numBlocks}. Raise maxTokens or lower maxSeqLen.`,
+    );
+  }
+  const from = options.availableFrom === undefined ? '' : ` (${options.availableFrom})`;
+  return new RangeError(
+    `${needed}, but ${numBlocks} fit into ${options.freeMemoryFraction} of the ` +
+      `${mebibytes(options.availableBytes)} of memory available${from}. Give it more memory or lower maxSeqLen.`,
+  );
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+function checkOptions(options: KvCacheSizeOptions): void {
+  const { freeMemoryFraction: fraction, availableBytes } = options;
+  if (!(fraction > 0 && fraction <= 1)) {
+    throw new RangeError(
+      `The fraction of free memory for the KV cache is ${fraction}; above 0 and at most 1 is expected.`,
+    );
+  }
+  if (!Number.isFinite(availableBytes)) {
+    throw new RangeError(`The available memory is ${availableBytes} bytes; a finite number is expected.`);
+  }
+  for (const name of [
+    'bytesPerBlock',
+    'tokensPerBlock',
+    'maxTokens',
+    'maxNumSequences',
+    'maxSeqLen',
+  ] as const) {
+    const value = options[name];
+    if (value !== undefined && (!Number.isInteger(value) || value < 1)) {
+      throw new RangeError(`${name} is ${value}; a whole number of at least 1 is expected.`);
+    }
+  }
+}
