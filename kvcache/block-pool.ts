@@ -28,7 +28,9 @@ export class BlockPool {
   /** A block with one reference. The caller has made sure that one is free. */
   take(): number {
     if (this.#numFree === 0) {
-      throw new Error(`All ${this.numBlocks} KV cache blocks are taken; ask canAllocate before taking one.`);
+      throw new Error(
+        `All ${this.numBlocks} KV cache blocks are taken; the caller has to ask freeBlocks first.`,
+      );
     }
     this.#numFree -= 1;
     const block = this.#free[this.#numFree]!;
