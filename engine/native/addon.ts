@@ -42,6 +42,8 @@ export interface NativeExecutorHandle {
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
   memory(): ExecutorMemory;
+  /** Seconds per kind of op since the last call; counts on only where `on` is true. For benchmarks. */
+  profile(on: boolean): Record<string, number>;
   close(): void;
 }
 
@@ -52,4 +54,6 @@ export interface NativeAddon {
   /** Converts into `target`, an existing file of its final size. Checks every bound; throws naming file and tensor bounds. */
   convert(target: string, jobs: ConvertJob[], threads: number): void;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
+  /** The sampler's random generator, for its known-answer test: counter [4], key [2] -> words [4]. */
+  philox4x32(counter: Uint32Array, key: Uint32Array): Uint32Array;
 }

@@ -17,6 +17,16 @@ export function loadAddon(): NativeAddon {
   return loaded;
 }
 
+/** Whether the compiled addon is there and loads. */
+export function nativeAddonAvailable(): boolean {
+  try {
+    loadAddon();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function load(): NativeAddon {
   const root = packageRoot();
   try {

@@ -1,0 +1,83 @@
+// The attention op: the tasks of the AttentionSchedule over the kernels' split and merge.
+#include <algorithm>
+
+#include "executor/executor.h"
+
+namespace skein {
+namespace {
+
+// One layer's attention as all of its tasks see it.
+struct Layer {
+  const KernelTable& kernels;
+  const NetworkPlan& plan;
+  const BatchView& batch;
+  KvLayer kv;
+  const float* qkv;
+  float* output;
+  float scale;
+
+  int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
+  // Floats of one row's and of one unit's partial results in one split.
+  int64_t rowStride() const { return int64_t(headsPerKvHead()) * (plan.headDim + 2); }
+  int64_t splitStride(const AttentionUnit& unit) const { return rowStride() * (unit.rowEnd - unit.rowBegin); }
+  int32_t firstPosition(const AttentionUnit& unit) const {
+    const int32_t rows = batch.queryStart[unit.sequence + 1] - batch.queryStart[unit.sequence];
+    return batch.contextLength[unit.sequence] - rows;
+  }
+};
+
+// partials: [split][row][head][headDim + 2]. Rows that end before the split are left out.
+void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t split, float* scratch, float* partials) {
+  const int32_t first = layer.firstPosition(unit);
+  const int32_t rowBegin = std::max(unit.rowBegin, split * kSplitTokens - first);
+  const AttentionArgs args{.kv = &layer.kv,
+                           .blockTable = layer.batch.blockTables.data + unit.sequence * layer.batch.maxBlocks,
+                           .q = layer.qkv + int64_t(layer.batch.queryStart[unit.sequence]) * layer.plan.qkvWidth(),
+                           .ldq = layer.plan.qkvWidth(),
+                           .numHeads = layer.plan.numHeads,
+                           .firstPosition = first,
+                           .scale = layer.scale};
+  float* partial = partials + split * layer.splitStride(unit) + (rowBegin - unit.rowBegin) * layer.rowStride();
+  layer.kernels.attentionSplit(args, unit.kvHead, rowBegin, unit.rowEnd, split, scratch, partial);
+}
+
+void merge(const Layer& layer, const AttentionUnit& unit, const float* partials) {
+  const int32_t first = layer.firstPosition(unit), heads = layer.headsPerKvHead(), headDim = layer.plan.headDim;
+  for (int32_t row = unit.rowBegin; row < unit.rowEnd; ++row) {
+    const int64_t token = layer.batch.queryStart[unit.sequence] + row;
+    const float* ofRow = partials + (row - unit.rowBegin) * layer.rowStride();
+    float* y = layer.output + (token * layer.plan.numHeads + int64_t(unit.kvHead) * heads) * headDim;
+    const int32_t splits = (first + row) / kSplitTokens + 1;
+    for (int32_t head = 0; head < heads; ++head) {
+      layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim, y + head * headDim);
+    }
+  }
+}
+
+}  // namespace
+
+void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
+  const Layer attended{kernels_, config_.plan, batch, layer(op.layer), value(op.input), value(op.output), op.scale};
+  const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
+  pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
+    float* scratch = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);
+    for (int32_t i = schedule_.groupBegin(group); i < schedule_.groupBegin(group + 1); ++i) {
+      const AttentionItem item = schedule_.items()[static_cast<size_t>(i)];
+      const AttentionUnit& unit = schedule_.units()[static_cast<size_t>(item.unit)];
+      if (item.split >= 0) {
+        runSplit(attended, unit, item.split, scratch, sharedPartials_ + areaFloats * unit.sharedArea);
+        continue;
+      }
+      float* partials = scratch + attentionScratchFloats_;
+      for (int32_t split = 0; split < unit.splits; ++split) runSplit(attended, unit, split, scratch, partials);
+      merge(attended, unit, partials);
+    }
+  });
+  const std::vector<int32_t>& shared = schedule_.sharedUnits();
+  pool_.run(static_cast<int32_t>(shared.size()), [&](int32_t i, int32_t) {
+    const AttentionUnit& unit = schedule_.units()[static_cast<size_t>(shared[static_cast<size_t>(i)])];
+    merge(attended, unit, sharedPartials_ + areaFloats * unit.sharedArea);
+  });
+}
+
+}  // namespace skein

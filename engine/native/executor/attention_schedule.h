@@ -1,0 +1,67 @@
+// How one iteration's attention is cut into tasks. Made once per iteration, used by every layer.
+//
+//   unit   = one sequence x one KV head x up to kRowBlock query rows
+//   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens
+//
+// Most units are one task: all of their splits, then the merge, in the thread's own scratch. A unit that is a large
+// share of the whole work (one long sequence on many threads) is cut into one task per split, whose partial results
+// lie in shared memory and are merged in a second round. Small units are grouped. None of this changes a bit:
+// a split's partial result depends only on its own positions, and merges go in ascending position.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "executor/batch.h"
+
+namespace skein {
+
+struct AttentionUnit {
+  int32_t sequence;
+  int32_t kvHead;
+  int32_t rowBegin, rowEnd;  // of the sequence's query rows
+  int32_t tokens;            // cache positions that its last row attends to
+  int32_t splits;            // that they touch
+  int32_t sharedArea;        // index of its area of shared partial results, -1: whole unit in one task
+};
+
+// A unit, or one split of it.
+struct AttentionItem {
+  int32_t unit;
+  int32_t split;  // -1: all
+};
+
+class AttentionSchedule {
+ public:
+  static constexpr int32_t kRowBlock = 16;
+
+  // Takes all the memory that prepare() will ever need. Keeps a reference to config.
+  explicit AttentionSchedule(const ExecutorConfig& config);
+  void prepare(const BatchView& batch);
+
+  const std::vector<AttentionUnit>& units() const { return units_; }
+  const std::vector<AttentionItem>& items() const { return items_; }
+  // Group g holds the items groupBegin(g) .. groupBegin(g + 1).
+  int32_t groups() const { return static_cast<int32_t>(groupStart_.size()) - 1; }
+  int32_t groupBegin(int32_t group) const { return groupStart_[static_cast<size_t>(group)]; }
+  // Units whose splits are made apart and want merging.
+  const std::vector<int32_t>& sharedUnits() const { return sharedUnits_; }
+
+  // Floats of the partial results of one unit, at most.
+  size_t partialFloats() const { return partialFloats_; }
+  int32_t sharedAreas() const { return sharedAreas_; }
+
+ private:
+  void addUnits(const BatchView& batch);
+  void addItems();
+
+  const ExecutorConfig& config_;
+  int32_t rowBlock_;
+  int32_t sharedAreas_;
+  size_t partialFloats_;
+  std::vector<AttentionUnit> units_;
+  std::vector<AttentionItem> items_;
+  std::vector<int32_t> groupStart_;
+  std::vector<int32_t> sharedUnits_;
+};
+
+}  // namespace skein

@@ -1,0 +1,52 @@
+// What one iteration brings from JavaScript, as plain views: engine/packed-batch.ts and
+// engine/decoding/sampling-batch.ts. Checked before anything is touched.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "executor/plan.h"
+
+namespace skein {
+
+template <typename T>
+struct ArrayView {
+  T* data = nullptr;
+  int64_t length = 0;
+  T& operator[](int64_t i) const { return data[i]; }
+};
+
+struct BatchView {
+  int64_t numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks;
+  ArrayView<const int32_t> tokenIds, positions, slots, queryStart, contextLength, blockTables, logitRows, newBlocks;
+  ArrayView<const int32_t> ropeRows;
+  ArrayView<const float> ropeFrequencies, ropeScales;
+};
+
+struct SamplingView {
+  int64_t numRows;
+  ArrayView<const float> temperature;
+  ArrayView<const int32_t> topK;
+  ArrayView<const float> topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty;
+  ArrayView<const uint64_t> seed;
+  ArrayView<const int32_t> sequenceIndex, position, bannedToken, numTopLogProbs;
+  ArrayView<const int32_t> historyStart, history, historyPromptLength;
+};
+
+struct SamplingOutputView {
+  int64_t maxTopLogProbs;
+  ArrayView<int32_t> tokens;
+  ArrayView<float> logProbs;
+  ArrayView<int32_t> topTokens;
+  ArrayView<float> topLogProbs;
+  ArrayView<int32_t> status;
+};
+
+constexpr int32_t kRowOk = 0;
+constexpr int32_t kRowNotFinite = 1;
+
+// Each throws std::runtime_error with one sentence that names the field.
+void checkBatch(const BatchView& batch, const ExecutorConfig& config);
+void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows, int32_t vocabSize);
+void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks);
+
+}  // namespace skein

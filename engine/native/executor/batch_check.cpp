@@ -1,0 +1,165 @@
+#include <cmath>
+#include <stdexcept>
+
+#include "executor/batch.h"
+
+namespace skein {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message + "."); }
+
+std::string at(const char* field, int64_t index) { return std::string(field) + "[" + std::to_string(index) + "]"; }
+
+void checkCount(int64_t count, int64_t least, int64_t most, const char* field) {
+  if (count >= least && count <= most) return;
+  fail(std::string(field) + " is " + std::to_string(count) + ", but this executor takes " + std::to_string(least) + " to " +
+       std::to_string(most));
+}
+
+template <typename T>
+void checkLength(const ArrayView<T>& array, int64_t needed, const char* field) {
+  if (array.length >= needed) return;
+  fail(std::string(field) + " has " + std::to_string(array.length) + " entries, but " + std::to_string(needed) +
+       " are needed");
+}
+
+// Every entry in [least, end).
+void checkEntries(const ArrayView<const int32_t>& array, int64_t count, int64_t least, int64_t end, const char* field) {
+  checkLength(array, count, field);
+  for (int64_t i = 0; i < count; ++i) {
+    if (array[i] >= least && array[i] < end) continue;
+    fail(at(field, i) + " is " + std::to_string(array[i]) + ", but it must be in [" + std::to_string(least) + ", " +
+         std::to_string(end) + ")");
+  }
+}
+
+void checkCounts(const BatchView& batch, const ExecutorConfig& config) {
+  checkCount(batch.numTokens, 1, config.maxNumTokens, "numTokens");
+  checkCount(batch.numSequences, 1, config.maxNumSequences, "numSequences");
+  checkCount(batch.numLogitRows, 0, config.maxLogitRows, "numLogitRows");
+  checkCount(batch.numNewBlocks, 0, config.numBlocks, "numNewBlocks");
+  checkCount(batch.maxBlocks, 1, int64_t(1) << 30, "maxBlocks");
+  checkLength(batch.queryStart, batch.numSequences + 1, "queryStart");
+  checkLength(batch.contextLength, batch.numSequences, "contextLength");
+  checkLength(batch.blockTables, batch.numSequences * batch.maxBlocks, "blockTables");
+}
+
+void checkSequence(const BatchView& batch, const ExecutorConfig& config, int64_t sequence) {
+  const int64_t begin = batch.queryStart[sequence], end = batch.queryStart[sequence + 1];
+  const int64_t length = batch.contextLength[sequence];
+  if (end <= begin) fail(at("queryStart", sequence + 1) + " is " + std::to_string(end) + ", but it must be above " + std::to_string(begin));
+  if (end > batch.numTokens) {
+    fail(at("queryStart", sequence + 1) + " is " + std::to_string(end) + ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
+  }
+  const int64_t room = std::min<int64_t>(config.maxSeqLen, batch.maxBlocks * config.tokensPerBlock);
+  if (length < end - begin || length > room) {
+    fail(at("contextLength", sequence) + " is " + std::to_string(length) + ", but it must be between " +
+         std::to_string(end - begin) + " (this step's tokens) and " + std::to_string(room) + " (maxSeqLen and the block table)");
+  }
+  const int32_t* table = batch.blockTables.data + sequence * batch.maxBlocks;
+  const int64_t used = (length + config.tokensPerBlock - 1) / config.tokensPerBlock;
+  for (int64_t i = 0; i < used; ++i) {
+    if (table[i] < 0 || table[i] >= config.numBlocks) {
+      fail(at("blockTables", sequence * batch.maxBlocks + i) + " is block " + std::to_string(table[i]) + ", but the pool has " +
+           std::to_string(config.numBlocks) + " blocks");
+    }
+  }
+  // A token's K and V must go where its sequence's attention will look for them.
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t position = length - (end - t);
+    const int64_t slot = int64_t(table[position / config.tokensPerBlock]) * config.tokensPerBlock + position % config.tokensPerBlock;
+    if (batch.slots[t] != slot) {
+      fail(at("slots", t) + " is " + std::to_string(batch.slots[t]) + ", but the block table of sequence " +
+           std::to_string(sequence) + " puts its cache position " + std::to_string(position) + " at " + std::to_string(slot));
+    }
+  }
+}
+
+void checkRope(const BatchView& batch, const ExecutorConfig& config) {
+  if (config.plan.rotaryDim == 0) return;
+  const int64_t half = config.plan.rotaryDim / 2;
+  const int64_t rows = std::min(batch.ropeFrequencies.length / half, batch.ropeScales.length);
+  if (rows < 1) {
+    fail("ropeFrequencies and ropeScales hold no whole row of " + std::to_string(half) + " frequencies and a scale");
+  }
+  checkEntries(batch.ropeRows, batch.numSequences, 0, rows, "ropeRows");
+}
+
+void checkFinite(const ArrayView<const float>& array, int64_t rows, float least, float most, const char* field) {
+  checkLength(array, rows, field);
+  for (int64_t i = 0; i < rows; ++i) {
+    if (array[i] >= least && array[i] <= most) continue;
+    fail(at(field, i) + " is " + std::to_string(array[i]) + ", but it must be between " + std::to_string(least) + " and " +
+         std::to_string(most));
+  }
+}
+
+}  // namespace
+
+void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
+  checkCounts(batch, config);
+  checkEntries(batch.tokenIds, batch.numTokens, 0, config.plan.vocabSize, "tokenIds");
+  checkEntries(batch.positions, batch.numTokens, 0, int64_t(1) << 30, "positions");
+  checkEntries(batch.slots, batch.numTokens, 0, int64_t(config.numBlocks) * config.tokensPerBlock, "slots");
+  checkEntries(batch.logitRows, batch.numLogitRows, 0, batch.numTokens, "logitRows");
+  checkEntries(batch.newBlocks, batch.numNewBlocks, 0, config.numBlocks, "newBlocks");
+  checkRope(batch, config);
+  if (batch.queryStart[0] != 0) fail("queryStart[0] is " + std::to_string(batch.queryStart[0]) + ", but it must be 0");
+  for (int64_t sequence = 0; sequence < batch.numSequences; ++sequence) checkSequence(batch, config, sequence);
+  if (batch.queryStart[batch.numSequences] != batch.numTokens) {
+    fail(at("queryStart", batch.numSequences) + " is " + std::to_string(batch.queryStart[batch.numSequences]) +
+         ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
+  }
+}
+
+void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows, int32_t vocabSize) {
+  const int64_t rows = sampling.numRows;
+  if (rows != logitRows) {
+    fail("numRows is " + std::to_string(rows) + ", but the last forward made " + std::to_string(logitRows) + " rows of logits");
+  }
+  constexpr float kMost = 1e30f;
+  checkFinite(sampling.temperature, rows, 0, kMost, "temperature");
+  checkFinite(sampling.topP, rows, 0, 1, "topP");
+  checkFinite(sampling.minP, rows, 0, 1, "minP");
+  checkFinite(sampling.repetitionPenalty, rows, 1e-6f, kMost, "repetitionPenalty");
+  checkFinite(sampling.presencePenalty, rows, -kMost, kMost, "presencePenalty");
+  checkFinite(sampling.frequencyPenalty, rows, -kMost, kMost, "frequencyPenalty");
+  checkEntries(sampling.topK, rows, 0, INT64_MAX, "topK");
+  checkEntries(sampling.bannedToken, rows, -1, vocabSize, "bannedToken");
+  checkEntries(sampling.numTopLogProbs, rows, -1, output.maxTopLogProbs + 1, "numTopLogProbs");
+  checkLength(sampling.seed, rows, "seed");
+  checkLength(sampling.sequenceIndex, rows, "sequenceIndex");
+  checkLength(sampling.position, rows, "position");
+  checkLength(sampling.historyPromptLength, rows, "historyPromptLength");
+  checkEntries(sampling.historyStart, rows + 1, 0, sampling.history.length + 1, "historyStart");
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t length = int64_t(sampling.historyStart[row + 1]) - sampling.historyStart[row];
+    if (length < 0) fail(at("historyStart", row + 1) + " is below the entry before it");
+    if (sampling.historyPromptLength[row] < 0 || sampling.historyPromptLength[row] > length) {
+      fail(at("historyPromptLength", row) + " is " + std::to_string(sampling.historyPromptLength[row]) +
+           ", but the row's history has " + std::to_string(length) + " tokens");
+    }
+    for (int64_t i = sampling.historyStart[row]; i < sampling.historyStart[row + 1]; ++i) {
+      if (sampling.history[i] < 0 || sampling.history[i] >= vocabSize) {
+        fail(at("history", i) + " is token " + std::to_string(sampling.history[i]) + ", but the vocabulary has " +
+             std::to_string(vocabSize));
+      }
+    }
+  }
+  if (output.maxTopLogProbs < 0) fail("maxTopLogProbs is " + std::to_string(output.maxTopLogProbs) + ", but it must be at least 0");
+  checkLength(output.tokens, rows, "tokens");
+  checkLength(output.logProbs, rows, "logProbs");
+  checkLength(output.status, rows, "status");
+  checkLength(output.topTokens, rows * output.maxTopLogProbs, "topTokens");
+  checkLength(output.topLogProbs, rows * output.maxTopLogProbs, "topLogProbs");
+}
+
+void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks) {
+  if (source.length != target.length) {
+    fail("copyBlocks: source has " + std::to_string(source.length) + " blocks and target " + std::to_string(target.length));
+  }
+  checkEntries(source, source.length, 0, numBlocks, "source");
+  checkEntries(target, target.length, 0, numBlocks, "target");
+}
+
+}  // namespace skein

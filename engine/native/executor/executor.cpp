@@ -1,0 +1,135 @@
+#include "executor/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "executor/stopwatch.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kAlignFloats = 64 / sizeof(float);
+
+ExecutorConfig checked(ExecutorConfig config) {
+  checkConfig(config);
+  return config;
+}
+
+}  // namespace
+
+Executor::Executor(ExecutorConfig config)
+    : config_(checked(std::move(config))),
+      kernels_(kernelsOf(config_.isa)),
+      pool_(config_.threads),
+      weights_(config_, kernels_, pool_),
+      schedule_(config_) {
+  for (const PlanOp& op : config_.plan.ops) {
+    const bool packs = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
+    packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear) : nullptr);
+  }
+  takeKvPool();
+  takeWorkspace();
+  for (int32_t thread = 0; thread < config_.threads; ++thread) {
+    samplers_.push_back(std::make_unique<RowSampler>(kernels_, config_.plan.vocabSize));
+  }
+}
+
+// The layers' pools lie one after the other, each at a page of its own.
+void Executor::takeKvPool() {
+  KvLayer shape = layer(0);
+  const size_t element = config_.kvDtype == DType::kF32 ? 4 : 2;
+  const size_t blocks = static_cast<size_t>(config_.numBlocks);
+  const std::string what = "The KV pool (" + std::to_string(config_.plan.numLayers) + " layers x " + std::to_string(blocks) +
+                           " blocks of " + std::to_string(config_.tokensPerBlock) + " tokens)";
+  const size_t perLayer = checkedProduct(shape.elementsPerBlock() * element, blocks, what.c_str());
+  kvLayerBytes_ = roundUp(perLayer, 4096);
+  kvPool_ = Mapping::anonymous(checkedProduct(kvLayerBytes_, static_cast<size_t>(config_.plan.numLayers), what.c_str()), what);
+}
+
+void Executor::takeWorkspace() {
+  size_t floats = 0;
+  const auto take = [&](size_t count) {
+    const size_t offset = floats;
+    floats += roundUp(count, kAlignFloats);
+    return offset;
+  };
+  for (const PlanSlot& slot : config_.plan.slots) {
+    const int32_t rows = slot.rows == RowKind::kTokens ? config_.maxNumTokens : config_.maxLogitRows;
+    // One vector of room behind the last row: kernels may read, never use, what follows it.
+    slotOffset_.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
+  }
+  const size_t angles = take(static_cast<size_t>(config_.maxNumTokens) * static_cast<size_t>(config_.plan.rotaryDim));
+  const int32_t headsPerKvHead = config_.plan.numHeads / config_.plan.numKvHeads;
+  attentionScratchFloats_ = roundUp(kernels_.attentionScratchFloats(config_.plan.headDim, headsPerKvHead), kAlignFloats);
+  threadScratchFloats_ = attentionScratchFloats_ + roundUp(schedule_.partialFloats(), kAlignFloats);
+  const size_t scratch = take(threadScratchFloats_ * static_cast<size_t>(config_.threads));
+  const size_t shared = take(roundUp(schedule_.partialFloats(), kAlignFloats) * static_cast<size_t>(schedule_.sharedAreas()));
+  const std::string what = "The workspace for " + std::to_string(config_.maxNumTokens) + " tokens and " +
+                           std::to_string(config_.maxLogitRows) + " rows of logits";
+  workspace_ = std::make_shared<Mapping>(Mapping::anonymous(checkedProduct(floats, sizeof(float), what.c_str()), what));
+  float* base = reinterpret_cast<float*>(workspace_->data());
+  ropeAngles_ = base + angles;
+  threadScratch_ = base + scratch;
+  sharedPartials_ = base + shared;
+}
+
+float* Executor::value(int32_t index) const {
+  const size_t slot = static_cast<size_t>(config_.plan.values[static_cast<size_t>(index)].slot);
+  return reinterpret_cast<float*>(workspace_->data()) + slotOffset_[slot];
+}
+
+int64_t Executor::rowsOf(int32_t index, const BatchView& batch) const {
+  return config_.plan.values[static_cast<size_t>(index)].rows == RowKind::kTokens ? batch.numTokens : batch.numLogitRows;
+}
+
+KvLayer Executor::layer(int32_t index) const {
+  return {kvPool_.data() + kvLayerBytes_ * static_cast<size_t>(index), config_.kvDtype, config_.tokensPerBlock,
+          config_.plan.numKvHeads, config_.plan.headDim};
+}
+
+MemoryReport Executor::memory() const { return {weights_.bytes(), kvPool_.size(), workspace_->size()}; }
+
+void Executor::setProfiling(bool on) {
+  profiling_ = on;
+  profile_ = {};
+}
+
+void Executor::forward(const BatchView& batch) {
+  logitRows_ = 0;
+  {
+    const Stopwatch watch(profiling_ ? &profile_.prepare : nullptr);
+    prepare(batch);
+  }
+  const std::vector<PlanOp>& ops = config_.plan.ops;
+  for (currentOp_ = 0; currentOp_ < ops.size(); ++currentOp_) {
+    const PlanOp& op = ops[currentOp_];
+    double& seconds = op.kind == OpKind::kLinear && config_.plan.values[static_cast<size_t>(op.output)].rows == RowKind::kLogits
+                          ? profile_.logits
+                          : profile_.ops[static_cast<size_t>(op.kind)];
+    const Stopwatch watch(profiling_ ? &seconds : nullptr);
+    runOp(op, batch);
+  }
+  logitRows_ = batch.numLogitRows;
+}
+
+void Executor::sample(const SamplingView& sampling, const SamplingOutputView& output) {
+  const Stopwatch watch(profiling_ ? &profile_.sampling : nullptr);
+  float* rows = logits();
+  const int64_t vocabSize = config_.plan.vocabSize;
+  pool_.run(static_cast<int32_t>(sampling.numRows), [&](int32_t row, int32_t thread) {
+    samplers_[static_cast<size_t>(thread)]->sample(sampling, output, row, rows + row * vocabSize);
+  });
+}
+
+void Executor::copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target) {
+  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+    const KvLayer kv = layer(index);
+    const size_t bytes = kv.elementsPerBlock() * (kv.dtype == DType::kF32 ? 4 : 2);
+    uint8_t* base = static_cast<uint8_t*>(kv.base);
+    for (int64_t i = 0; i < source.length; ++i) {
+      std::memmove(base + bytes * static_cast<size_t>(target[i]), base + bytes * static_cast<size_t>(source[i]), bytes);
+    }
+  });
+}
+
+}  // namespace skein

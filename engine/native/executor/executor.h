@@ -1,0 +1,98 @@
+// Runs a network over packed batches: memory, the ops over the thread pool, sampling. Knows nothing of JavaScript.
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "executor/attention_schedule.h"
+#include "executor/batch.h"
+#include "executor/memory.h"
+#include "executor/packed_weights.h"
+#include "executor/plan.h"
+#include "executor/sampling.h"
+#include "executor/thread_pool.h"
+
+namespace skein {
+
+struct MemoryReport {
+  size_t weightBytes, kvCacheBytes, workspaceBytes;
+};
+
+// Seconds spent per kind of op since profiling was switched on.
+struct Profile {
+  std::array<double, kOpKinds> ops{};
+  double logits = 0;  // linear ops over rows of logits
+  double sampling = 0;
+  double prepare = 0;  // zeroed blocks, angles, the attention schedule
+};
+
+class Executor {
+ public:
+  // Checks the configuration, maps the weights and takes all memory. Throws std::exception with one sentence.
+  explicit Executor(ExecutorConfig config);
+
+  const ExecutorConfig& config() const { return config_; }
+  // The batch must have passed checkBatch().
+  void forward(const BatchView& batch);
+  // Logits of the last forward: [logitRows() x vocabSize].
+  float* logits() const { return value(config_.plan.logits); }
+  int64_t logitRows() const { return logitRows_; }
+  // The views must have passed checkSampling().
+  void sample(const SamplingView& sampling, const SamplingOutputView& output);
+  // The arrays must have passed checkCopy().
+  void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
+  MemoryReport memory() const;
+  // Keeps the logits' memory alive for as long as JavaScript holds a view of it.
+  const std::shared_ptr<Mapping>& workspace() const { return workspace_; }
+
+  void setProfiling(bool on);
+  const Profile& profile() const { return profile_; }
+
+ private:
+  void takeKvPool();
+  void takeWorkspace();
+
+  float* value(int32_t index) const;
+  int64_t width(int32_t index) const { return config_.plan.values[static_cast<size_t>(index)].width; }
+  int64_t rowsOf(int32_t index, const BatchView& batch) const;
+  KvLayer layer(int32_t index) const;
+
+  void prepare(const BatchView& batch);
+  void runOp(const PlanOp& op, const BatchView& batch);
+  void runEmbedding(const PlanOp& op, const BatchView& batch);
+  void runRmsNorm(const PlanOp& op, const BatchView& batch);
+  void runLinear(const PlanOp& op, const BatchView& batch);
+  void runGatedLinear(const PlanOp& op, const BatchView& batch);
+  void runRopeAndCache(const PlanOp& op, const BatchView& batch);
+  void runAttention(const PlanOp& op, const BatchView& batch);
+  void runSelectRows(const PlanOp& op, const BatchView& batch);
+  // fn(row) for each row; on one thread where the rows are too few to be worth a barrier.
+  template <typename Function>
+  void eachRow(int64_t rows, int64_t rowElements, const Function& fn);
+  // fn(rowBegin, rowEnd, panelBegin, panelEnd) over a matrix product of rows x panels with inner dimension k.
+  template <typename Function>
+  void eachTile(int64_t rows, int32_t n, int32_t k, const Function& fn);
+
+  ExecutorConfig config_;
+  const KernelTable& kernels_;
+  ThreadPool pool_;
+  PackedWeights weights_;
+  std::vector<const void*> packedOfOp_;  // by op, null for ops without packed weights
+  size_t kvLayerBytes_ = 0;
+  Mapping kvPool_;
+  std::shared_ptr<Mapping> workspace_;
+  std::vector<size_t> slotOffset_;     // in floats
+  float* ropeAngles_ = nullptr;        // [token][cosine rotaryDim / 2 | sine rotaryDim / 2]
+  float* threadScratch_ = nullptr;     // [thread][attention scratch | partial results of one unit]
+  float* sharedPartials_ = nullptr;    // [area][partial results of one unit]
+  size_t attentionScratchFloats_ = 0;
+  size_t threadScratchFloats_ = 0;
+  AttentionSchedule schedule_;
+  std::vector<std::unique_ptr<RowSampler>> samplers_;  // by thread
+  int64_t logitRows_ = 0;
+  size_t currentOp_ = 0;
+  bool profiling_ = false;
+  Profile profile_;
+};
+
+}  // namespace skein

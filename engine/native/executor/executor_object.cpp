@@ -1,0 +1,197 @@
+#include "executor/executor_object.h"
+
+#include <memory>
+#include <optional>
+
+#include "executor/executor.h"
+#include "executor/float_control.h"
+#include "executor/js_batch.h"
+#include "executor/js_config.h"
+#include "executor/js_values.h"
+#include "executor/philox.h"
+
+namespace skein {
+namespace {
+
+class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "NativeExecutor",
+                       {InstanceMethod<&ExecutorObject::step>("step"), InstanceMethod<&ExecutorObject::forward>("forward"),
+                        InstanceMethod<&ExecutorObject::sample>("sample"),
+                        InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
+                        InstanceMethod<&ExecutorObject::memory>("memory"),
+                        InstanceMethod<&ExecutorObject::profile>("profile"),
+                        InstanceMethod<&ExecutorObject::close>("close")});
+  }
+
+  explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
+    guarded(info, [&]() -> Napi::Value {
+      if (!info[0].IsObject()) throw std::runtime_error("createExecutor takes an object of options.");
+      executor_ = std::make_unique<Executor>(js::readConfig(info[0].As<Napi::Object>()));
+      return info.Env().Undefined();
+    });
+    // An environment that goes (worker.terminate()) must take the threads with it before its memory goes.
+    cleanup_ = info.Env().AddCleanupHook(+[](ExecutorObject* self) { self->endWithEnvironment(); }, this);
+  }
+
+  ~ExecutorObject() override {
+    if (!cleanup_.IsEmpty()) cleanup_.Remove(Env());
+  }
+
+ private:
+  // Sets the floating-point mode and turns C++ exceptions into JavaScript's.
+  template <typename Body>
+  static Napi::Value guarded(const Napi::CallbackInfo& info, const Body& body) {
+    try {
+      const FloatControlScope floatControl;
+      return body();
+    } catch (const Napi::Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw Napi::Error::New(info.Env(), error.what());
+    }
+  }
+
+  Executor& open() const {
+    if (!executor_) throw std::runtime_error("The executor is closed.");
+    return *executor_;
+  }
+
+  Napi::Value step(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = open();
+      const BatchView batch = js::readBatch(info[0]);
+      const SamplingView sampling = js::readSampling(info[1]);
+      const SamplingOutputView output = js::readSamplingOutput(info[2]);
+      checkBatch(batch, executor.config());
+      checkSampling(sampling, output, batch.numLogitRows, executor.config().plan.vocabSize);
+      executor.forward(batch);
+      executor.sample(sampling, output);
+      return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value forward(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = open();
+      const BatchView batch = js::readBatch(info[0]);
+      checkBatch(batch, executor.config());
+      executor.forward(batch);
+      const size_t length = static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.vocabSize);
+      return Napi::Float32Array::New(info.Env(), length, logitsBuffer(info.Env(), executor), 0);
+    });
+  }
+
+  Napi::Value sample(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = open();
+      const SamplingView sampling = js::readSampling(info[0]);
+      const SamplingOutputView output = js::readSamplingOutput(info[1]);
+      checkSampling(sampling, output, executor.logitRows(), executor.config().plan.vocabSize);
+      executor.sample(sampling, output);
+      return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value copyBlocks(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = open();
+      const auto source = js::typedArray<const int32_t>(info[0], "source");
+      const auto target = js::typedArray<const int32_t>(info[1], "target");
+      checkCopy(source, target, executor.config().numBlocks);
+      executor.copyBlocks(source, target);
+      return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value memory(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const MemoryReport report = open().memory();
+      Napi::Object object = Napi::Object::New(info.Env());
+      object.Set("weightBytes", static_cast<double>(report.weightBytes));
+      object.Set("kvCacheBytes", static_cast<double>(report.kvCacheBytes));
+      object.Set("workspaceBytes", static_cast<double>(report.workspaceBytes));
+      return object;
+    });
+  }
+
+  // Seconds per kind of op since the last call; goes on counting where the argument is true.
+  Napi::Value profile(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = open();
+      const Profile& profile = executor.profile();
+      Napi::Object object = Napi::Object::New(info.Env());
+      for (int32_t kind = 0; kind < kOpKinds; ++kind) {
+        object.Set(opName(static_cast<OpKind>(kind)), profile.ops[static_cast<size_t>(kind)]);
+      }
+      object.Set("logits", profile.logits);
+      object.Set("sampling", profile.sampling);
+      object.Set("prepare", profile.prepare);
+      executor.setProfiling(info[0].ToBoolean().Value());
+      return object;
+    });
+  }
+
+  Napi::Value close(const Napi::CallbackInfo& info) {
+    if (!logits_.IsEmpty()) {
+      // Views of the logits become empty instead of dangling.
+      napi_detach_arraybuffer(info.Env(), logits_.Value());
+      logits_.Reset();
+    }
+    executor_.reset();
+    return info.Env().Undefined();
+  }
+
+  // One buffer over the logits' memory for all views. It holds the workspace, so a view outlives the executor.
+  Napi::ArrayBuffer logitsBuffer(Napi::Env env, Executor& executor) {
+    if (!logits_.IsEmpty()) return logits_.Value();
+    const size_t bytes = static_cast<size_t>(executor.config().maxLogitRows) *
+                         static_cast<size_t>(executor.config().plan.vocabSize) * sizeof(float);
+    auto* owner = new std::shared_ptr<Mapping>(executor.workspace());
+    const Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
+        env, executor.logits(), bytes, [](Napi::Env, void*, std::shared_ptr<Mapping>* held) { delete held; }, owner);
+    logits_ = Napi::Persistent(buffer);
+    return buffer;
+  }
+
+  void endWithEnvironment() {
+    executor_.reset();
+    cleanup_ = {};
+  }
+
+  std::unique_ptr<Executor> executor_;
+  Napi::Reference<Napi::ArrayBuffer> logits_;
+  Napi::Env::CleanupHook<void (*)(ExecutorObject*), ExecutorObject> cleanup_;
+};
+
+Napi::Value supportedInstructionSets(const Napi::CallbackInfo& info) {
+  Napi::Array names = Napi::Array::New(info.Env());
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
+    if (isaSupported(isa)) names.Set(names.Length(), js::instructionSetName(isa));
+  }
+  return names;
+}
+
+// Philox4x32-10 for its known-answer test: counter [4], key [2] -> words [4].
+Napi::Value philox(const Napi::CallbackInfo& info) {
+  const auto counter = info[0].As<Napi::Uint32Array>(), key = info[1].As<Napi::Uint32Array>();
+  const auto words = philox4x32({counter[0], counter[1], counter[2], counter[3]}, {key[0], key[1]});
+  Napi::Uint32Array result = Napi::Uint32Array::New(info.Env(), words.size());
+  for (size_t i = 0; i < words.size(); ++i) result[i] = words[i];
+  return result;
+}
+
+}  // namespace
+
+void registerExecutor(Napi::Env env, Napi::Object exports) {
+  // The class lives as long as the function that makes it, in this environment only.
+  auto constructor = std::make_shared<Napi::FunctionReference>(Napi::Persistent(ExecutorObject::define(env)));
+  exports.Set("createExecutor", Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
+                return constructor->New({info[0]});
+              }, "createExecutor"));
+  exports.Set("supportedInstructionSets", Napi::Function::New(env, supportedInstructionSets, "supportedInstructionSets"));
+  exports.Set("philox4x32", Napi::Function::New(env, philox, "philox4x32"));
+}
+
+}  // namespace skein

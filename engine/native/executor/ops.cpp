@@ -1,0 +1,179 @@
+// The ops of a plan, each cut into tasks for the thread pool.
+//
+// A matrix product is cut along its panels (a task's weights are read once) and, where the rows' inputs outgrow a
+// core's cache, along its rows too:
+//
+//                panels 0 .. P
+//              +-------+-------+-------+
+//   rows 0..R  | task0 | task1 | task2 |
+//              +-------+-------+-------+      tasks go row block by row block, so that the threads
+//   rows R..2R | task3 | task4 | task5 |      of a moment share one block of inputs
+//              +-------+-------+-------+
+#include <algorithm>
+#include <cstring>
+
+#include "executor/executor.h"
+
+namespace skein {
+namespace {
+
+// Rows of x that one task keeps in its core's second-level cache, beside the weights that stream by.
+constexpr int64_t kRowBlockBytes = 256 << 10;
+constexpr int64_t kTasksPerThread = 4;
+// Elements of per-row work below which waking the helpers costs more than it saves.
+constexpr int64_t kSerialElements = 16 << 10;
+
+int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+template <typename Function>
+void Executor::eachRow(int64_t rows, int64_t rowElements, const Function& fn) {
+  const int64_t tasks = rows * rowElements <= kSerialElements ? 1 : std::min<int64_t>(rows, config_.threads * kTasksPerThread);
+  const int64_t perTask = ceilDivide(std::max<int64_t>(rows, 1), tasks);
+  pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)), [&](int32_t task, int32_t) {
+    const int64_t end = std::min(rows, (task + 1) * perTask);
+    for (int64_t row = task * perTask; row < end; ++row) fn(row);
+  });
+}
+
+template <typename Function>
+void Executor::eachTile(int64_t rows, int32_t n, int32_t k, const Function& fn) {
+  if (rows == 0) return;
+  const int64_t tileRows = kernels_.tileRows;
+  const int64_t rowsWanted = std::max<int64_t>(1, kRowBlockBytes / (int64_t(k) * 4 * tileRows)) * tileRows;
+  const int64_t rowBlocks = ceilDivide(rows, rowsWanted);
+  const int64_t rowsPerTask = roundUp(static_cast<size_t>(ceilDivide(rows, rowBlocks)), static_cast<size_t>(tileRows));
+  const int64_t panels = ceilDivide(n, kernels_.panelWidth);
+  const int64_t wanted = config_.threads == 1 ? 1 : config_.threads * kTasksPerThread;
+  const int64_t panelRanges = std::clamp<int64_t>(wanted, 1, panels);
+  const int64_t panelsPerTask = ceilDivide(panels, panelRanges);
+  const int64_t ranges = ceilDivide(panels, panelsPerTask);
+  pool_.run(static_cast<int32_t>(ranges * ceilDivide(rows, rowsPerTask)), [&](int32_t task, int32_t) {
+    const int64_t row = task / ranges * rowsPerTask, panel = task % ranges * panelsPerTask;
+    fn(static_cast<int32_t>(row), static_cast<int32_t>(std::min(rows, row + rowsPerTask)), static_cast<int32_t>(panel),
+       static_cast<int32_t>(std::min(panels, panel + panelsPerTask)));
+  });
+}
+
+// What the ops of this iteration share: blocks handed out are zeroed (an old tenant's NaN times 0 is NaN), the angles
+// of each token are made once for all layers, attention is cut into tasks.
+void Executor::prepare(const BatchView& batch) {
+  if (batch.numNewBlocks > 0) {
+    pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+      const KvLayer kv = layer(index);
+      const size_t bytes = kv.elementsPerBlock() * (kv.dtype == DType::kF32 ? 4 : 2);
+      for (int64_t i = 0; i < batch.numNewBlocks; ++i) {
+        std::memset(static_cast<uint8_t*>(kv.base) + bytes * static_cast<size_t>(batch.newBlocks[i]), 0, bytes);
+      }
+    });
+  }
+  schedule_.prepare(batch);
+  const int32_t half = config_.plan.rotaryDim / 2;
+  if (half == 0) return;
+  for (int64_t sequence = 0; sequence < batch.numSequences; ++sequence) {
+    const int64_t row = batch.ropeRows[sequence];
+    for (int64_t t = batch.queryStart[sequence]; t < batch.queryStart[sequence + 1]; ++t) {
+      float* cosine = ropeAngles_ + t * 2 * half;
+      kernels_.ropeAngles(batch.ropeFrequencies.data + row * half, half, batch.ropeScales[row], batch.positions[t], cosine,
+                          cosine + half);
+    }
+  }
+}
+
+void Executor::runOp(const PlanOp& op, const BatchView& batch) {
+  switch (op.kind) {
+    case OpKind::kEmbedding: return runEmbedding(op, batch);
+    case OpKind::kRmsNorm: return runRmsNorm(op, batch);
+    case OpKind::kLinear: return runLinear(op, batch);
+    case OpKind::kGatedLinear: return runGatedLinear(op, batch);
+    case OpKind::kRopeAndCache: return runRopeAndCache(op, batch);
+    case OpKind::kAttention: return runAttention(op, batch);
+    case OpKind::kSelectRows: return runSelectRows(op, batch);
+  }
+}
+
+void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.output);
+  const DType dtype = weights_.dtype(op.weight);
+  const uint8_t* table = static_cast<const uint8_t*>(weights_.raw(op.weight));
+  const int64_t rowBytes = n * (dtype == DType::kF32 ? 4 : 2);
+  float* output = value(op.output);
+  eachRow(batch.numTokens, n, [&](int64_t row) {
+    kernels_.embeddingRow(dtype, table + rowBytes * batch.tokenIds[row], static_cast<int32_t>(n), output + row * n);
+  });
+}
+
+void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const float* input = value(op.input);
+  const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+  float* output = value(op.output);
+  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) {
+    kernels_.rmsNorm(input + row * n, weight, op.epsilon, static_cast<int32_t>(n), output + row * n);
+  });
+}
+
+void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
+  const int32_t n = static_cast<int32_t>(width(op.output)), k = static_cast<int32_t>(width(op.input));
+  const GemmArgs args{.x = value(op.input),
+                      .ldx = k,
+                      .packed = packedOfOp_[currentOp_],
+                      .dtype = weights_.dtype(op.weight),
+                      .n = n,
+                      .k = k,
+                      .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
+                      .residual = op.residual < 0 ? nullptr : value(op.residual),
+                      .ldr = n,
+                      .y = value(op.output),
+                      .ldy = n,
+                      .activation = op.activation};
+  eachTile(rowsOf(op.input, batch), n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+    kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  });
+}
+
+void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
+  const int32_t n = static_cast<int32_t>(width(op.output)), k = static_cast<int32_t>(width(op.input));
+  const GatedGemmArgs args{.x = value(op.input),
+                           .ldx = k,
+                           .packed = packedOfOp_[currentOp_],
+                           .dtype = weights_.dtype(op.weight),
+                           .n = n,
+                           .k = k,
+                           .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
+                           .y = value(op.output),
+                           .ldy = n,
+                           .activation = op.activation};
+  eachTile(rowsOf(op.input, batch), n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+    kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  });
+}
+
+void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
+  const NetworkPlan& plan = config_.plan;
+  const int32_t half = plan.rotaryDim / 2;
+  const int64_t stride = plan.qkvWidth();
+  float* qkv = value(op.input);
+  const KvLayer kv = layer(op.layer);
+  eachRow(batch.numTokens, stride, [&](int64_t row) {
+    float* q = qkv + row * stride;
+    float* k = q + plan.numHeads * plan.headDim;
+    const float* v = k + plan.numKvHeads * plan.headDim;
+    const float* cosine = ropeAngles_ + row * 2 * half;
+    // The heads of k follow those of q and turn by the same angles.
+    if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
+    kernels_.storeKv(kv, k, v, batch.slots[row]);
+  });
+}
+
+void Executor::runSelectRows(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const float* input = value(op.input);
+  float* output = value(op.output);
+  for (int64_t row = 0; row < batch.numLogitRows; ++row) {
+    std::memcpy(output + row * n, input + batch.logitRows[row] * n, static_cast<size_t>(n) * sizeof(float));
+  }
+}
+
+}  // namespace skein

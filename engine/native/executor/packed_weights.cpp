@@ -1,0 +1,216 @@
+#include "executor/packed_weights.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace skein {
+namespace {
+
+constexpr size_t kPage = 4096;
+// Raised when the kernels pack differently or this header changes.
+constexpr uint32_t kPackedVersion = 1;
+constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'P', 'K', '1'};
+
+struct Header {
+  char magic[8];
+  uint32_t version;
+  uint32_t reserved;
+  char instructionSet[16];
+  uint64_t fileBytes;
+  uint64_t fingerprint;
+};
+
+Header headerOf(const KernelTable& kernels, uint64_t fileBytes, uint64_t fingerprint) {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.version = kPackedVersion;
+  std::strncpy(header.instructionSet, kernels.name, sizeof header.instructionSet - 1);
+  header.fileBytes = fileBytes;
+  header.fingerprint = fingerprint;
+  return header;
+}
+
+// FNV-1a, 64 bits.
+class Fingerprint {
+ public:
+  void add(const void* data, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) hash_ = (hash_ ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001B3u;
+  }
+  void add(int64_t number) { add(&number, sizeof number); }
+  void add(const std::string& text) {
+    add(static_cast<int64_t>(text.size()));
+    add(text.data(), text.size());
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xCBF29CE484222325u;
+};
+
+int64_t modificationTime(const struct stat& status) {
+#if defined(__APPLE__)
+  return int64_t(status.st_mtimespec.tv_sec) * 1000000000 + status.st_mtimespec.tv_nsec;
+#else
+  return int64_t(status.st_mtim.tv_sec) * 1000000000 + status.st_mtim.tv_nsec;
+#endif
+}
+
+std::string shape(int64_t rows, int64_t columns) {
+  return "[" + std::to_string(rows) + " x " + std::to_string(columns) + "]";
+}
+
+size_t elementBytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+
+// Reserves the disk's blocks too: a full disk is an error here and not a fault while packing.
+bool reserveFile(int descriptor, size_t bytes) {
+#if defined(__linux__)
+  const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  if (error == 0) return true;
+  if (error != EOPNOTSUPP && error != EINVAL) return false;
+#endif
+  return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0;
+}
+
+std::string temporaryName(const std::string& path) {
+  std::random_device random;
+  const uint64_t number = (uint64_t(random()) << 32) | random();
+  return path + "." + std::to_string(getpid()) + "-" + std::to_string(number) + ".tmp";
+}
+
+void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std::string& file, size_t fileBytes) {
+  const std::string name = file + ": tensor " + weight.name;
+  if (tensor.rows != weight.rows || tensor.columns != weight.columns) {
+    throw std::runtime_error(name + " is " + shape(tensor.rows, tensor.columns) + ", but the plan expects " +
+                             shape(weight.rows, weight.columns) + ".");
+  }
+  if (!weight.matrix && tensor.dtype != DType::kF32) throw std::runtime_error(name + " is a vector and must be f32.");
+  const size_t elements = checkedProduct(static_cast<size_t>(tensor.rows), static_cast<size_t>(tensor.columns), "a tensor");
+  const size_t bytes = checkedProduct(elements, elementBytes(tensor.dtype), "a tensor");
+  if (tensor.byteLength < 0 || static_cast<size_t>(tensor.byteLength) != bytes) {
+    throw std::runtime_error(name + " takes " + std::to_string(bytes) + " bytes, but its entry says " +
+                             std::to_string(tensor.byteLength) + ".");
+  }
+  const size_t offset = static_cast<size_t>(tensor.offset);
+  if (tensor.offset < 0 || offset % 64 != 0 || offset > fileBytes || bytes > fileBytes - offset) {
+    throw std::runtime_error(name + " must lie within the file at a multiple of 64, but its " + std::to_string(bytes) +
+                             " bytes begin at " + std::to_string(tensor.offset) + " and the file has " +
+                             std::to_string(fileBytes) + ".");
+  }
+}
+
+}  // namespace
+
+PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool)
+    : weights_(Mapping::readOnlyFile(config.weightsFile)) {
+  findTensors(config);
+  layOut(config, kernels);
+  const uint64_t print = fingerprint(config, kernels);
+  if (!mapExisting(config.packedFile, print, kernels)) make(config.packedFile, print, kernels, pool);
+  packed_.willNeed();
+}
+
+const void* PackedWeights::packed(int32_t weight, bool gated) const {
+  for (const Entry& entry : entries_) {
+    if (entry.weight == weight && entry.gated == gated) return packed_.data() + entry.offset;
+  }
+  return nullptr;
+}
+
+void PackedWeights::findTensors(const ExecutorConfig& config) {
+  std::unordered_map<std::string, const WeightTensor*> byName;
+  for (const WeightTensor& tensor : config.tensors) byName[tensor.name] = &tensor;
+  for (const PlanWeight& weight : config.plan.weights) {
+    const auto found = byName.find(weight.name);
+    if (found == byName.end()) {
+      throw std::runtime_error(config.weightsFile + " has no tensor " + weight.name + ", which the plan needs.");
+    }
+    checkTensor(*found->second, weight, config.weightsFile, weights_.size());
+    tensors_.push_back(*found->second);
+  }
+}
+
+void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kernels) {
+  packedBytes_ = kPage;
+  for (const PlanOp& op : config.plan.ops) {
+    if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;
+    const bool gated = op.kind == OpKind::kGatedLinear;
+    bool known = false;
+    for (const Entry& entry : entries_) known = known || (entry.weight == op.weight && entry.gated == gated);
+    if (known) continue;
+    const PlanWeight& weight = config.plan.weights[static_cast<size_t>(op.weight)];
+    const int32_t n = gated ? weight.rows / 2 : weight.rows;
+    const DType type = dtype(op.weight);
+    const size_t bytes = gated ? kernels.packedGatedBytes(type, n, weight.columns) : kernels.packedBytes(type, n, weight.columns);
+    entries_.push_back({op.weight, gated, n, weight.columns, packedBytes_, bytes});
+    packedBytes_ += roundUp(bytes, kPage);
+  }
+}
+
+uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const {
+  struct stat status {};
+  if (stat(config.weightsFile.c_str(), &status) != 0) {
+    throw std::runtime_error(config.weightsFile + " cannot be read (" + std::strerror(errno) + ").");
+  }
+  Fingerprint print;
+  print.add(std::string(kernels.name));
+  print.add(kernels.panelWidth);
+  print.add(static_cast<int64_t>(status.st_size));
+  print.add(modificationTime(status));
+  for (const Entry& entry : entries_) {
+    const WeightTensor& tensor = tensors_[static_cast<size_t>(entry.weight)];
+    print.add(tensor.name);
+    for (const int64_t number : {int64_t(tensor.dtype), tensor.rows, tensor.columns, tensor.offset, int64_t(entry.gated),
+                                 int64_t(entry.offset), int64_t(entry.bytes)}) {
+      print.add(number);
+    }
+  }
+  return print.value();
+}
+
+bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels) {
+  if (access(path.c_str(), R_OK) != 0) return false;
+  Mapping mapping = Mapping::readOnlyFile(path);
+  const Header expected = headerOf(kernels, packedBytes_, fingerprint);
+  if (mapping.size() != packedBytes_ || std::memcmp(mapping.data(), &expected, sizeof expected) != 0) return false;
+  packed_ = std::move(mapping);
+  return true;
+}
+
+void PackedWeights::make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool) {
+  const std::string temporary = temporaryName(path);
+  bool written = false;
+  {
+    const FileDescriptor file(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (file.valid() && reserveFile(file.get(), packedBytes_)) {
+      const Mapping target = Mapping::writableFile(file.get(), packedBytes_, temporary);
+      pack(target.data(), kernels, pool);
+      const Header header = headerOf(kernels, packedBytes_, fingerprint);
+      std::memcpy(target.data(), &header, sizeof header);
+      // Renamed only when its bytes are on the disk: after a power cut there is a whole file or none.
+      written = fsync(file.get()) == 0 && rename(temporary.c_str(), path.c_str()) == 0;
+    }
+    if (file.valid() && !written) unlink(temporary.c_str());
+  }
+  if (written && mapExisting(path, fingerprint, kernels)) return;
+  // A read-only or full folder must not stop a server: it starts more slowly each time instead.
+  packed_ = Mapping::anonymous(packedBytes_, "The packed weights (" + path + " could not be written)");
+  pack(packed_.data(), kernels, pool);
+}
+
+void PackedWeights::pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const {
+  pool.run(static_cast<int32_t>(entries_.size()), [&](int32_t task, int32_t) {
+    const Entry& entry = entries_[static_cast<size_t>(task)];
+    const auto packWeights = entry.gated ? kernels.packGatedWeights : kernels.packWeights;
+    packWeights(dtype(entry.weight), raw(entry.weight), entry.n, entry.k, target + entry.offset);
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,52 @@
+// The matrices of a network in the layout that the kernels of one instruction set read.
+//
+//   packed file   [ header, one page | matrix 0 | matrix 1 | ... ]   each matrix at a page boundary
+//
+// The header names the instruction set, the file's size and a fingerprint of everything the bytes depend on. A file
+// that does not match is made again: written under a temporary name beside it, then renamed, so that two processes
+// may do so at once and a reader never sees half of one.
+#pragma once
+#include <vector>
+
+#include "executor/memory.h"
+#include "executor/plan.h"
+#include "executor/thread_pool.h"
+
+namespace skein {
+
+class PackedWeights {
+ public:
+  // Maps weights.bin and maps or makes the packed file. Throws where a weight of the plan is missing, has another
+  // shape, or lies outside of the file. Where the packed file cannot be written, packs into memory.
+  PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
+
+  // As stored, row-major: what embeddings, norms and biases read.
+  const void* raw(int32_t weight) const { return weights_.data() + tensors_[static_cast<size_t>(weight)].offset; }
+  DType dtype(int32_t weight) const { return tensors_[static_cast<size_t>(weight)].dtype; }
+  // Packed for gemm, or for gatedGemm; null where no op of the plan asked for it.
+  const void* packed(int32_t weight, bool gated) const;
+  size_t bytes() const { return packed_.size(); }
+
+ private:
+  struct Entry {
+    int32_t weight;
+    bool gated;
+    int32_t n, k;
+    size_t offset, bytes;
+  };
+
+  void findTensors(const ExecutorConfig& config);
+  void layOut(const ExecutorConfig& config, const KernelTable& kernels);
+  uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
+  bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels);
+  void make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
+  void pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const;
+
+  Mapping weights_;
+  Mapping packed_;
+  size_t packedBytes_ = 0;
+  std::vector<WeightTensor> tensors_;  // by weight index of the plan
+  std::vector<Entry> entries_;
+};
+
+}  // namespace skein

@@ -1,0 +1,83 @@
+// A network as the executor holds it: the plan of engine/network/plan.ts, parsed once and checked.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace skein {
+
+enum class RowKind : int32_t { kTokens, kLogits };
+
+struct PlanValue {
+  RowKind rows;
+  int32_t width;
+  int32_t slot;
+};
+
+struct PlanSlot {
+  RowKind rows;
+  int32_t width;
+};
+
+struct PlanWeight {
+  std::string name;
+  bool matrix;  // a vector has one row and is f32
+  int32_t rows, columns;
+};
+
+enum class OpKind : int32_t { kEmbedding, kRmsNorm, kLinear, kGatedLinear, kRopeAndCache, kAttention, kSelectRows };
+constexpr int32_t kOpKinds = 7;
+const char* opName(OpKind kind);
+
+// Fields that an op does not use are -1 (indices) or 0.
+struct PlanOp {
+  OpKind kind;
+  int32_t input = -1;  // qkv for kRopeAndCache and kAttention
+  int32_t output = -1;
+  int32_t residual = -1;
+  int32_t weight = -1;  // index into weights
+  int32_t bias = -1;
+  int32_t layer = -1;
+  Activation activation = Activation::kNone;
+  float epsilon = 0;
+  float scale = 0;
+};
+
+struct NetworkPlan {
+  int32_t vocabSize = 0;
+  int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
+  std::vector<PlanWeight> weights;
+  std::vector<PlanValue> values;
+  std::vector<PlanSlot> slots;
+  std::vector<PlanOp> ops;
+  int32_t logits = -1;
+
+  int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
+};
+
+// One tensor of weights.bin.
+struct WeightTensor {
+  std::string name;
+  DType dtype;
+  int64_t rows, columns, offset, byteLength;
+};
+
+struct ExecutorConfig {
+  NetworkPlan plan;
+  std::vector<WeightTensor> tensors;
+  std::string weightsFile;
+  std::string packedFile;
+  Isa isa = Isa::kScalar;
+  int32_t threads = 1;
+  int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;
+  int32_t numBlocks = 0, tokensPerBlock = 0;
+  DType kvDtype = DType::kF32;
+};
+
+// Throws std::runtime_error with one sentence that names the op and what does not agree: unknown indices, shapes,
+// values read before they are written or after their slot was used again, limits out of range.
+void checkConfig(const ExecutorConfig& config);
+
+}  // namespace skein

@@ -1,0 +1,241 @@
+#include <cmath>
+#include <stdexcept>
+
+#include "executor/memory.h"
+#include "executor/plan.h"
+#include "executor/thread_pool.h"
+
+namespace skein {
+
+const char* opName(OpKind kind) {
+  switch (kind) {
+    case OpKind::kEmbedding: return "embedding";
+    case OpKind::kRmsNorm: return "rmsNorm";
+    case OpKind::kLinear: return "linear";
+    case OpKind::kGatedLinear: return "gatedLinear";
+    case OpKind::kRopeAndCache: return "ropeAndCache";
+    case OpKind::kAttention: return "attention";
+    case OpKind::kSelectRows: return "selectRows";
+  }
+  return "unknown";
+}
+
+namespace {
+
+// Walks the ops in order and knows which value each slot holds at that point.
+class PlanChecker {
+ public:
+  explicit PlanChecker(const ExecutorConfig& config)
+      : config_(config),
+        plan_(config.plan),
+        owner_(config.plan.slots.size(), -1),
+        cached_(static_cast<size_t>(config.plan.numLayers), false) {}
+
+  void run() {
+    checkValues();
+    for (index_ = 0; index_ < plan_.ops.size(); ++index_) checkOp(plan_.ops[index_]);
+    if (plan_.logits < 0 || plan_.logits >= static_cast<int32_t>(plan_.values.size())) {
+      throw std::runtime_error("The plan's logits name value " + std::to_string(plan_.logits) + ", but it has " +
+                               std::to_string(plan_.values.size()) + " values.");
+    }
+    const PlanValue& logits = plan_.values[static_cast<size_t>(plan_.logits)];
+    if (logits.rows != RowKind::kLogits || logits.width != plan_.vocabSize) {
+      throw std::runtime_error("The plan's logits must be [logit rows x " + std::to_string(plan_.vocabSize) +
+                               "], but value " + std::to_string(plan_.logits) + " is " + shape(plan_.logits) + ".");
+    }
+    if (owner_[static_cast<size_t>(logits.slot)] != plan_.logits) {
+      throw std::runtime_error("The plan's logits (value " + std::to_string(plan_.logits) +
+                               ") are never written, or their slot is used again after them.");
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const {
+    throw std::runtime_error("Op " + std::to_string(index_) + " (" + opName(plan_.ops[index_].kind) + ") of the plan: " +
+                             message + ".");
+  }
+  const PlanValue& value(int32_t index) const { return plan_.values[static_cast<size_t>(index)]; }
+  const PlanWeight& weight(int32_t index) const { return plan_.weights[static_cast<size_t>(index)]; }
+  int64_t capacity(RowKind rows) const { return rows == RowKind::kTokens ? config_.maxNumTokens : config_.maxLogitRows; }
+
+  std::string shape(int32_t index) const {
+    const PlanValue& v = value(index);
+    return std::string(v.rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") + std::to_string(v.width) + "]";
+  }
+
+  void checkValues() {
+    for (size_t i = 0; i < plan_.values.size(); ++i) {
+      const PlanValue& v = plan_.values[i];
+      const std::string name = "Value " + std::to_string(i) + " of the plan";
+      if (v.width < 1) throw std::runtime_error(name + " has width " + std::to_string(v.width) + "; at least 1 is needed.");
+      if (v.slot < 0 || v.slot >= static_cast<int32_t>(plan_.slots.size())) {
+        throw std::runtime_error(name + " lives in slot " + std::to_string(v.slot) + ", but the plan has " +
+                                 std::to_string(plan_.slots.size()) + " slots.");
+      }
+      const PlanSlot& slot = plan_.slots[static_cast<size_t>(v.slot)];
+      if (capacity(v.rows) * v.width > capacity(slot.rows) * slot.width) {
+        throw std::runtime_error(name + " " + shape(static_cast<int32_t>(i)) + " does not fit into its slot " +
+                                 std::to_string(v.slot) + " of width " + std::to_string(slot.width) + ".");
+      }
+    }
+  }
+
+  void checkIndex(int32_t index, const char* field) const {
+    if (index < 0 || index >= static_cast<int32_t>(plan_.values.size())) {
+      fail(std::string(field) + " names value " + std::to_string(index) + ", but the plan has " +
+           std::to_string(plan_.values.size()) + " values");
+    }
+  }
+
+  void reads(int32_t index, const char* field) const {
+    checkIndex(index, field);
+    const int32_t owner = owner_[static_cast<size_t>(value(index).slot)];
+    if (owner == index) return;
+    fail(std::string(field) + " reads value " + std::to_string(index) +
+         (owner < 0 ? " before any op writes it" : ", whose slot holds value " + std::to_string(owner) + " by then"));
+  }
+
+  void writes(int32_t index, RowKind rows, int64_t width, const char* field) {
+    checkIndex(index, field);
+    if (value(index).rows != rows || value(index).width != width) {
+      fail(std::string(field) + " must be " + (rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") +
+           std::to_string(width) + "], but value " + std::to_string(index) + " is " + shape(index));
+    }
+    owner_[static_cast<size_t>(value(index).slot)] = index;
+  }
+
+  void separate(int32_t input, int32_t output) const {
+    checkIndex(output, "output");
+    if (value(input).slot == value(output).slot) {
+      fail("input and output share slot " + std::to_string(value(input).slot) + ", which this op cannot do in place");
+    }
+  }
+
+  void checkMatrix(const PlanOp& op, int64_t rows, int64_t columns) const {
+    const PlanWeight& w = weight(op.weight);
+    if (!w.matrix || w.rows != rows || w.columns != columns) {
+      fail("weight " + w.name + " must be a matrix [" + std::to_string(rows) + " x " + std::to_string(columns) +
+           "], but it is a " + (w.matrix ? "matrix" : "vector") + " [" + std::to_string(w.rows) + " x " +
+           std::to_string(w.columns) + "]");
+    }
+  }
+
+  void checkVector(int32_t index, int64_t columns, const char* field) const {
+    const PlanWeight& w = weight(index);
+    if (w.matrix || w.columns != columns) {
+      fail(std::string(field) + " " + w.name + " must be a vector of " + std::to_string(columns) + ", but it is a " +
+           (w.matrix ? "matrix" : "vector") + " [" + std::to_string(w.rows) + " x " + std::to_string(w.columns) + "]");
+    }
+  }
+
+  void checkLayer(const PlanOp& op) const {
+    if (op.layer < 0 || op.layer >= plan_.numLayers) {
+      fail("layer " + std::to_string(op.layer) + " is not one of the " + std::to_string(plan_.numLayers) + " layers");
+    }
+    if (value(op.input).rows != RowKind::kTokens || value(op.input).width != plan_.qkvWidth()) {
+      fail("qkv must be [tokens x " + std::to_string(plan_.qkvWidth()) + "], but value " + std::to_string(op.input) +
+           " is " + shape(op.input));
+    }
+  }
+
+  void checkLinear(const PlanOp& op) {
+    reads(op.input, "input");
+    separate(op.input, op.output);
+    const int64_t width = value(op.output).width;
+    const int64_t rows = op.kind == OpKind::kGatedLinear ? 2 * width : width;
+    checkMatrix(op, rows, value(op.input).width);
+    if (op.bias >= 0) checkVector(op.bias, rows, "bias");
+    if (op.residual >= 0) {
+      reads(op.residual, "residual");
+      if (value(op.residual).rows != value(op.output).rows || value(op.residual).width != width) {
+        fail("residual must have the shape of the output, " + shape(op.output) + ", but value " +
+             std::to_string(op.residual) + " is " + shape(op.residual));
+      }
+    }
+    writes(op.output, value(op.input).rows, width, "output");
+  }
+
+  void checkOp(const PlanOp& op) {
+    switch (op.kind) {
+      case OpKind::kEmbedding:
+        checkIndex(op.output, "output");
+        checkMatrix(op, plan_.vocabSize, value(op.output).width);
+        return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
+      case OpKind::kRmsNorm:
+        reads(op.input, "input");
+        separate(op.input, op.output);
+        checkVector(op.weight, value(op.input).width, "weight");
+        if (!(op.epsilon >= 0) || !std::isfinite(op.epsilon)) fail("epsilon must be a number of at least 0");
+        return writes(op.output, value(op.input).rows, value(op.input).width, "output");
+      case OpKind::kLinear:
+      case OpKind::kGatedLinear:
+        return checkLinear(op);
+      case OpKind::kRopeAndCache:
+        reads(op.input, "qkv");
+        checkLayer(op);
+        cached_[static_cast<size_t>(op.layer)] = true;
+        return;
+      case OpKind::kAttention:
+        reads(op.input, "qkv");
+        checkLayer(op);
+        separate(op.input, op.output);
+        if (!cached_[static_cast<size_t>(op.layer)]) {
+          fail("layer " + std::to_string(op.layer) + " is attended to before ropeAndCache has written it");
+        }
+        if (!std::isfinite(op.scale)) fail("scale must be a finite number");
+        return writes(op.output, RowKind::kTokens, int64_t(plan_.numHeads) * plan_.headDim, "output");
+      case OpKind::kSelectRows:
+        reads(op.input, "input");
+        separate(op.input, op.output);
+        if (value(op.input).rows != RowKind::kTokens) fail("input must have one row per token");
+        return writes(op.output, RowKind::kLogits, value(op.input).width, "output");
+    }
+    fail("is not an op that this executor knows");
+  }
+
+  const ExecutorConfig& config_;
+  const NetworkPlan& plan_;
+  std::vector<int32_t> owner_;  // slot -> value it holds
+  std::vector<bool> cached_;
+  size_t index_ = 0;
+};
+
+void checkRange(int64_t value, int64_t least, int64_t most, const char* name) {
+  if (value >= least && value <= most) return;
+  throw std::runtime_error(std::string(name) + " must be between " + std::to_string(least) + " and " + std::to_string(most) +
+                           ", but it is " + std::to_string(value) + ".");
+}
+
+}  // namespace
+
+void checkConfig(const ExecutorConfig& config) {
+  constexpr int64_t kMost = int64_t(1) << 30;
+  const NetworkPlan& plan = config.plan;
+  checkRange(plan.vocabSize, 1, kMost, "vocabSize");
+  checkRange(plan.numLayers, 1, 1 << 16, "numLayers");
+  checkRange(plan.numHeads, 1, 1 << 12, "numHeads");
+  checkRange(plan.numKvHeads, 1, plan.numHeads, "numKvHeads");
+  checkRange(plan.headDim, 1, 1 << 12, "headDim");
+  checkRange(plan.rotaryDim, 0, plan.headDim, "rotaryDim");
+  if (plan.numHeads % plan.numKvHeads != 0) {
+    throw std::runtime_error("numHeads must be a multiple of numKvHeads, but they are " + std::to_string(plan.numHeads) +
+                             " and " + std::to_string(plan.numKvHeads) + ".");
+  }
+  if (plan.rotaryDim % 2 != 0) {
+    throw std::runtime_error("rotaryDim must be even, but it is " + std::to_string(plan.rotaryDim) + ".");
+  }
+  checkRange(config.threads, 1, ThreadPool::kMaxThreads, "threads");
+  checkRange(config.maxNumTokens, 1, (1 << 20) - 1, "maxNumTokens");
+  checkRange(config.maxNumSequences, 1, (1 << 20) - 1, "maxNumSequences");
+  checkRange(config.maxLogitRows, 1, (1 << 20) - 1, "maxLogitRows");
+  checkRange(config.maxSeqLen, 1, kMost, "maxSeqLen");
+  checkRange(config.numBlocks, 1, kMost, "numBlocks");
+  checkRange(config.tokensPerBlock, 8, 1 << 16, "tokensPerBlock");
+  if ((config.tokensPerBlock & (config.tokensPerBlock - 1)) != 0) {
+    throw std::runtime_error("tokensPerBlock must be a power of two, but it is " + std::to_string(config.tokensPerBlock) + ".");
+  }
+  checkRange(int64_t(config.numBlocks) * config.tokensPerBlock, 1, INT32_MAX, "numBlocks x tokensPerBlock");
+  PlanChecker(config).run();
+}
+
+}  // namespace skein

@@ -1,0 +1,84 @@
+import { join } from 'node:path';
+import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import type { EngineTensor } from '../engine-directory.js';
+import type { Executor, ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
+import type { NetworkPlan } from '../network/plan.js';
+import type { PackedBatch } from '../packed-batch.js';
+import type { NativeExecutorHandle } from './addon.js';
+import { chooseInstructionSet } from './instruction-set.js';
+import { loadAddon } from './load-addon.js';
+
+/** What of an engine the native executor needs. */
+export interface NativeEngine {
+  plan: NetworkPlan;
+  /** weights.bin: mapped, never read into JavaScript. */
+  weightsFile: string;
+  tensors: EngineTensor[];
+  /** Where the packed weights of each instruction set are kept. May be read-only: then they are packed at each start. */
+  packedFolder: string;
+}
+
+/** Part of the packed file's name; its header says more, and a file that does not match is made again. */
+const PACKED_FORMAT_VERSION = 1;
+
+/** Runs a network on the CPU through the C++ addon. */
+export class NativeExecutor implements Executor {
+  readonly name = 'native';
+  readonly instructionSet: InstructionSet;
+  readonly options: Readonly<ExecutorOptions>;
+  readonly vocabSize: number;
+  readonly #handle: NativeExecutorHandle;
+
+  /**
+   * Maps the weights, packs them on first use, and takes all memory. Throws where the addon is not built, the plan and
+   * the weights do not agree, or the memory cannot be had.
+   */
+  constructor(engine: NativeEngine, options: ExecutorOptions) {
+    const addon = loadAddon();
+    this.instructionSet = chooseInstructionSet(
+      addon.supportedInstructionSets(),
+      options.instructionSet,
+      process.env.SKEIN_ISA,
+    );
+    this.options = { ...options, instructionSet: this.instructionSet };
+    this.vocabSize = engine.plan.vocabSize;
+    this.#handle = addon.createExecutor({
+      ...options,
+      plan: engine.plan,
+      weightsFile: engine.weightsFile,
+      tensors: engine.tensors,
+      packedFile: join(engine.packedFolder, `packed-${this.instructionSet}-v${PACKED_FORMAT_VERSION}.bin`),
+      instructionSet: this.instructionSet,
+    });
+  }
+
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#handle.step(batch, sampling, output);
+  }
+
+  forward(batch: PackedBatch): Float32Array {
+    return this.#handle.forward(batch);
+  }
+
+  sample(sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#handle.sample(sampling, output);
+  }
+
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    this.#handle.copyBlocks(source, target);
+  }
+
+  memory(): ExecutorMemory {
+    return this.#handle.memory();
+  }
+
+  /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+  profile(on: boolean): Record<string, number> {
+    return this.#handle.profile(on);
+  }
+
+  /** Frees threads and memory; views of the logits become empty. Further calls of `close` do nothing, others throw. */
+  close(): void {
+    this.#handle.close();
+  }
+}
