@@ -1,7 +1,5 @@
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { packageRoot } from '../package-info.js';
 import type { NativeAddon } from './addon.js';
 
 /** The compiled addon is not there, or does not load on this machine. */
@@ -37,14 +35,5 @@ function load(): NativeAddon {
     throw new AddonError(
       `The native addon of skein could not be loaded (${reason}); install a C++20 compiler, make and Python 3 and run "npm rebuild skein" (in a checkout: "npm run build:native").`,
     );
-  }
-}
-
-/** The folder with binding.gyp: above engine/native in the sources, above dist/engine/native in the package. */
-function packageRoot(): string {
-  const here = dirname(fileURLToPath(import.meta.url));
-  for (let folder = here; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, 'binding.gyp'))) return folder;
-    if (folder === dirname(folder)) throw new AddonError(`No package of skein around ${here}.`);
   }
 }

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+
+/**
+ * Directories in which something is being built. Each lies beside its target, so that renaming it into place is one
+ * step of the file system; on an error or a signal it is removed, so that nothing half-written stays.
+ */
+const open = new Set<string>();
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const MARK = '.building-';
+const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
+
+/** Makes a directory `.NAME.building-PID-RANDOM` beside the target. */
+export function makeBuildDirectory(target: string): string {
+  const parent = dirname(resolve(target));
+  mkdirSync(parent, { recursive: true });
+  removeAbandoned(parent);
+  const name = `.${basename(target)}${MARK}${process.pid}-${randomBytes(6).toString('hex')}`;
+  const directory = join(parent, name);
+  mkdirSync(directory);
+  if (open.size === 0) listen();
+  open.add(directory);
+  return directory;
+}
+
+export function discardBuildDirectory(directory: string): void {
+  rmSync(directory, { recursive: true, force: true });
+  forget(directory);
+}
+
+/** Renames the directory to the target. False where the target exists already and is not empty. */
+export function publishBuildDirectory(directory: string, target: string): boolean {
+  try {
+    renameSync(directory, target);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return false;
+    throw error;
+  }
+  forget(directory);
+  return true;
+}
+
+function forget(directory: string): void {
+  open.delete(directory);
+  if (open.size === 0) unlisten();
+}
+
+function removeAll(): void {
+  for (const directory of open) rmSync(directory, { recursive: true, force: true });
+}
+
+/** Removes what is being built; then, unless the program handles the signal itself, lets it end the process. */
+function onSignal(signal: NodeJS.Signals): void {
+  removeAll();
+  if (process.listenerCount(signal) > 1) return;
+  process.off(signal, onSignal);
+  process.kill(process.pid, signal);
+}
+
+function listen(): void {
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  process.on('exit', removeAll);
+}
+
+function unlisten(): void {
+  for (const signal of SIGNALS) process.off(signal, onSignal);
+  process.off('exit', removeAll);
+}
+
+/** Removes build directories whose process is gone (killed outright) or that are a day old. */
+function removeAbandoned(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const pid = new RegExp(`^\\..*\\${MARK}(\\d+)-[0-9a-f]{12}$`).exec(name)?.[1];
+    if (pid === undefined) continue;
+    const path = join(parent, name);
+    const age = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+    if (!isAlive(Number(pid)) || age > ABANDONED_AFTER_MS) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+/** Whether a process of this machine runs; one of another user counts. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

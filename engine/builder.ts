@@ -1,0 +1,235 @@
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { planNetwork } from '../models/architectures/index.js';
+import type { Checkpoint } from '../models/checkpoints/checkpoint.js';
+import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
+import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from './build-directory.js';
+import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
+import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
+import type { WeightPrecision } from './executor.js';
+import type { ConvertJob } from './native/addon.js';
+import { loadAddon } from './native/load-addon.js';
+import type { NetworkPlan } from './network/plan.js';
+import { skeinVersion } from './package-info.js';
+import { resolveWeightPrecision } from './weight-precision.js';
+
+/** `waiting`: another process builds the same engine. done and total are bytes of weights (0 where none are known). */
+export interface BuildProgress {
+  phase: 'waiting' | 'reading' | 'converting' | 'finishing';
+  done: number;
+  total: number;
+}
+
+export interface BuildOptions {
+  /** A folder with safetensors, a .gguf file, or a folder with one GGUF. */
+  model: string;
+  outputDirectory: string;
+  /** 'f32', 'bf16' or 'auto'. */
+  precision: string;
+  /** Threads that convert; default: all there are. */
+  threads?: number;
+  onProgress?: (progress: BuildProgress) => void;
+  /** Ends the build; nothing of it stays. */
+  signal?: AbortSignal;
+}
+
+/** Weights converted between two looks at the signal and the event loop. */
+const BYTES_PER_STEP = 32 * 1024 * 1024;
+
+/**
+ * Builds an engine directory from a checkpoint: written aside, then renamed, so that the output is complete or absent.
+ * An engine that lies there already is replaced; any other non-empty folder is refused. Throws CheckpointError for what
+ * is wrong with the model and EngineError for what is wrong with the output.
+ */
+export async function buildEngine(options: BuildOptions): Promise<Engine> {
+  const target = resolve(options.outputDirectory);
+  if (existsSync(target) && !isReplaceable(target)) {
+    throw new EngineError(`${target}: exists and is not an engine directory; it is left as it is.`);
+  }
+  const directory = await buildAside(target, options);
+  try {
+    replace(directory, target);
+  } catch (error) {
+    discardBuildDirectory(directory);
+    throw new EngineError(`${target}: cannot be written: ${(error as Error).message}.`, { cause: error });
+  }
+  return openEngine(target);
+}
+
+/** Builds into a directory beside `target` and returns its path; the caller publishes or discards it. */
+export async function buildAside(
+  target: string,
+  options: Omit<BuildOptions, 'outputDirectory'>,
+): Promise<string> {
+  const { model, onProgress, signal } = options;
+  const precision = resolveWeightPrecision(options.precision, null, null);
+  onProgress?.({ phase: 'reading', done: 0, total: 0 });
+  const checkpoint = openCheckpoint(model);
+  signal?.throwIfAborted();
+  const directory = makeTarget(target);
+  try {
+    await writeEngine(directory, checkpoint, precision, options);
+    return directory;
+  } catch (error) {
+    discardBuildDirectory(directory);
+    throw named(target, error);
+  }
+}
+
+async function writeEngine(
+  directory: string,
+  checkpoint: Checkpoint,
+  precision: WeightPrecision,
+  options: Omit<BuildOptions, 'outputDirectory'>,
+): Promise<void> {
+  const plan = planNetwork(checkpoint.config);
+  const { tensors, byteLength } = layOutWeights(plan, precision);
+  checkSpace(directory, byteLength);
+  const weightsFile = join(directory, 'weights.bin');
+  const fd = openSync(weightsFile, 'w');
+  try {
+    ftruncateSync(fd, byteLength);
+    await convertAll(weightsFile, convertJobs(checkpoint, plan, tensors), byteLength, options);
+    options.onProgress?.({ phase: 'finishing', done: byteLength, total: byteLength });
+    fdatasyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  writeTokenizer(directory, checkpoint);
+  const { config, format, sourceHash } = checkpoint;
+  const manifest: EngineManifest = {
+    formatVersion: ENGINE_FORMAT_VERSION,
+    skeinVersion: skeinVersion(),
+    precision,
+    config,
+    maxInputLen: config.maxPositions,
+    maxSeqLen: config.maxPositions,
+    source: { path: resolve(checkpoint.path), format, hash: sourceHash },
+    weightsByteLength: byteLength,
+    tensors,
+  };
+  writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
+}
+
+/** One job per source: the sources of a stacked weight follow one another in its rows. */
+function convertJobs(
+  checkpoint: Checkpoint,
+  plan: NetworkPlan,
+  tensors: readonly EngineTensor[],
+): ConvertJob[] {
+  return plan.weights.flatMap((weight, i) => {
+    const { dtype, offset } = tensors[i]!;
+    let targetOffset = offset;
+    return weight.sources.map(({ name, rows, columns }): ConvertJob => {
+      const tensor = checkpoint.tensors.get(name)!;
+      // The rows of a bias that belong to interleaved heads are its elements.
+      const asColumn = weight.kind === 'vector' && tensor.interleavedHeads !== undefined;
+      const job: ConvertJob = {
+        source: tensor.file,
+        sourceOffset: tensor.offset,
+        sourceByteLength: tensor.byteLength,
+        type: tensor.type,
+        rows: asColumn ? columns : rows,
+        columns: asColumn ? 1 : columns,
+        interleavedHeads: tensor.interleavedHeads ?? 0,
+        targetOffset,
+        targetType: dtype,
+      };
+      targetOffset += rows * columns * (dtype === 'f32' ? 4 : 2);
+      return job;
+    });
+  });
+}
+
+async function convertAll(
+  weightsFile: string,
+  jobs: readonly ConvertJob[],
+  total: number,
+  options: Omit<BuildOptions, 'outputDirectory'>,
+): Promise<void> {
+  const { convert } = loadAddon();
+  const threads = options.threads ?? availableParallelism();
+  let done = 0;
+  for (let next = 0; next < jobs.length; ) {
+    options.onProgress?.({ phase: 'converting', done, total });
+    const step: ConvertJob[] = [];
+    for (let bytes = 0; next < jobs.length && bytes < BYTES_PER_STEP; next++) {
+      const job = jobs[next]!;
+      const size = job.rows * job.columns * (job.targetType === 'f32' ? 4 : 2);
+      step.push(job);
+      bytes += size;
+      done = job.targetOffset + size;
+    }
+    convert(weightsFile, step, threads);
+    await setImmediate(); // signals and timers of the process have their turn
+    options.signal?.throwIfAborted();
+  }
+}
+
+function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {
+  writeFileSync(join(directory, 'tokenizer.json'), JSON.stringify(tokenizer.tokenizerJson));
+  writeFileSync(join(directory, 'tokenizer_config.json'), JSON.stringify(tokenizer.tokenizerConfig));
+  if (tokenizer.chatTemplate !== null) {
+    writeFileSync(join(directory, 'chat_template.jinja'), tokenizer.chatTemplate);
+  }
+}
+
+function makeTarget(target: string): string {
+  try {
+    return makeBuildDirectory(target);
+  } catch (error) {
+    throw new EngineError(`${target}: cannot be written: ${(error as Error).message}.`, { cause: error });
+  }
+}
+
+/** Errors of the file system name the target; all others are clear already. */
+function named(target: string, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const isSystemError = typeof code === 'string' && (error as NodeJS.ErrnoException).syscall !== undefined;
+  return isSystemError
+    ? new EngineError(`${target}: cannot be written: ${message}.`, { cause: error })
+    : error;
+}
+
+function checkSpace(directory: string, needed: number): void {
+  const { bavail, bsize } = statfsSync(directory);
+  if (bavail * bsize < needed) {
+    throw new EngineError(
+      `${directory}: the engine takes ${needed} bytes, but only ${bavail * bsize} are free on this disk.`,
+    );
+  }
+}
+
+function isReplaceable(target: string): boolean {
+  try {
+    const names = readdirSync(target);
+    return names.length === 0 || names.includes('engine.json');
+  } catch {
+    return false;
+  }
+}
+
+/** Puts the new directory in the place of the old one, which processes that have it mapped keep. */
+function replace(directory: string, target: string): void {
+  if (publishBuildDirectory(directory, target)) return;
+  const old = makeBuildDirectory(target);
+  renameSync(target, join(old, 'old'));
+  if (!publishBuildDirectory(directory, target)) {
+    throw new Error('another process writes there at the same time');
+  }
+  rmSync(old, { recursive: true, force: true });
+  discardBuildDirectory(old);
+}

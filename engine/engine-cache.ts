@@ -1,0 +1,223 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeSync,
+} from 'node:fs';
+import { homedir, hostname } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { findModelFiles, type ModelFiles } from '../models/checkpoints/model-files.js';
+import { sourceHash } from '../models/checkpoints/source-hash.js';
+import {
+  discardBuildDirectory,
+  isAlive,
+  makeBuildDirectory,
+  publishBuildDirectory,
+} from './build-directory.js';
+import { type BuildOptions, buildAside } from './builder.js';
+import { type Engine, EngineError, openEngine } from './engine.js';
+import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
+import { resolveWeightPrecision } from './weight-precision.js';
+
+export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
+  /** Default: SKEIN_CACHE, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
+  cacheDirectory?: string;
+  /** After a build the engines used longest ago are removed until the cache is no larger; default 50 GiB. */
+  maxCacheBytes?: number;
+}
+
+export const DEFAULT_MAX_CACHE_BYTES = 50 * 1024 ** 3;
+
+const USED_MARK = 'engine.json'; // its modification time is the time of the last use
+const LOCK_POLL_MS = 100;
+/** A builder touches its lock at each step of the conversion; one that is silent for so long is given up. */
+const LOCK_STALE_AFTER_MS = 10 * 60 * 1000;
+
+export function defaultCacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
+  if (env.SKEIN_CACHE) return resolve(env.SKEIN_CACHE);
+  return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'skein');
+}
+
+/**
+ * The engine of a model from the user's cache, built there first where it is missing, incomplete or of another version.
+ * Several processes may ask at once: one builds, the others wait for it; were two to build all the same, the first to
+ * finish wins and the other's work is discarded, because an engine appears by one rename.
+ */
+export async function cachedEngine(options: CachedEngineOptions): Promise<Engine> {
+  const directory = resolve(options.cacheDirectory ?? defaultCacheDirectory());
+  const files = findModelFiles(options.model);
+  const precision = resolveWeightPrecision(options.precision, null, null);
+  const entry = join(directory, entryName(files, precision));
+  const present = tryOpen(entry);
+  if (present) return touched(present);
+
+  const lock = await Lock.acquire(entry, options);
+  try {
+    const built = tryOpen(entry);
+    if (built) return touched(built);
+    await buildInto(entry, { ...options, precision, onProgress: lock.heartbeat(options.onProgress) });
+  } finally {
+    lock.release();
+  }
+  const engine = openEngine(entry);
+  pruneCache(directory, options.maxCacheBytes ?? DEFAULT_MAX_CACHE_BYTES, entry);
+  return engine;
+}
+
+/** Readable, and different for each model, precision and format version. */
+function entryName(files: ModelFiles, precision: string): string {
+  const name = basename(resolve(files.path))
+    .replace(/\.gguf$/i, '')
+    .replace(/[^\w.-]+/g, '-')
+    .slice(0, 60);
+  const key = createHash('sha256').update(`${sourceHash(files)}\0${precision}\0${ENGINE_FORMAT_VERSION}`);
+  return `${name}-${precision}-v${ENGINE_FORMAT_VERSION}-${key.digest('hex').slice(0, 20)}`;
+}
+
+/** Null where the entry is missing or unusable: it is then built anew. */
+function tryOpen(entry: string): Engine | null {
+  if (!existsSync(entry)) return null;
+  try {
+    return openEngine(entry);
+  } catch (error) {
+    if (error instanceof EngineError) return null;
+    throw error;
+  }
+}
+
+function touched(engine: Engine): Engine {
+  try {
+    const now = new Date();
+    utimesSync(join(engine.directory, USED_MARK), now, now);
+  } catch {
+    // A cache that cannot be written still serves; only its order of use is not kept.
+  }
+  return engine;
+}
+
+async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
+  const directory = await buildAside(entry, options);
+  try {
+    for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {
+      if (tryOpen(entry) || attempt === 3) {
+        discardBuildDirectory(directory); // another process was faster
+        return;
+      }
+      rmSync(entry, { recursive: true, force: true });
+    }
+  } catch (error) {
+    discardBuildDirectory(directory);
+    throw new EngineError(`${entry}: cannot be written: ${(error as Error).message}.`, { cause: error });
+  }
+}
+
+/** Saves several processes from building the same engine; correctness never depends on it. */
+class Lock {
+  readonly #path: string;
+  readonly #held: boolean;
+
+  private constructor(path: string, held: boolean) {
+    this.#path = path;
+    this.#held = held;
+  }
+
+  /** Waits while another living process builds the entry. Where the lock cannot be had at all, the build goes on without. */
+  static async acquire(entry: string, options: CachedEngineOptions): Promise<Lock> {
+    const path = `${entry}.lock`;
+    discardBuildDirectory(makeProbe(entry));
+    for (;;) {
+      if (Lock.#create(path)) return new Lock(path, true);
+      if (Lock.#isStale(path)) rmSync(path, { force: true });
+      else if (tryOpen(entry)) return new Lock(path, false);
+      else {
+        options.onProgress?.({ phase: 'waiting', done: 0, total: 0 });
+        await setTimeout(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
+      }
+    }
+  }
+
+  static #create(path: string): boolean {
+    try {
+      const fd = openSync(path, 'wx');
+      writeSync(fd, JSON.stringify({ pid: process.pid, host: hostname() }));
+      closeSync(fd);
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+      throw new EngineError(`${path}: cannot be written: ${(error as Error).message}.`, { cause: error });
+    }
+  }
+
+  static #isStale(path: string): boolean {
+    const status = statSync(path, { throwIfNoEntry: false });
+    if (!status) return false;
+    const age = Date.now() - status.mtimeMs;
+    if (age > LOCK_STALE_AFTER_MS) return true;
+    try {
+      const { pid, host } = JSON.parse(readFileSync(path, 'utf8')) as { pid: number; host: string };
+      return host === hostname() && !isAlive(pid);
+    } catch {
+      return age > 5000; // written in part by a process that ended there
+    }
+  }
+
+  heartbeat(onProgress: BuildOptions['onProgress']): NonNullable<BuildOptions['onProgress']> {
+    return (progress) => {
+      try {
+        utimesSync(this.#path, new Date(), new Date());
+      } catch {
+        // Taken over as stale: the build goes on, and the faster one wins.
+      }
+      onProgress?.(progress);
+    };
+  }
+
+  release(): void {
+    if (this.#held) rmSync(this.#path, { force: true });
+  }
+}
+
+/** Fails at once, naming the cache, where it cannot be written. */
+function makeProbe(entry: string): string {
+  try {
+    return makeBuildDirectory(entry);
+  } catch (error) {
+    throw new EngineError(
+      `${entry}: the engine is not in the cache yet and the cache cannot be written (${(error as Error).message}); set SKEIN_CACHE to a folder that can, or build the engine with "skein build".`,
+      { cause: error },
+    );
+  }
+}
+
+/** Removes the engines used longest ago until the cache takes at most `maxBytes`; `keep` stays. Returns what it removed. */
+export function pruneCache(directory: string, maxBytes: number, keep: string | null = null): string[] {
+  const entries = readdirSync(directory)
+    .map((name) => join(directory, name))
+    .filter((path) => existsSync(join(path, 'engine.json')) && !basename(path).startsWith('.'))
+    .map((path) => ({ path, bytes: bytesOf(path), usedAt: statSync(join(path, USED_MARK)).mtimeMs }))
+    .sort((a, b) => a.usedAt - b.usedAt);
+  let total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+  const removed: string[] = [];
+  for (const { path, bytes } of entries) {
+    if (total <= maxBytes) break;
+    if (path === keep) continue;
+    rmSync(path, { recursive: true, force: true }); // who has it mapped keeps its pages
+    removed.push(path);
+    total -= bytes;
+  }
+  return removed;
+}
+
+function bytesOf(directory: string): number {
+  return readdirSync(directory).reduce(
+    (sum, name) => sum + (statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
+}

@@ -1,0 +1,108 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { planNetwork } from '../models/architectures/index.js';
+import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
+import type { WeightPrecision } from './executor.js';
+import type { NetworkPlan, PlanWeight } from './network/plan.js';
+
+/** An engine directory is not what it should be. The message names file, expected and found. */
+export class EngineError extends Error {
+  override name = 'EngineError';
+}
+
+/** An engine directory, opened and checked; its weights are only ever touched by native code. */
+export interface Engine {
+  directory: string;
+  manifest: EngineManifest;
+  plan: NetworkPlan;
+  weightsFile: string;
+}
+
+/** Each tensor begins at a multiple of this many bytes of weights.bin. */
+const TENSOR_ALIGNMENT = 64;
+const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
+
+/** Where a plan's weights lie in weights.bin: one after another in the plan's order. Vectors are always f32. */
+export function layOutWeights(
+  plan: NetworkPlan,
+  precision: WeightPrecision,
+): { tensors: EngineTensor[]; byteLength: number } {
+  let byteLength = 0;
+  const tensors = plan.weights.map(({ name, kind, rows, columns }): EngineTensor => {
+    const dtype = kind === 'vector' ? 'f32' : precision;
+    const size = rows * columns * (dtype === 'f32' ? 4 : 2);
+    const offset = Math.ceil(byteLength / TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT;
+    byteLength = offset + size;
+    if (!Number.isSafeInteger(byteLength)) throw new EngineError(`The weights of this model are too large.`);
+    return { name, dtype, rows, columns, offset, byteLength: size };
+  });
+  return { tensors, byteLength };
+}
+
+/** Opens an engine directory. Throws an EngineError where it was written by another version, is incomplete or damaged. */
+export function openEngine(path: string): Engine {
+  const directory = resolve(path);
+  const manifest = readManifest(join(directory, 'engine.json'));
+  const plan = planOf(directory, manifest);
+  const weightsFile = join(directory, 'weights.bin');
+  checkTensors(weightsFile, manifest, plan.weights);
+  const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;
+  if (size !== manifest.weightsByteLength) {
+    const found = size === undefined ? 'no such file' : `${size} bytes`;
+    throw new EngineError(
+      `${weightsFile}: should be ${manifest.weightsByteLength} bytes long, found ${found}.`,
+    );
+  }
+  if (!statSync(join(directory, 'tokenizer.json'), { throwIfNoEntry: false })?.isFile()) {
+    throw new EngineError(`${directory}: tokenizer.json is missing.`);
+  }
+  return { directory, manifest, plan, weightsFile };
+}
+
+function readManifest(file: string): EngineManifest {
+  const size = statSync(file, { throwIfNoEntry: false })?.size;
+  if (size === undefined) throw new EngineError(`${file}: no such file; is this an engine directory?`);
+  if (size > MAX_MANIFEST_BYTES)
+    throw new EngineError(`${file}: is ${size} bytes long, too long for an engine.json.`);
+  let manifest: Partial<EngineManifest> | null;
+  try {
+    manifest = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new EngineError(`${file}: cannot be read: ${(error as Error).message}.`);
+  }
+  if (manifest?.formatVersion !== ENGINE_FORMAT_VERSION) {
+    throw new EngineError(
+      `${file}: has format version ${manifest?.formatVersion}, expected ${ENGINE_FORMAT_VERSION}; build the engine again.`,
+    );
+  }
+  const { precision, maxInputLen, maxSeqLen, weightsByteLength, config, tensors, source } = manifest;
+  const complete =
+    (precision === 'f32' || precision === 'bf16') &&
+    [maxInputLen, maxSeqLen, weightsByteLength].every((value) => Number.isSafeInteger(value) && value! > 0) &&
+    typeof config === 'object' &&
+    typeof source === 'object' &&
+    Array.isArray(tensors);
+  if (!complete) throw new EngineError(`${file}: is not a complete engine.json.`);
+  return manifest as EngineManifest;
+}
+
+function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
+  try {
+    return planNetwork(manifest.config);
+  } catch (error) {
+    throw new EngineError(`${directory}: its configuration makes no network: ${(error as Error).message}`);
+  }
+}
+
+/** The tensors must be those of the plan, at the places where this version would put them. */
+function checkTensors(file: string, manifest: EngineManifest, weights: readonly PlanWeight[]): void {
+  const expected = layOutWeights({ weights } as NetworkPlan, manifest.precision);
+  const fits =
+    manifest.weightsByteLength === expected.byteLength &&
+    manifest.tensors.length === expected.tensors.length &&
+    expected.tensors.every((tensor, i) => {
+      const found = manifest.tensors[i];
+      return (Object.keys(tensor) as (keyof EngineTensor)[]).every((key) => found?.[key] === tensor[key]);
+    });
+  if (!fits) throw new EngineError(`${file}: its tensors in engine.json are not those of the network.`);
+}

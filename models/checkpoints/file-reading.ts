@@ -1,0 +1,84 @@
+import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { CheckpointError } from './checkpoint.js';
+
+/** Calls `use` with an open regular file and its size; a file that cannot be opened or read is a CheckpointError. */
+export function withFile<T>(path: string, use: (fd: number, size: number) => T): T {
+  const fd = wrapped(path, () => openSync(path, 'r'));
+  try {
+    return wrapped(path, () => {
+      const status = fstatSync(fd);
+      if (!status.isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
+      return use(fd, status.size);
+    });
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Fills `target` from `offset` of the file. */
+export function readExactly(path: string, fd: number, target: Uint8Array, offset: number): void {
+  let done = 0;
+  while (done < target.length) {
+    const read = readSync(fd, target, done, target.length - done, offset + done);
+    if (read === 0) {
+      throw new CheckpointError(
+        `${path}: ends at byte ${offset + done}; expected at least ${offset + target.length} bytes.`,
+      );
+    }
+    done += read;
+  }
+}
+
+/** The file's text; null where there is no such file. */
+export function readText(path: string, limitBytes: number): string | null {
+  return wrapped(path, () => {
+    const status = statSync(path, { throwIfNoEntry: false });
+    if (!status) return null;
+    if (!status.isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
+    if (status.size > limitBytes) {
+      throw new CheckpointError(
+        `${path}: is ${status.size} bytes long; at most ${limitBytes} are expected of such a file.`,
+      );
+    }
+    return readFileSync(path, 'utf8');
+  });
+}
+
+export type JsonObject = Record<string, unknown>;
+
+/** The JSON object in a file; null where there is no such file. */
+export function readJsonObject(path: string, limitBytes: number): JsonObject | null {
+  const text = readText(path, limitBytes);
+  return text === null ? null : parseJsonObject(path, text);
+}
+
+/** `where` names the file, and the part of it, in errors. */
+export function parseJsonObject(where: string, text: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new CheckpointError(`${where}: is not valid JSON: ${(error as Error).message.slice(0, 200)}.`);
+  }
+  if (!isObject(value)) throw new CheckpointError(`${where}: should hold a JSON object.`);
+  return value;
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Turns the file system's errors into a CheckpointError that names the file. */
+function wrapped<T>(path: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof CheckpointError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    throw new CheckpointError(
+      code === 'ENOENT' ? `${path}: no such file.` : `${path}: cannot be read: ${message}.`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,236 @@
+import { architectureOfGguf, supportedGgufArchitectures } from '../architectures/index.js';
+import type { ModelConfig, RopeConfig } from '../model-config.js';
+import { CheckpointError } from './checkpoint.js';
+import { type ConfigFields, LIMITS } from './config-fields.js';
+import { readExactly, withFile } from './file-reading.js';
+import type { GgufHeader } from './gguf.js';
+import type { GgufMetadata } from './gguf-metadata.js';
+import { checkHeads, eosTokenIds, tokenId } from './huggingface-config.js';
+import type { RawTensor } from './raw-tensor.js';
+import { checkTheta } from './rope-config.js';
+
+/** ModelConfig from a GGUF file's metadata and tensors. `generation` is generation_config.json beside it. */
+export function configOfGguf(header: GgufHeader, generation: ConfigFields | null): ModelConfig {
+  const { metadata } = header;
+  const architecture = architectureOf(metadata);
+  const keys = new GgufKeys(metadata, metadata.string('general.architecture')!);
+  refuseUnsupported(metadata, keys);
+  const tensors = new Map(header.tensors.map((tensor) => [tensor.name, tensor]));
+
+  const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
+  const numHeads = keys.integer('attention.head_count', 1, LIMITS.heads);
+  const numKvHeads = keys.integer('attention.head_count_kv', 1, LIMITS.heads, numHeads);
+  const headDim = keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
+  const valueDim = keys.integer('attention.value_length', 2, LIMITS.heads, headDim);
+  if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
+  checkHeads(header.file, numHeads, numKvHeads, headDim);
+  const maxPositions = keys.integer('context_length', 1, LIMITS.positions);
+  const vocabSize = vocabSizeOf(metadata, keys, tensors.get('token_embd.weight'));
+  const special = (name: string) => {
+    const id = metadata.number(`tokenizer.ggml.${name}_token_id`);
+    return id === undefined || !Number.isInteger(id) || id < 0 ? [] : [id];
+  };
+
+  return {
+    architecture,
+    vocabSize,
+    hiddenSize,
+    intermediateSize: keys.integer('feed_forward_length', 1, LIMITS.width),
+    numLayers: keys.integer('block_count', 1, LIMITS.layers),
+    numHeads,
+    numKvHeads,
+    headDim,
+    rmsNormEpsilon: keys.positive('attention.layer_norm_rms_epsilon'),
+    activation: 'silu',
+    attentionBias: tensors.has('blk.0.attn_q.bias'),
+    mlpBias: tensors.has('blk.0.ffn_gate.bias'),
+    tieWordEmbeddings: !tensors.has('output.weight'),
+    maxPositions,
+    rope: ropeOf(keys, tensors, headDim, maxPositions),
+    bosTokenId: tokenId(special('bos')[0], vocabSize),
+    eosTokenIds: eosTokenIds(
+      [generation?.tokenIds('eos_token_id') ?? [], special('eos'), special('eot'), special('eom')],
+      vocabSize,
+    ),
+    padTokenId: tokenId(special('padding')[0], vocabSize),
+  };
+}
+
+/** Keys of the architecture, such as llama.block_count. */
+class GgufKeys {
+  readonly #metadata: GgufMetadata;
+  readonly #architecture: string;
+
+  constructor(metadata: GgufMetadata, architecture: string) {
+    this.#metadata = metadata;
+    this.#architecture = architecture;
+  }
+
+  get file(): string {
+    return this.#metadata.file;
+  }
+
+  number(key: string): number | undefined {
+    return this.#metadata.number(`${this.#architecture}.${key}`);
+  }
+
+  string(key: string): string | undefined {
+    return this.#metadata.string(`${this.#architecture}.${key}`);
+  }
+
+  integer(key: string, least: number, most: number, fallback?: number): number {
+    const value = this.number(key) ?? fallback;
+    if (value === undefined || !Number.isInteger(value) || value < least || value > most) {
+      throw this.error(key, `a whole number from ${least} to ${most}`, value);
+    }
+    return value;
+  }
+
+  positive(key: string, fallback?: number): number {
+    const value = this.number(key) ?? fallback;
+    if (value === undefined || !Number.isFinite(value) || value <= 0) {
+      throw this.error(key, 'a number greater than 0', value);
+    }
+    return value;
+  }
+
+  error(key: string, expected: string, found: unknown): CheckpointError {
+    const shown = found === undefined ? 'nothing' : String(found).slice(0, 100);
+    return new CheckpointError(
+      `${this.file}: metadata key ${this.#architecture}.${key} should be ${expected}, found ${shown}.`,
+    );
+  }
+}
+
+function architectureOf(metadata: GgufMetadata): string {
+  const name = metadata.string('general.architecture');
+  const architecture = name === undefined ? undefined : architectureOfGguf(name);
+  if (architecture === undefined) {
+    throw new CheckpointError(
+      `${metadata.file}: general.architecture should be one of ${supportedGgufArchitectures.join(', ')}, found ${name?.slice(0, 100) ?? 'nothing'}.`,
+    );
+  }
+  return architecture;
+}
+
+/** What would be computed wrongly, silently, if it were not read. */
+function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys): void {
+  const parts = metadata.number('split.count') ?? 1;
+  if (parts > 1) {
+    throw new CheckpointError(
+      `${metadata.file}: is one of ${parts} parts of a split model; join them with llama-gguf-split --merge.`,
+    );
+  }
+  const type = metadata.string('general.type') ?? 'model';
+  if (type !== 'model') {
+    throw new CheckpointError(`${metadata.file}: general.type should be model, found ${type.slice(0, 100)}.`);
+  }
+  for (const [key, what] of [
+    ['expert_count', 'mixtures of experts are not supported'],
+    ['attention.sliding_window', 'attention windows are not supported'],
+  ] as const) {
+    const value = keys.number(key) ?? 0;
+    if (value !== 0) throw keys.error(key, `0 (${what})`, value);
+  }
+}
+
+function vocabSizeOf(metadata: GgufMetadata, keys: GgufKeys, embedding: RawTensor | undefined): number {
+  const tokens = metadata.strings('tokenizer.ggml.tokens')?.length;
+  const rows = embedding?.shape[0];
+  const vocabSize = keys.integer('vocab_size', 1, LIMITS.vocabSize, rows ?? tokens);
+  if (tokens !== undefined && tokens > vocabSize) {
+    throw new CheckpointError(
+      `${metadata.file}: the tokenizer has ${tokens} tokens, more than the vocabulary of ${vocabSize}.`,
+    );
+  }
+  return vocabSize;
+}
+
+function ropeOf(
+  keys: GgufKeys,
+  tensors: ReadonlyMap<string, RawTensor>,
+  headDim: number,
+  maxPositions: number,
+): RopeConfig {
+  const theta = keys.positive('rope.freq_base', 10_000);
+  const rotaryDim = keys.integer('rope.dimension_count', 2, headDim, headDim);
+  if (rotaryDim % 2 !== 0) throw keys.error('rope.dimension_count', 'even', rotaryDim);
+  const scaling = scalingOf(keys, tensors, rotaryDim, maxPositions);
+  checkTheta(keys.file, theta, scaling);
+  return { theta, rotaryDim, scaling };
+}
+
+function scalingOf(
+  keys: GgufKeys,
+  tensors: ReadonlyMap<string, RawTensor>,
+  rotaryDim: number,
+  maxPositions: number,
+): RopeConfig['scaling'] {
+  const optional = (key: string) => (keys.number(key) === undefined ? null : keys.positive(key));
+  const given = optional('rope.scaling.factor') ?? optional('rope.scale_linear') ?? 1;
+  // Without a type the factor is a linear one.
+  const type = keys.string('rope.scaling.type') ?? 'linear';
+  const factor = type === 'none' ? 1 : given;
+  const originalMaxPositions = keys.integer(
+    'rope.scaling.original_context_length',
+    1,
+    LIMITS.positions,
+    maxPositions,
+  );
+  const attentionFactor = optional('rope.scaling.attn_factor');
+  const factors = tensors.get('rope_freqs.weight');
+  if (type === 'none' || type === 'linear') {
+    if (factors)
+      return { type: 'factors', factors: readFactors(factors, rotaryDim).map((value) => value * factor) };
+    return factor === 1 ? { type: 'none' } : { type: 'linear', factor };
+  }
+  if (type === 'yarn') {
+    const logMultiplier = optional('rope.scaling.yarn_log_multiplier');
+    return {
+      type: 'yarn',
+      factor,
+      originalMaxPositions,
+      betaFast: keys.positive('rope.scaling.yarn_beta_fast', 32),
+      betaSlow: keys.positive('rope.scaling.yarn_beta_slow', 1),
+      attentionFactor,
+      mscale: logMultiplier === null ? null : 1,
+      mscaleAllDim: logMultiplier,
+      truncate: true,
+    };
+  }
+  if (type === 'longrope') {
+    const long = tensors.get('rope_factors_long.weight');
+    const short = tensors.get('rope_factors_short.weight');
+    if (!long || !short) {
+      throw new CheckpointError(
+        `${keys.file}: longrope needs the tensors rope_factors_long.weight and rope_factors_short.weight.`,
+      );
+    }
+    return {
+      type: 'longrope',
+      shortFactor: readFactors(short, rotaryDim),
+      longFactor: readFactors(long, rotaryDim),
+      factor: given === 1 ? maxPositions / originalMaxPositions : given,
+      attentionFactor,
+      originalMaxPositions,
+    };
+  }
+  throw keys.error('rope.scaling.type', 'one of none, linear, yarn, longrope', type);
+}
+
+/** The one kind of tensor that is read here: rotaryDim / 2 numbers that belong to the configuration. */
+function readFactors(tensor: RawTensor, rotaryDim: number): number[] {
+  const expected = rotaryDim / 2;
+  const { file, name, type, shape, offset } = tensor;
+  if (type !== 'F32' || shape.length !== 1 || shape[0] !== expected) {
+    throw new CheckpointError(
+      `${file}: tensor ${name} should be F32 [${expected}], found ${type} [${shape.join(', ')}].`,
+    );
+  }
+  const values = new Float32Array(expected);
+  withFile(file, (fd) => readExactly(file, fd, new Uint8Array(values.buffer), offset));
+  if (!values.every((value) => Number.isFinite(value) && value > 0)) {
+    throw new CheckpointError(`${file}: tensor ${name} should hold numbers greater than 0.`);
+  }
+  return [...values];
+}

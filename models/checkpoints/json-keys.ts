@@ -1,0 +1,15 @@
+/** The keys of a JSON object's outermost level, repeated ones too, which JSON.parse drops. `text` is valid JSON. */
+export function outermostKeys(text: string): string[] {
+  const keys: string[] = [];
+  let depth = 0;
+  let mayBeKey = false;
+  const token = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
+  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
+    const [found] = match;
+    if (found === '{' || found === '[') depth++;
+    else if (found === '}' || found === ']') depth--;
+    else if (found !== ',' && mayBeKey && depth === 1) keys.push(JSON.parse(found) as string);
+    mayBeKey = depth === 1 && (found === '{' || found === ',');
+  }
+  return keys;
+}

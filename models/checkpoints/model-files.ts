@@ -1,0 +1,52 @@
+import { readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { CheckpointError } from './checkpoint.js';
+import { safetensorsFiles } from './safetensors-directory.js';
+import { TOKENIZER_FILES } from './tokenizer-files.js';
+
+/** Which files a model path stands for. */
+export interface ModelFiles {
+  path: string;
+  format: 'safetensors' | 'gguf';
+  /** Where config.json, tokenizer.json and the like lie. */
+  directory: string;
+  weights: string[];
+}
+
+const SIDE_FILES = [
+  'config.json',
+  'generation_config.json',
+  'model.safetensors.index.json',
+  ...TOKENIZER_FILES,
+];
+
+/** Finds a model's files: a .gguf file, a folder with safetensors, or a folder with exactly one GGUF. */
+export function findModelFiles(path: string): ModelFiles {
+  const status = statSync(path, { throwIfNoEntry: false });
+  if (!status) throw new CheckpointError(`${path}: no such file or folder.`);
+  if (!status.isDirectory()) {
+    if (/\.gguf$/i.test(path)) return { path, format: 'gguf', directory: dirname(path), weights: [path] };
+    throw new CheckpointError(`${path}: a model is a folder or a .gguf file.`);
+  }
+  const safetensors = safetensorsFiles(path);
+  if (safetensors.length > 0) return { path, format: 'safetensors', directory: path, weights: safetensors };
+  const names = readdirSync(path);
+  const ggufs = names.filter((name) => /\.gguf$/i.test(name)).sort();
+  if (ggufs.length === 1) {
+    return { path, format: 'gguf', directory: path, weights: [join(path, ggufs[0]!)] };
+  }
+  if (ggufs.length > 1) {
+    throw new CheckpointError(
+      `${path}: holds ${ggufs.length} GGUF files (${ggufs.slice(0, 5).join(', ')}); name the one you mean.`,
+    );
+  }
+  const pickled = names.find((name) => /\.(bin|pth?|ckpt)$/.test(name));
+  const hint = pickled ? ` (${pickled} is no such format: convert it to safetensors)` : '';
+  throw new CheckpointError(`${path}: holds neither *.safetensors nor a .gguf file${hint}.`);
+}
+
+/** All files that the model is made of and that are there, weights last. */
+export function allModelFiles(files: ModelFiles): string[] {
+  const beside = SIDE_FILES.map((name) => join(files.directory, name));
+  return [...beside.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile()), ...files.weights];
+}

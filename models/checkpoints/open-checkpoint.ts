@@ -1,0 +1,109 @@
+import { join } from 'node:path';
+import type { NetworkPlan } from '../../engine/network/plan.js';
+import { planNetwork } from '../architectures/index.js';
+import type { ModelConfig } from '../model-config.js';
+import { type Checkpoint, CheckpointError, type TensorLocation } from './checkpoint.js';
+import { ConfigFields } from './config-fields.js';
+import { readJsonObject } from './file-reading.js';
+import { type GgufHeader, readGguf } from './gguf.js';
+import { configOfGguf } from './gguf-config.js';
+import { huggingFaceTensorName } from './gguf-tensor-names.js';
+import { configOfHuggingFace } from './huggingface-config.js';
+import { findModelFiles, type ModelFiles } from './model-files.js';
+import { isSupportedType, type RawTensor, supportedTensorTypes } from './raw-tensor.js';
+import { readSafetensorsDirectory } from './safetensors-directory.js';
+import { sourceHash } from './source-hash.js';
+import { readTokenizer } from './tokenizer-files.js';
+
+const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Opens a published model and checks it: a folder with config.json and safetensors, a .gguf file, or a folder with
+ * exactly one GGUF. Only headers are read. Throws a CheckpointError that names file, tensor, expected and found.
+ */
+export function openCheckpoint(path: string): Checkpoint {
+  const files = findModelFiles(path);
+  const hash = sourceHash(files);
+  const generation = generationConfig(files);
+  const gguf = files.format === 'gguf' ? readGguf(files.weights[0]!) : null;
+  const config = gguf ? configOfGguf(gguf, generation) : huggingFaceConfig(files, generation);
+  const raw = gguf ? translated(gguf, config) : named(readSafetensorsDirectory(files.directory));
+  const tensors = checkedTensors(raw, planNetwork(config), files);
+  const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
+  return { path, format: files.format, config, tensors, tokenizer, sourceHash: hash };
+}
+
+function generationConfig(files: ModelFiles): ConfigFields | null {
+  const file = join(files.directory, 'generation_config.json');
+  const json = readJsonObject(file, MAX_CONFIG_BYTES);
+  return json && new ConfigFields(file, json);
+}
+
+function huggingFaceConfig(files: ModelFiles, generation: ConfigFields | null): ModelConfig {
+  const file = join(files.directory, 'config.json');
+  const json = readJsonObject(file, MAX_CONFIG_BYTES);
+  if (!json) throw new CheckpointError(`${files.directory}: holds safetensors, but no config.json.`);
+  return configOfHuggingFace(file, json, generation);
+}
+
+interface NamedTensor extends RawTensor {
+  interleavedHeads?: number;
+}
+
+function named(tensors: readonly RawTensor[]): Map<string, NamedTensor> {
+  return new Map(tensors.map((tensor) => [tensor.name, tensor]));
+}
+
+/** GGUF's tensors under Hugging Face's names; q and k lie in llama.cpp's row order. */
+function translated(header: GgufHeader, config: ModelConfig): Map<string, NamedTensor> {
+  const tensors = new Map<string, NamedTensor>();
+  for (const tensor of header.tensors) {
+    const name = huggingFaceTensorName(tensor.name);
+    if (tensors.has(name)) throw new CheckpointError(`${header.file}: tensor ${name} is there twice.`);
+    const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1];
+    const heads = projection === 'q' ? config.numHeads : projection === 'k' ? config.numKvHeads : undefined;
+    tensors.set(name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) });
+  }
+  return tensors;
+}
+
+/** The tensors that the network needs, each of a supported type and of the shape that the network expects. */
+function checkedTensors(
+  raw: ReadonlyMap<string, NamedTensor>,
+  plan: NetworkPlan,
+  files: ModelFiles,
+): Map<string, TensorLocation> {
+  const where = files.weights.length === 1 ? files.weights[0]! : files.directory;
+  const tensors = new Map<string, TensorLocation>();
+  const missing: string[] = [];
+  for (const weight of plan.weights) {
+    for (const source of weight.sources) {
+      const tensor = raw.get(source.name);
+      const shape = weight.kind === 'vector' ? [source.columns] : [source.rows, source.columns];
+      if (tensor) tensors.set(source.name, { ...checkedTensor(tensor, shape), name: source.name });
+      else missing.push(source.name);
+    }
+  }
+  if (missing.length > 0) {
+    const others = missing.length > 1 ? ` and ${missing.length - 1} more` : '';
+    throw new CheckpointError(
+      `${where}: tensor ${missing[0]}${others} that the configuration calls for is missing.`,
+    );
+  }
+  return tensors;
+}
+
+function checkedTensor(tensor: NamedTensor, expected: readonly number[]): TensorLocation {
+  const { file, name, type, shape, byteLength } = tensor;
+  if (!isSupportedType(type) || byteLength === null) {
+    throw new CheckpointError(
+      `${file}: tensor ${name} has type ${type}; supported: ${supportedTensorTypes.join(', ')}.`,
+    );
+  }
+  if (shape.length !== expected.length || shape.some((dimension, i) => dimension !== expected[i])) {
+    throw new CheckpointError(
+      `${file}: tensor ${name} should have the shape [${expected.join(', ')}], found [${shape.join(', ')}].`,
+    );
+  }
+  return { ...tensor, type, byteLength };
+}

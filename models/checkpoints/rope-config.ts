@@ -1,0 +1,100 @@
+import type { RopeConfig } from '../model-config.js';
+import { CheckpointError } from './checkpoint.js';
+import type { ConfigFields } from './config-fields.js';
+import { ConfigFields as Fields, LIMITS } from './config-fields.js';
+import { isObject } from './file-reading.js';
+
+const SCALINGS = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope'];
+
+/**
+ * RoPE of a config.json. The scaling is in rope_scaling with "type" (old) or "rope_type", or, since transformers 5,
+ * together with theta in rope_parameters.
+ */
+export function ropeOfHuggingFace(config: ConfigFields, headDim: number, maxPositions: number): RopeConfig {
+  const given = config.raw('rope_parameters') ?? config.raw('rope_scaling') ?? {};
+  if (!isObject(given)) throw config.error('rope_scaling', 'an object');
+  const rope = new Fields(`${config.where}: rope scaling`, given);
+  const theta =
+    rope.raw('rope_theta') === undefined
+      ? config.positive('rope_theta', 10_000)
+      : rope.positive('rope_theta');
+  const partial = rope.positiveOrNull('partial_rotary_factor') ?? config.positive('partial_rotary_factor', 1);
+  const rotaryDim = Math.trunc(headDim * partial);
+  if (partial > 1 || rotaryDim < 2 || rotaryDim % 2 !== 0) {
+    throw new CheckpointError(
+      `${config.where}: RoPE should rotate an even number of a head's ${headDim} dimensions, found ${rotaryDim}.`,
+    );
+  }
+  const originalMaxPositions =
+    config.raw('original_max_position_embeddings') === undefined
+      ? rope.integer('original_max_position_embeddings', 1, LIMITS.positions, maxPositions)
+      : config.integer('original_max_position_embeddings', 1, LIMITS.positions);
+  const scaling = scalingOf(rope, { rotaryDim, maxPositions, originalMaxPositions });
+  checkTheta(config.where, theta, scaling);
+  return { theta, rotaryDim, scaling };
+}
+
+function scalingOf(
+  rope: ConfigFields,
+  model: { rotaryDim: number; maxPositions: number; originalMaxPositions: number },
+): RopeConfig['scaling'] {
+  const { rotaryDim, maxPositions, originalMaxPositions } = model;
+  const type = rope.string('rope_type') ?? rope.string('type') ?? 'default';
+  const stretched = () => rope.positiveOrNull('factor') ?? maxPositions / originalMaxPositions;
+  switch (type) {
+    case 'default':
+      return { type: 'none' };
+    case 'linear':
+      return { type: 'linear', factor: rope.positive('factor') };
+    case 'dynamic':
+      return { type: 'dynamic', factor: rope.positive('factor'), originalMaxPositions: maxPositions };
+    case 'yarn':
+      return {
+        type: 'yarn',
+        factor: stretched(),
+        originalMaxPositions,
+        betaFast: rope.positive('beta_fast', 32),
+        betaSlow: rope.positive('beta_slow', 1),
+        attentionFactor: rope.positiveOrNull('attention_factor'),
+        mscale: rope.positiveOrNull('mscale'),
+        mscaleAllDim: rope.positiveOrNull('mscale_all_dim'),
+        truncate: rope.boolean('truncate', true),
+      };
+    case 'llama3': {
+      const lowFreqFactor = rope.positive('low_freq_factor');
+      const highFreqFactor = rope.positive('high_freq_factor');
+      if (highFreqFactor <= lowFreqFactor)
+        throw rope.error('high_freq_factor', `more than low_freq_factor ${lowFreqFactor}`);
+      return {
+        type: 'llama3',
+        factor: rope.positive('factor'),
+        lowFreqFactor,
+        highFreqFactor,
+        originalMaxPositions,
+      };
+    }
+    case 'su':
+    case 'longrope':
+      return {
+        type: 'longrope',
+        shortFactor: rope.positives('short_factor', rotaryDim / 2),
+        longFactor: rope.positives('long_factor', rotaryDim / 2),
+        factor: stretched(),
+        attentionFactor: rope.positiveOrNull('attention_factor'),
+        originalMaxPositions,
+      };
+    default:
+      throw rope.error(
+        rope.raw('rope_type') === undefined ? 'type' : 'rope_type',
+        `one of ${SCALINGS.join(', ')}`,
+      );
+  }
+}
+
+/** The scalings divide by log(theta) or by rotaryDim - 2: values at which that fails are refused here. */
+export function checkTheta(where: string, theta: number, scaling: RopeConfig['scaling']): void {
+  if (theta <= 1) throw new CheckpointError(`${where}: rope theta should be greater than 1, found ${theta}.`);
+  if (scaling.type === 'longrope' && scaling.originalMaxPositions < 2) {
+    throw new CheckpointError(`${where}: the original maximum of positions should be 2 or more.`);
+  }
+}
