@@ -48,7 +48,7 @@ export const SAMPLING_RANGES: Readonly<Record<Exclude<keyof SamplingParams, 'see
   topK: { min: 0, max: 2 ** 31 - 1, integer: true },
   topP: { min: 0, max: 1, integer: false },
   minP: { min: 0, max: 1, integer: false },
-  repetitionPenalty: { min: 0.01, max: 100, integer: false },
+  repetitionPenalty: { min: 2 ** -7, max: 100, integer: false },
   presencePenalty: { min: -100, max: 100, integer: false },
   frequencyPenalty: { min: -100, max: 100, integer: false },
   minLength: { min: 0, max: 2 ** 31 - 1, integer: true },

@@ -1,0 +1,27 @@
+import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { ResponseWriter } from './response-writer.js';
+import type { InferenceRequest } from './types.js';
+
+/** What one iteration hands over at its end. The writer is emptied afterwards: copy what is to be kept. */
+export interface IterationReport {
+  responses: ResponseWriter;
+  /** null where nothing was active (only refusals are sent). */
+  stats: IterationStats | null;
+  /** The statistics string; null where nothing was active or nobody wants it. */
+  json: string | null;
+  /** Requests that can be taken now. */
+  freePlaces: number;
+}
+
+/** The callbacks as the loop sees them, whichever thread they live in. None of them may throw. */
+export interface LoopCallbacks {
+  readonly wantsStatsJson: boolean;
+  /** At the start of each iteration; more than `max` are refused. */
+  getInferenceRequests(max: number): readonly InferenceRequest[];
+  /** After the step: requests to be stopped, whatever state they are in. */
+  pollStopSignals(): Iterable<bigint>;
+  /** At the end of each iteration that has something to send or in which something was active. */
+  endIteration(report: IterationReport): void;
+  /** A failure that belongs to no request. */
+  reportError(error: Error): void;
+}

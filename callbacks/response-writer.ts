@@ -1,0 +1,159 @@
+import type { LlmRequest } from '../engine/llm-request.js';
+import {
+  RESPONSE_ERROR,
+  RESPONSE_FINAL,
+  RESPONSE_LOG_PROBS,
+  RESPONSE_STREAMING,
+  type ResponseBatch,
+} from './response-batch.js';
+
+type Growable = Int32Array | Float32Array | Float64Array | BigUint64Array | Uint8Array;
+
+/** Collects the responses of an iteration in arrays that are reused and only grow. */
+export class ResponseWriter implements ResponseBatch {
+  count = 0;
+  requestIds = new BigUint64Array(64);
+  flags = new Uint8Array(64);
+  finishReasons = new Uint8Array(64);
+  promptLengths = new Int32Array(64);
+  sequenceLengths = new Int32Array(64);
+  padIds = new Int32Array(64);
+  seeds = new BigUint64Array(64);
+  cumLogProbs = new Float64Array(64);
+  topWidths = new Int32Array(64);
+  tokenStart = new Int32Array(65);
+  tokens = new Int32Array(256);
+  logProbStart = new Int32Array(65);
+  logProbs = new Float32Array(64);
+  topTokens = new Int32Array(64);
+  topLogProbs = new Float32Array(64);
+  errors: [number, string][] = [];
+  #numTop = 0;
+
+  clear(): void {
+    this.count = 0;
+    this.errors = [];
+    this.#numTop = 0;
+  }
+
+  /** A final response without tensors. */
+  addError(requestId: bigint, error: string): void {
+    const index = this.#open(requestId);
+    this.flags[index] = RESPONSE_FINAL | RESPONSE_ERROR;
+    this.errors.push([index, error]);
+  }
+
+  /** What of the request has not been sent yet; with a final response of a request that does not stream, everything. */
+  add(request: LlmRequest, final: boolean): void {
+    if (request.error !== '') {
+      this.addError(request.requestId, request.error);
+      return;
+    }
+    const { spec } = request;
+    const index = this.#open(request.requestId);
+    const from = spec.streaming ? request.numSent : 0;
+    const to = request.numGenerated;
+    this.flags[index] =
+      (final ? RESPONSE_FINAL : 0) |
+      (spec.streaming ? RESPONSE_STREAMING : 0) |
+      (request.reportsLogProbs ? RESPONSE_LOG_PROBS : 0);
+    this.finishReasons[index] = request.finishReason;
+    this.promptLengths[index] = request.originalPromptLength;
+    this.sequenceLengths[index] = request.originalPromptLength + to;
+    this.padIds[index] = spec.padId;
+    this.seeds[index] = spec.sampling.seed;
+    this.cumLogProbs[index] = request.cumLogProb;
+    this.topWidths[index] = spec.topLogProbs;
+    this.#addTokens(index, request, spec.streaming ? request.originalPromptLength + from : 0);
+    if (request.reportsLogProbs) this.#addLogProbs(index, request, from, to);
+    request.numSent = to;
+  }
+
+  /** A copy of exactly what is filled, to be posted; every array's buffer may be transferred. */
+  snapshot(): ResponseBatch {
+    const { count } = this;
+    const numLogProbs = this.logProbStart[count]!;
+    return {
+      count,
+      requestIds: this.requestIds.slice(0, count),
+      flags: this.flags.slice(0, count),
+      finishReasons: this.finishReasons.slice(0, count),
+      promptLengths: this.promptLengths.slice(0, count),
+      sequenceLengths: this.sequenceLengths.slice(0, count),
+      padIds: this.padIds.slice(0, count),
+      seeds: this.seeds.slice(0, count),
+      cumLogProbs: this.cumLogProbs.slice(0, count),
+      topWidths: this.topWidths.slice(0, count),
+      tokenStart: this.tokenStart.slice(0, count + 1),
+      tokens: this.tokens.slice(0, this.tokenStart[count]!),
+      logProbStart: this.logProbStart.slice(0, count + 1),
+      logProbs: this.logProbs.slice(0, numLogProbs),
+      topTokens: this.topTokens.slice(0, this.#numTop),
+      topLogProbs: this.topLogProbs.slice(0, this.#numTop),
+      errors: this.errors,
+    };
+  }
+
+  #addTokens(index: number, request: LlmRequest, from: number): void {
+    const to = request.originalPromptLength + request.numGenerated;
+    const start = this.tokenStart[index]!;
+    const end = start + to - from;
+    this.tokens = ensure(this.tokens, end);
+    for (let i = from; i < to; i++) this.tokens[start + i - from] = request.tokens[i]!;
+    this.tokenStart[index + 1] = end;
+  }
+
+  #addLogProbs(index: number, request: LlmRequest, from: number, to: number): void {
+    const start = this.logProbStart[index]!;
+    const end = start + to - from;
+    this.logProbs = ensure(this.logProbs, end);
+    this.logProbs.set(request.logProbs.subarray(from, to), start);
+    this.logProbStart[index + 1] = end;
+    const width = request.spec.topLogProbs;
+    if (width === 0) return;
+    const numTop = this.#numTop + (to - from) * width;
+    this.topTokens = ensure(this.topTokens, numTop);
+    this.topLogProbs = ensure(this.topLogProbs, numTop);
+    this.topTokens.set(request.topTokens.subarray(from * width, to * width), this.#numTop);
+    this.topLogProbs.set(request.topLogProbs.subarray(from * width, to * width), this.#numTop);
+    this.#numTop = numTop;
+  }
+
+  #open(requestId: bigint): number {
+    const index = this.count++;
+    if (this.count > this.requestIds.length) this.#growResponses();
+    this.requestIds[index] = requestId;
+    this.finishReasons[index] = 0;
+    this.topWidths[index] = 0;
+    if (index === 0) {
+      this.tokenStart[0] = 0;
+      this.logProbStart[0] = 0;
+    }
+    this.tokenStart[index + 1] = this.tokenStart[index]!;
+    this.logProbStart[index + 1] = this.logProbStart[index]!;
+    return index;
+  }
+
+  #growResponses(): void {
+    this.requestIds = ensure(this.requestIds, this.count);
+    this.flags = ensure(this.flags, this.count);
+    this.finishReasons = ensure(this.finishReasons, this.count);
+    this.promptLengths = ensure(this.promptLengths, this.count);
+    this.sequenceLengths = ensure(this.sequenceLengths, this.count);
+    this.padIds = ensure(this.padIds, this.count);
+    this.seeds = ensure(this.seeds, this.count);
+    this.cumLogProbs = ensure(this.cumLogProbs, this.count);
+    this.topWidths = ensure(this.topWidths, this.count);
+    this.tokenStart = ensure(this.tokenStart, this.requestIds.length + 1);
+    this.logProbStart = ensure(this.logProbStart, this.requestIds.length + 1);
+  }
+}
+
+/** The array itself, or one at least twice as long with its contents, so that it has `length` entries. */
+function ensure<T extends Growable>(array: T, length: number): T {
+  if (length <= array.length) return array;
+  const Constructor = array.constructor as new (length: number) => T;
+  const grown = new Constructor(Math.max(length, 2 * array.length));
+  (grown as Int32Array).set(array as Int32Array);
+  return grown;
+}

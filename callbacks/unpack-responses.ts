@@ -1,0 +1,84 @@
+import {
+  RESPONSE_ERROR,
+  RESPONSE_FINAL,
+  RESPONSE_LOG_PROBS,
+  RESPONSE_STREAMING,
+  type ResponseBatch,
+} from './response-batch.js';
+import type { NamedTensor } from './types.js';
+
+/** One response as sendResponse takes it. */
+export interface Response {
+  requestId: bigint;
+  outputs: NamedTensor[];
+  final: boolean;
+  error: string;
+}
+
+/**
+ * The responses of a batch in order. `maxSeqLen` is the length of output_ids where a request does not stream.
+ *
+ * Tensors of a response without error (beamWidth is 1, n the tokens in this response):
+ *
+ *   output_ids         [1, 1, n] new tokens when streaming, else [1, 1, maxSeqLen]: prompt, output, then pad_id
+ *   sequence_length    [1, 1] prompt and output so far
+ *   context_logits     [1, 1, 1] dummy
+ *   generation_logits  [1, 1, 1, 1] dummy
+ *   finish_reasons     [1, 1] see engine/decoding/finish-reason.ts
+ *   output_log_probs   [1, 1, n] of the generated tokens in this response; where log-probs were asked for
+ *   cum_log_probs      [1, 1] sum over all generated tokens; where log-probs were asked for
+ *   top_token_ids      [1, 1, n, k] and
+ *   top_log_probs      [1, 1, n, k] most probable first; where top_log_probs was asked for
+ *   random_seed        [1] u64, with the final response
+ */
+export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Generator<Response> {
+  const errors = new Map(batch.errors);
+  let topStart = 0;
+  for (let i = 0; i < batch.count; i++) {
+    const flags = batch.flags[i]!;
+    const requestId = batch.requestIds[i]!;
+    const final = (flags & RESPONSE_FINAL) !== 0;
+    if ((flags & RESPONSE_ERROR) !== 0) {
+      yield { requestId, outputs: [], final, error: errors.get(i) ?? 'The request failed.' };
+      continue;
+    }
+    const outputs = coreOutputs(batch, i, maxSeqLen);
+    if ((flags & RESPONSE_LOG_PROBS) !== 0) topStart = pushLogProbs(outputs, batch, i, topStart);
+    if (final) outputs.push({ name: 'random_seed', shape: [1], data: batch.seeds.slice(i, i + 1) });
+    yield { requestId, outputs, final, error: '' };
+  }
+}
+
+function coreOutputs(batch: ResponseBatch, i: number, maxSeqLen: number): NamedTensor[] {
+  const tokens = batch.tokens.subarray(batch.tokenStart[i]!, batch.tokenStart[i + 1]!);
+  let outputIds: Int32Array;
+  if ((batch.flags[i]! & RESPONSE_STREAMING) !== 0) {
+    outputIds = tokens.slice();
+  } else {
+    outputIds = new Int32Array(maxSeqLen).fill(batch.padIds[i]!, tokens.length);
+    outputIds.set(tokens);
+  }
+  return [
+    { name: 'output_ids', shape: [1, 1, outputIds.length], data: outputIds },
+    { name: 'sequence_length', shape: [1, 1], data: Int32Array.of(batch.sequenceLengths[i]!) },
+    { name: 'context_logits', shape: [1, 1, 1], data: new Float32Array(1) },
+    { name: 'generation_logits', shape: [1, 1, 1, 1], data: new Float32Array(1) },
+    { name: 'finish_reasons', shape: [1, 1], data: Int32Array.of(batch.finishReasons[i]!) },
+  ];
+}
+
+/** Returns where the next response's top log-probs begin. */
+function pushLogProbs(outputs: NamedTensor[], batch: ResponseBatch, i: number, topStart: number): number {
+  const start = batch.logProbStart[i]!;
+  const end = batch.logProbStart[i + 1]!;
+  const n = end - start;
+  outputs.push({ name: 'output_log_probs', shape: [1, 1, n], data: batch.logProbs.slice(start, end) });
+  outputs.push({ name: 'cum_log_probs', shape: [1, 1], data: Float32Array.of(batch.cumLogProbs[i]!) });
+  const width = batch.topWidths[i]!;
+  if (width === 0) return topStart;
+  const topEnd = topStart + n * width;
+  const shape = [1, 1, n, width];
+  outputs.push({ name: 'top_token_ids', shape, data: batch.topTokens.slice(topStart, topEnd) });
+  outputs.push({ name: 'top_log_probs', shape: [...shape], data: batch.topLogProbs.slice(topStart, topEnd) });
+  return topEnd;
+}

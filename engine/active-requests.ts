@@ -1,0 +1,48 @@
+import type { LlmRequest } from './llm-request.js';
+
+/**
+ * The requests in the loop: by id, and as the list that the schedulers walk, by descending priority and then in
+ * order of arrival. A paused request keeps its place.
+ */
+export class ActiveRequests {
+  readonly #byId = new Map<bigint, LlmRequest>();
+  readonly #ordered: LlmRequest[] = [];
+
+  get size(): number {
+    return this.#ordered.length;
+  }
+
+  /** In scheduling order; not to be changed. */
+  get ordered(): readonly LlmRequest[] {
+    return this.#ordered;
+  }
+
+  has(requestId: bigint): boolean {
+    return this.#byId.has(requestId);
+  }
+
+  get(requestId: bigint): LlmRequest | undefined {
+    return this.#byId.get(requestId);
+  }
+
+  add(request: LlmRequest): void {
+    let place = this.#ordered.length;
+    while (place > 0 && this.#ordered[place - 1]!.priority < request.priority) place--;
+    this.#ordered.splice(place, 0, request);
+    this.#byId.set(request.requestId, request);
+  }
+
+  /** Takes out the complete ones, calling `retire` for each in order. */
+  removeComplete(retire: (request: LlmRequest) => void): void {
+    let kept = 0;
+    for (const request of this.#ordered) {
+      if (request.isComplete) {
+        this.#byId.delete(request.requestId);
+        retire(request);
+      } else {
+        this.#ordered[kept++] = request;
+      }
+    }
+    this.#ordered.length = kept;
+  }
+}

@@ -1,0 +1,89 @@
+import type { LlmRequest } from '../llm-request.js';
+import type { SamplingBatch, SamplingOutput } from './sampling-batch.js';
+import { hasPenalties, isGreedy } from './sampling-params.js';
+
+/** The SamplingBatch of the loop: allocated once, filled row by row in each iteration. */
+export class SamplingRows implements SamplingBatch {
+  numRows = 0;
+  readonly temperature: Float32Array;
+  readonly topK: Int32Array;
+  readonly topP: Float32Array;
+  readonly minP: Float32Array;
+  readonly repetitionPenalty: Float32Array;
+  readonly presencePenalty: Float32Array;
+  readonly frequencyPenalty: Float32Array;
+  readonly seed: BigUint64Array;
+  readonly sequenceIndex: Int32Array;
+  readonly position: Int32Array;
+  readonly bannedToken: Int32Array;
+  readonly numTopLogProbs: Int32Array;
+  readonly historyStart: Int32Array;
+  readonly history: Int32Array;
+  readonly historyPromptLength: Int32Array;
+
+  /** `maxHistory`: most tokens that all rows' histories hold together. */
+  constructor(maxRows: number, maxHistory: number) {
+    this.temperature = new Float32Array(maxRows);
+    this.topK = new Int32Array(maxRows);
+    this.topP = new Float32Array(maxRows);
+    this.minP = new Float32Array(maxRows);
+    this.repetitionPenalty = new Float32Array(maxRows);
+    this.presencePenalty = new Float32Array(maxRows);
+    this.frequencyPenalty = new Float32Array(maxRows);
+    this.seed = new BigUint64Array(maxRows);
+    this.sequenceIndex = new Int32Array(maxRows);
+    this.position = new Int32Array(maxRows);
+    this.bannedToken = new Int32Array(maxRows);
+    this.numTopLogProbs = new Int32Array(maxRows);
+    this.historyStart = new Int32Array(maxRows + 1);
+    this.history = new Int32Array(maxHistory);
+    this.historyPromptLength = new Int32Array(maxRows);
+  }
+
+  clear(): void {
+    this.numRows = 0;
+  }
+
+  /** Appends the row that draws the request's next token. */
+  add(request: LlmRequest): void {
+    const row = this.numRows++;
+    const { sampling, topLogProbs } = request.spec;
+    this.temperature[row] = isGreedy(sampling) ? 0 : sampling.temperature;
+    this.topK[row] = sampling.topK;
+    this.topP[row] = sampling.topP;
+    this.minP[row] = sampling.minP;
+    this.repetitionPenalty[row] = sampling.repetitionPenalty;
+    this.presencePenalty[row] = sampling.presencePenalty;
+    this.frequencyPenalty[row] = sampling.frequencyPenalty;
+    this.seed[row] = sampling.seed;
+    this.sequenceIndex[row] = 0;
+    this.position[row] = request.numTokens;
+    this.bannedToken[row] = request.bannedToken;
+    this.numTopLogProbs[row] = request.reportsLogProbs ? topLogProbs : -1;
+    this.#addHistory(row, request);
+  }
+
+  #addHistory(row: number, request: LlmRequest): void {
+    let end = this.historyStart[row]!;
+    this.historyPromptLength[row] = 0;
+    if (hasPenalties(request.spec.sampling)) {
+      const length = request.numTokens;
+      this.history.set(request.tokens.subarray(0, length), end);
+      this.historyPromptLength[row] = request.originalPromptLength;
+      end += length;
+    }
+    this.historyStart[row + 1] = end;
+  }
+}
+
+/** Room for what `maxRows` rows of sampling give back. */
+export function createSamplingOutput(maxRows: number, maxTopLogProbs: number): SamplingOutput {
+  return {
+    tokens: new Int32Array(maxRows),
+    logProbs: new Float32Array(maxRows),
+    maxTopLogProbs,
+    topTokens: new Int32Array(maxRows * maxTopLogProbs),
+    topLogProbs: new Float32Array(maxRows * maxTopLogProbs),
+    status: new Int32Array(maxRows),
+  };
+}

@@ -1,0 +1,175 @@
+import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import { ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
+import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
+import type { PackedBatch } from '../packed-batch.js';
+
+export interface FakeExecutorOptions extends ExecutorOptions {
+  vocabSize: number;
+  /** A sequence that holds this token has logits that are not finite. */
+  poisonToken?: number;
+  /** A step that is given this token throws. */
+  throwToken?: number;
+  /** Every step blocks its thread for this long, as a real forward does. */
+  stepMs?: number;
+}
+
+/**
+ * An executor without a model: its KV pool holds token ids, and the token it draws is a hash of all tokens of the
+ * sequence, read back through the block table, and of the row's sampling parameters. So a wrong slot, a stale or
+ * shared block, a missed zeroing or a wrong position changes the output or throws. For tests of everything above an
+ * executor, and for writing callbacks before a model is at hand.
+ *
+ *   slot     0   1   2  ...        a slot holds 0 after zeroing, token + 1 once written
+ *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new
+ */
+export class FakeExecutor implements Executor {
+  readonly name = 'fake';
+  readonly instructionSet = 'none';
+  readonly options: Readonly<FakeExecutorOptions>;
+  readonly vocabSize: number;
+  /** Calls of `step` and `forward` so far. */
+  numSteps = 0;
+  readonly #pool: Int32Array;
+  readonly #hashes: Uint32Array;
+  readonly #poisoned: Uint8Array;
+  readonly #logits: Float32Array;
+
+  constructor(options: FakeExecutorOptions) {
+    this.options = options;
+    this.vocabSize = options.vocabSize;
+    // What memory held before is never 0, so that a block that nobody zeroed is noticed.
+    this.#pool = new Int32Array(options.numBlocks * options.tokensPerBlock).fill(-1);
+    this.#hashes = new Uint32Array(options.maxLogitRows);
+    this.#poisoned = new Uint8Array(options.maxLogitRows);
+    this.#logits = new Float32Array(options.maxLogitRows * options.vocabSize);
+  }
+
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#run(batch);
+    this.sample(sampling, output);
+  }
+
+  forward(batch: PackedBatch): Float32Array {
+    this.#run(batch);
+    for (let row = 0; row < batch.numLogitRows; row++) {
+      for (let token = 0; token < this.vocabSize; token++) {
+        this.#logits[row * this.vocabSize + token] = mix(this.#hashes[row]!, token) / 2 ** 32;
+      }
+    }
+    return this.#logits.subarray(0, batch.numLogitRows * this.vocabSize);
+  }
+
+  sample(sampling: SamplingBatch, output: SamplingOutput): void {
+    for (let row = 0; row < sampling.numRows; row++) {
+      output.status[row] = this.#poisoned[row] === 1 ? ROW_NOT_FINITE : ROW_OK;
+      if (output.status[row] === ROW_NOT_FINITE) continue;
+      const hash = hashParameters(this.#hashes[row]!, sampling, row);
+      let token = hash % this.vocabSize;
+      if (token === sampling.bannedToken[row]) token = (token + 1) % this.vocabSize;
+      output.tokens[row] = token;
+      output.logProbs[row] = -(hash >>> 8) / 2 ** 20;
+      const width = sampling.numTopLogProbs[row]!;
+      for (let i = 0; i < width; i++) {
+        output.topTokens[row * output.maxTopLogProbs + i] = (token + i) % this.vocabSize;
+        output.topLogProbs[row * output.maxTopLogProbs + i] = output.logProbs[row]! - i;
+      }
+    }
+  }
+
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    const size = this.options.tokensPerBlock;
+    for (const [i, block] of source.entries()) {
+      this.#pool.copyWithin(target[i]! * size, block * size, (block + 1) * size);
+    }
+  }
+
+  memory(): ExecutorMemory {
+    return {
+      weightBytes: 0,
+      kvCacheBytes: this.#pool.byteLength,
+      workspaceBytes: this.#logits.byteLength + this.#hashes.byteLength,
+    };
+  }
+
+  close(): void {}
+
+  #run(batch: PackedBatch): void {
+    this.numSteps++;
+    if (this.options.stepMs)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, this.options.stepMs);
+    this.#zeroNewBlocks(batch);
+    for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#write(batch, sequence);
+    for (let row = 0; row < batch.numLogitRows; row++) this.#hashRow(batch, row);
+  }
+
+  #zeroNewBlocks(batch: PackedBatch): void {
+    const size = this.options.tokensPerBlock;
+    for (let i = 0; i < batch.numNewBlocks; i++) {
+      const block = batch.newBlocks[i]!;
+      this.#pool.fill(0, block * size, (block + 1) * size);
+    }
+  }
+
+  #write(batch: PackedBatch, sequence: number): void {
+    const start = batch.queryStart[sequence]!;
+    const end = batch.queryStart[sequence + 1]!;
+    for (let t = start; t < end; t++) {
+      const token = batch.tokenIds[t]!;
+      if (token === this.options.throwToken) throw new Error(`token ${token} makes the fake executor throw`);
+      const slot = batch.slots[t]!;
+      const expected = this.#slotOf(batch, sequence, batch.positions[t]!);
+      if (slot !== expected)
+        throw new Error(`row ${t} is to be written to slot ${slot}, its table says ${expected}`);
+      if (this.#pool[slot] !== 0)
+        throw new Error(`slot ${slot} of row ${t} holds ${this.#pool[slot]}, not 0`);
+      this.#pool[slot] = token + 1;
+    }
+    const length = batch.contextLength[sequence]!;
+    if (end === start || batch.positions[end - 1] !== length - 1) {
+      throw new Error(`sequence ${sequence} ends at position ${batch.positions[end - 1]} of ${length}`);
+    }
+  }
+
+  #slotOf(batch: PackedBatch, sequence: number, position: number): number {
+    const size = this.options.tokensPerBlock;
+    const block = batch.blockTables[sequence * batch.maxBlocks + Math.floor(position / size)]!;
+    return block * size + (position % size);
+  }
+
+  #hashRow(batch: PackedBatch, row: number): void {
+    const t = batch.logitRows[row]!;
+    let sequence = 0;
+    while (batch.queryStart[sequence + 1]! <= t) sequence++;
+    let hash = 0x9e3779b9;
+    this.#poisoned[row] = 0;
+    for (let position = 0; position <= batch.positions[t]!; position++) {
+      const token = this.#pool[this.#slotOf(batch, sequence, position)]! - 1;
+      if (token < 0) throw new Error(`position ${position} of sequence ${sequence} was never written`);
+      if (token === this.options.poisonToken) this.#poisoned[row] = 1;
+      hash = mix(mix(hash, position), token);
+    }
+    this.#hashes[row] = hash;
+  }
+}
+
+/** Folds in everything of the row that a real sampler reads. Greedy rows read no random numbers. */
+function hashParameters(hash: number, sampling: SamplingBatch, row: number): number {
+  let mixed = mix(hash, sampling.position[row]!);
+  const start = sampling.historyStart[row]!;
+  const end = sampling.historyStart[row + 1]!;
+  for (let i = start; i < end; i++) mixed = mix(mixed, sampling.history[i]!);
+  if (end > start) mixed = mix(mixed, sampling.historyPromptLength[row]!);
+  if (sampling.temperature[row] === 0) return mixed;
+  mixed = mix(mixed, Number(BigInt.asUintN(32, sampling.seed[row]!)));
+  mixed = mix(mixed, Math.round(sampling.temperature[row]! * 1000));
+  mixed = mix(mixed, sampling.topK[row]!);
+  return mix(mixed, Math.round(sampling.topP[row]! * 1000));
+}
+
+/** A step of a 32-bit hash (multiplications and shifts of murmur3's finaliser). */
+function mix(hash: number, value: number): number {
+  let h = Math.imul(hash ^ value, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return (h ^ (h >>> 16)) >>> 0;
+}

@@ -1,0 +1,210 @@
+import { lengthsAfterPause, type ResumeLimits } from '../scheduler/pause.js';
+import type { SchedulableRequest } from '../scheduler/types.js';
+import {
+  FINISH_END_ID,
+  FINISH_LENGTH,
+  FINISH_NOT_FINISHED,
+  FINISH_STOP_WORDS,
+  type FinishCode,
+} from './decoding/finish-reason.js';
+import type { SamplingOutput } from './decoding/sampling-batch.js';
+import { endsWithStopWord } from './decoding/stop-words.js';
+import type { RequestSpec } from './request-spec.js';
+
+/**
+ * A request in the loop. All its tokens, prompt first, lie in one array:
+ *
+ *   before a pause    [ p p p p p | g g g ]           promptLength 5, generatedLength 3
+ *   after it          [ p p p p p   g g g | ]         promptLength 8, generatedLength 0, contextPosition 0
+ *   beyond the cap    [ p p p p p   g | r r ]         promptLength 6: r r are known, but generated again
+ *
+ *   context --(last chunk: a token)--> generation --(stop condition, cancel, error)--> complete
+ *      ^------------------- pause ----------|
+ *
+ * Known tokens that are generated again keep their first value and log-prob, are checked against no stop condition
+ * and are never sent again.
+ */
+export class LlmRequest implements SchedulableRequest {
+  readonly spec: RequestSpec;
+  readonly requestId: bigint;
+  readonly priority: number;
+  readonly beamWidth = 1;
+  readonly draftLength = 0;
+  /** Time after which the request ends, on the loop's clock; Infinity without a limit. */
+  readonly deadlineMs: number;
+
+  phase: 'context' | 'generation' = 'context';
+  promptLength: number;
+  generatedLength = 0;
+  maxNewTokens: number;
+  contextPosition = 0;
+  /** Blocks in its table, kept up to date by the loop. */
+  blocksHeld = 0;
+  /** Context tokens of the running iteration; 0 while generating. */
+  chunkLength = 0;
+  /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
+  ropeRow = 0;
+  finishReason: FinishCode = FINISH_NOT_FINISHED;
+  /** Why it failed; empty unless it did. */
+  error = '';
+  /** Generated tokens that have been handed to a response. */
+  numSent = 0;
+  /** Sum of the generated tokens' log-probs, in token order. */
+  cumLogProb = 0;
+  /** Tokens generated again whose value differed from the first time. */
+  replayMismatches = 0;
+
+  #tokens: Int32Array;
+  #numKnown: number;
+  #logProbs: Float32Array;
+  #topTokens: Int32Array;
+  #topLogProbs: Float32Array;
+
+  constructor(spec: RequestSpec, nowMs: number) {
+    this.spec = spec;
+    this.requestId = spec.requestId;
+    this.priority = spec.priority;
+    this.promptLength = spec.promptTokens.length;
+    this.maxNewTokens = spec.maxNewTokens;
+    this.deadlineMs = spec.timeLimitMs === null ? Number.POSITIVE_INFINITY : nowMs + spec.timeLimitMs;
+    const room = Math.min(spec.maxNewTokens, 64);
+    this.#tokens = new Int32Array(this.promptLength + room);
+    this.#tokens.set(spec.promptTokens);
+    this.#numKnown = this.promptLength;
+    this.#logProbs = new Float32Array(this.reportsLogProbs ? room : 0);
+    this.#topTokens = new Int32Array(spec.topLogProbs * room);
+    this.#topLogProbs = new Float32Array(spec.topLogProbs * room);
+  }
+
+  /** Length of the prompt as the client gave it. */
+  get originalPromptLength(): number {
+    return this.spec.promptTokens.length;
+  }
+
+  /** Tokens of the sequence in this run; the next one is drawn for this position. */
+  get numTokens(): number {
+    return this.promptLength + this.generatedLength;
+  }
+
+  /** Generated tokens known so far, over all runs. */
+  get numGenerated(): number {
+    return this.#numKnown - this.originalPromptLength;
+  }
+
+  /** All known tokens, prompt first; longer than they are: read up to originalPromptLength + numGenerated. */
+  get tokens(): Int32Array {
+    return this.#tokens;
+  }
+
+  get reportsLogProbs(): boolean {
+    return this.spec.returnLogProbs || this.spec.topLogProbs > 0;
+  }
+
+  /** One per generated token; valid up to numGenerated where reportsLogProbs. */
+  get logProbs(): Float32Array {
+    return this.#logProbs;
+  }
+
+  /** [numGenerated x topLogProbs]. */
+  get topTokens(): Int32Array {
+    return this.#topTokens;
+  }
+
+  get topLogProbs(): Float32Array {
+    return this.#topLogProbs;
+  }
+
+  get isComplete(): boolean {
+    return this.finishReason !== FINISH_NOT_FINISHED || this.error !== '';
+  }
+
+  /** True where the running iteration computes the logits of this request's next token. */
+  get drawsToken(): boolean {
+    return this.phase === 'generation' || this.contextPosition + this.chunkLength === this.promptLength;
+  }
+
+  /** A token that may not be drawn now (end_id before minLength), or -1. */
+  get bannedToken(): number {
+    const generated = this.numTokens - this.originalPromptLength;
+    return generated < this.spec.sampling.minLength ? this.spec.endId : -1;
+  }
+
+  /** Ends the chunk that has just run. */
+  finishChunk(): void {
+    this.contextPosition += this.chunkLength;
+    this.chunkLength = 0;
+    if (this.contextPosition === this.promptLength) this.phase = 'generation';
+  }
+
+  /** Takes the token drawn in `row` of the output and evaluates the stop conditions. */
+  append(output: SamplingOutput, row: number): void {
+    const place = this.numTokens;
+    const token = output.tokens[row]!;
+    if (place < this.#numKnown) {
+      if (this.#tokens[place] !== token) this.replayMismatches++;
+      this.generatedLength++;
+      return;
+    }
+    if (token === this.spec.endId) {
+      this.finishReason = FINISH_END_ID;
+      return;
+    }
+    this.#record(place, output, row);
+    this.generatedLength++;
+    this.finishReason = this.#stopReason();
+  }
+
+  /** Back to the context phase in place; what was generated joins the prompt. Its blocks are the loop's to free. */
+  pause(limits: ResumeLimits): void {
+    const { promptLength, maxNewTokens } = lengthsAfterPause(this, limits);
+    this.promptLength = promptLength;
+    this.maxNewTokens = maxNewTokens;
+    this.generatedLength = 0;
+    this.contextPosition = 0;
+    this.chunkLength = 0;
+    this.blocksHeld = 0;
+    this.phase = 'context';
+  }
+
+  #stopReason(): FinishCode {
+    const { sampling, stopWords } = this.spec;
+    const longEnough = this.numGenerated >= sampling.minLength;
+    if (longEnough && endsWithStopWord(stopWords, this.#tokens, this.originalPromptLength, this.#numKnown)) {
+      return FINISH_STOP_WORDS;
+    }
+    return this.generatedLength === this.maxNewTokens ? FINISH_LENGTH : FINISH_NOT_FINISHED;
+  }
+
+  #record(place: number, output: SamplingOutput, row: number): void {
+    if (place === this.#tokens.length) this.#grow();
+    this.#tokens[place] = output.tokens[row]!;
+    this.#numKnown++;
+    if (!this.reportsLogProbs) return;
+    const index = this.numGenerated - 1;
+    const logProb = output.logProbs[row]!;
+    this.#logProbs[index] = logProb;
+    this.cumLogProb += logProb;
+    const width = this.spec.topLogProbs;
+    const source = row * output.maxTopLogProbs;
+    for (let i = 0; i < width; i++) {
+      this.#topTokens[index * width + i] = output.topTokens[source + i]!;
+      this.#topLogProbs[index * width + i] = output.topLogProbs[source + i]!;
+    }
+  }
+
+  /** Doubles the room for generated tokens, so that a long limit costs nothing until it is used. */
+  #grow(): void {
+    const room = Math.min(this.spec.maxNewTokens, 2 * (this.#tokens.length - this.originalPromptLength));
+    this.#tokens = copyInto(new Int32Array(this.originalPromptLength + room), this.#tokens);
+    if (!this.reportsLogProbs) return;
+    const width = this.spec.topLogProbs;
+    this.#logProbs = copyInto(new Float32Array(room), this.#logProbs);
+    this.#topTokens = copyInto(new Int32Array(width * room), this.#topTokens);
+    this.#topLogProbs = copyInto(new Float32Array(width * room), this.#topLogProbs);
+  }
+}
+
+function copyInto<T extends Int32Array | Float32Array>(target: T, source: T): T {
+  target.set(source);
+  return target;
+}

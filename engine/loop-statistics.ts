@@ -1,0 +1,115 @@
+import type { KvCacheStats } from '../kvcache/kv-cache-manager.js';
+import type { ExecutorMemory } from './executor.js';
+import type { IterationStats } from './gpt-manager-options.js';
+
+/** What the loop counts within one iteration. */
+export interface IterationCounts {
+  activeRequests: number;
+  contextRequests: number;
+  generationRequests: number;
+  pausedRequests: number;
+  completedRequests: number;
+  contextTokens: number;
+  generatedTokens: number;
+  replayMismatches: number;
+  executorMs: number;
+}
+
+export function noCounts(): IterationCounts {
+  return {
+    activeRequests: 0,
+    contextRequests: 0,
+    generationRequests: 0,
+    pausedRequests: 0,
+    completedRequests: 0,
+    contextTokens: 0,
+    generatedTokens: 0,
+    replayMismatches: 0,
+    executorMs: 0,
+  };
+}
+
+/** Turns the counts of each iteration into its statistics, with totals since the start. */
+export class LoopStatistics {
+  readonly #maxRequests: number;
+  #iteration = 0;
+  #totalIterationMs = 0;
+  #totalExecutorMs = 0;
+  #totalContextTokens = 0;
+  #totalGeneratedTokens = 0;
+  #totalPauses = 0;
+  #totalReplayMismatches = 0;
+
+  constructor(maxRequests: number) {
+    this.#maxRequests = maxRequests;
+  }
+
+  get iteration(): number {
+    return this.#iteration;
+  }
+
+  /** `blocks`: the KV cache after this iteration's allocation, before finished requests gave theirs back. */
+  finishIteration(counts: IterationCounts, blocks: KvCacheStats, iterationMs: number): IterationStats {
+    this.#iteration++;
+    this.#totalIterationMs += iterationMs;
+    this.#totalExecutorMs += counts.executorMs;
+    this.#totalContextTokens += counts.contextTokens;
+    this.#totalGeneratedTokens += counts.generatedTokens;
+    this.#totalPauses += counts.pausedRequests;
+    this.#totalReplayMismatches += counts.replayMismatches;
+    return {
+      iteration: this.#iteration,
+      iterationMs,
+      executorMs: counts.executorMs,
+      activeRequests: counts.activeRequests,
+      scheduledRequests: counts.contextRequests + counts.generationRequests,
+      contextRequests: counts.contextRequests,
+      generationRequests: counts.generationRequests,
+      pausedRequests: counts.pausedRequests,
+      completedRequests: counts.completedRequests,
+      contextTokens: counts.contextTokens,
+      generatedTokens: counts.generatedTokens,
+      maxBlocks: blocks.maxBlocks,
+      freeBlocks: blocks.freeBlocks,
+      usedBlocks: blocks.usedBlocks,
+      tokensPerBlock: blocks.tokensPerBlock,
+      maxRequests: this.#maxRequests,
+      totalIterationMs: this.#totalIterationMs,
+      totalExecutorMs: this.#totalExecutorMs,
+      totalContextTokens: this.#totalContextTokens,
+      totalGeneratedTokens: this.#totalGeneratedTokens,
+      totalPauses: this.#totalPauses,
+      totalReplayMismatches: this.#totalReplayMismatches,
+    };
+  }
+}
+
+/** The statistics string of the in-flight schemes: always all of these keys, since parsers in the field need each. */
+export function batchManagerStatsJson(stats: IterationStats, memory: ExecutorMemory, now: Date): string {
+  return JSON.stringify({
+    'Active Request Count': stats.activeRequests,
+    'Context Requests': stats.contextRequests,
+    'Free KV cache blocks': stats.freeBlocks,
+    'Generation Requests': stats.generationRequests,
+    'Iteration Counter': stats.iteration,
+    'Max KV cache blocks': stats.maxBlocks,
+    'Max Request Count': stats.maxRequests,
+    'MicroBatch ID': 0,
+    'Paused Requests': stats.pausedRequests,
+    'Runtime CPU Memory Usage': memory.weightBytes + memory.kvCacheBytes + memory.workspaceBytes,
+    'Runtime GPU Memory Usage': 0,
+    'Runtime Pinned Memory Usage': 0,
+    'Scheduled Requests': stats.scheduledRequests,
+    Timestamp: formatTimestamp(now),
+    'Tokens per KV cache block': stats.tokensPerBlock,
+    'Total Context Tokens': stats.contextTokens,
+    'Used KV cache blocks': stats.usedBlocks,
+  });
+}
+
+/** %m-%d-%Y %H:%M:%S in local time. */
+export function formatTimestamp(time: Date): string {
+  const two = (value: number) => String(value).padStart(2, '0');
+  const date = `${two(time.getMonth() + 1)}-${two(time.getDate())}-${String(time.getFullYear()).padStart(4, '0')}`;
+  return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}

@@ -1,0 +1,23 @@
+import type { SamplingParams } from './decoding/sampling-params.js';
+
+/** An inference request whose tensors have been read and checked: what the loop needs to know of it. */
+export interface RequestSpec {
+  requestId: bigint;
+  /** At least one token, each inside the vocabulary. */
+  promptTokens: Int32Array;
+  /** At least 1. */
+  maxNewTokens: number;
+  sampling: SamplingParams & { seed: bigint };
+  /** -1 = none. */
+  endId: number;
+  /** Fills output_ids beyond the sequence. */
+  padId: number;
+  stopWords: readonly Int32Array[];
+  streaming: boolean;
+  returnLogProbs: boolean;
+  /** Most probable tokens to report beside each token; 0 = none. */
+  topLogProbs: number;
+  priority: number;
+  /** Milliseconds from admission to the loop after which the request ends; null = none. */
+  timeLimitMs: number | null;
+}

@@ -1,0 +1,166 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { InferenceRequest } from '../../callbacks/types.js';
+import { encodeWordList } from '../../engine/decoding/stop-words.js';
+import {
+  bool,
+  collectResult,
+  f32,
+  type HarnessOptions,
+  i32,
+  LoopHarness,
+  makeRequest,
+  type RequestResult,
+  runAlone,
+  u64,
+} from '../support/loop-harness.js';
+
+interface Arrival {
+  request: InferenceRequest;
+  arrivalIteration: number;
+  /** Iteration in which it is cancelled; null = never. */
+  cancelIteration: number | null;
+}
+
+const arrival = (index: number): fc.Arbitrary<Arrival> =>
+  fc
+    .record({
+      prompt: fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 1, maxLength: 30 }),
+      maxNewTokens: fc.oneof(fc.integer({ min: 1, max: 34 }), fc.integer({ min: 28, max: 34 })),
+      samples: fc.boolean(),
+      penalty: fc.boolean(),
+      streaming: fc.boolean(),
+      logProbs: fc.integer({ min: 0, max: 2 }),
+      endId: fc.option(fc.integer({ min: 0, max: 99 }), { nil: -1, freq: 1 }),
+      minLength: fc.integer({ min: 0, max: 5 }),
+      stopWord: fc.option(fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 1, maxLength: 2 }), {
+        nil: null,
+        freq: 1,
+      }),
+      priority: fc.constantFrom(0.1, 0.5, 0.9),
+      arrivalIteration: fc.integer({ min: 0, max: 25 }),
+      cancelAfter: fc.option(fc.integer({ min: 0, max: 40 }), { nil: null, freq: 5 }),
+    })
+    .map((shape) => ({
+      request: makeRequest(
+        BigInt(index),
+        shape.prompt,
+        shape.maxNewTokens,
+        {
+          streaming: bool(shape.streaming),
+          random_seed: u64(BigInt(index * 7919)),
+          end_id: i32(shape.endId),
+          min_length: i32(shape.minLength),
+          return_log_probs: bool(shape.logProbs > 0),
+          top_log_probs: i32(shape.logProbs > 1 ? 3 : 0),
+          ...(shape.samples ? { temperature: f32(0.7), runtime_top_p: f32(0.9) } : {}),
+          ...(shape.penalty ? { repetition_penalty: f32(1.1) } : {}),
+          ...(shape.stopWord ? { stop_words_list: encodeWordList([shape.stopWord]) } : {}),
+        },
+        shape.priority,
+      ),
+      arrivalIteration: shape.arrivalIteration,
+      cancelIteration: shape.cancelAfter === null ? null : shape.arrivalIteration + shape.cancelAfter,
+    }));
+
+const arrivals = fc
+  .integer({ min: 8, max: 24 })
+  .chain((count) => fc.tuple(...Array.from({ length: count }, (_, index) => arrival(index))));
+
+const engine: fc.Arbitrary<HarnessOptions> = fc
+  .record({
+    schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
+    chunkingPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+    // One sequence of 64 tokens needs 8 blocks: every pool here is far too small for the crowd.
+    numBlocks: fc.integer({ min: 8, max: 11 }),
+    maxNumTokens: fc.integer({ min: 32, max: 48 }),
+    maxNumSequences: fc.integer({ min: 2, max: 8 }),
+    maxInputLen: fc.constantFrom(30, 36, 64),
+  })
+  .map(({ chunkingPolicy, ...rest }) => ({ ...rest, ...(chunkingPolicy ? { chunkingPolicy } : {}) }));
+
+/** Lets the requests arrive and be cancelled on time, and checks what must hold after every iteration. */
+function runCrowd(options: HarnessOptions, crowd: readonly Arrival[]): LoopHarness {
+  const harness = new LoopHarness(options);
+  harness.onResponse = ({ requestId, final }) => {
+    if (final) expect(harness.kvCache.hasSequence(requestId)).toBe(false);
+  };
+  for (let iteration = 0; iteration < 20_000; iteration++) {
+    for (const { request, arrivalIteration, cancelIteration } of crowd) {
+      if (arrivalIteration === iteration) harness.waiting.push(request);
+      if (cancelIteration === iteration) harness.stops.add(request.requestId);
+    }
+    const wasBusy = harness.loop.iterate();
+    if (!wasBusy && iteration > 120 && harness.waiting.length === 0) return harness;
+  }
+  throw new Error('The crowd never came to an end.');
+}
+
+/** A cancelled request has a beginning of what it has alone; every other one has exactly that. */
+function expectSameAsAlone(
+  found: RequestResult,
+  alone: RequestResult,
+  wasStreaming: boolean,
+  prompt: number,
+): void {
+  expect(found.error).toBe('');
+  if (found.finishReason === 5) {
+    const length = found.sequenceLength - prompt;
+    const skip = wasStreaming ? 0 : prompt;
+    expect(found.tokens.slice(skip, skip + length)).toEqual(alone.tokens.slice(skip, skip + length));
+    expect(found.logProbs).toEqual(alone.logProbs.slice(0, found.logProbs.length));
+    return;
+  }
+  const { numResponses: _, ...expected } = alone;
+  expect(found).toMatchObject(expected);
+}
+
+describe('a request in a crowd', () => {
+  it('gets the tokens and log-probs that it gets alone, under both policies, with pauses, chunks and cancels', () => {
+    let pauses = 0;
+    let cancelled = 0;
+    fc.assert(
+      fc.property(engine, arrivals, (options, crowd) => {
+        const harness = runCrowd(options, crowd);
+        expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
+        for (const { request } of crowd) {
+          const found = harness.resultOf(request.requestId);
+          const alone = runAlone(request, { maxNumTokens: 64 });
+          const streams = request.inputs.streaming!.data[0] === 1;
+          expectSameAsAlone(found, alone, streams, request.inputs.input_ids!.data.length);
+          if (found.finishReason === 5) cancelled++;
+        }
+        const totals = harness.stats.at(-1)!;
+        expect(totals.totalReplayMismatches).toBe(0);
+        if (options.schedulerPolicy === 'GUARANTEED_NO_EVICT') expect(totals.totalPauses).toBe(0);
+        pauses += totals.totalPauses;
+      }),
+      { numRuns: 200 },
+    );
+    // The histories are only worth something if they pause and cancel a lot.
+    expect(pauses).toBeGreaterThan(100);
+    expect(cancelled).toBeGreaterThan(30);
+  });
+
+  it('sends each token of a paused request once, also those generated a second time', () => {
+    const options: HarnessOptions = {
+      schedulerPolicy: 'MAX_UTILIZATION',
+      numBlocks: 8,
+      maxNumSequences: 4,
+      maxInputLen: 12,
+    };
+    const requests = [0, 1, 2, 3].map((index) =>
+      makeRequest(BigInt(index), [index + 1, 2, 3, 4], 40, { return_log_probs: bool(true) }),
+    );
+    const harness = new LoopHarness(options);
+    harness.waiting.push(...requests);
+    harness.runToEnd();
+    expect(harness.stats.at(-1)!.totalPauses).toBeGreaterThan(3);
+    expect(harness.stats.at(-1)!.totalReplayMismatches).toBe(0);
+    for (const request of requests) {
+      const responses = harness.responses.filter((response) => response.requestId === request.requestId);
+      expect(collectResult(responses).tokens).toHaveLength(40);
+      expect(harness.resultOf(request.requestId)).toMatchObject({ ...runAlone(request), numResponses: 40 });
+    }
+  });
+});
