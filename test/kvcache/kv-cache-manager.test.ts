@@ -173,6 +173,17 @@ describe('new blocks and statistics', () => {
     expect(kv.drainNewBlocks(drained)).toBe(2);
   });
 
+  it('lists a block again when it changes hands after a drain', () => {
+    const kv = cache();
+    const drained = new Int32Array(6);
+    kv.addSequence(1n, 8);
+    expect([kv.drainNewBlocks(drained), drained[0]]).toEqual([1, 0]);
+    kv.freeSequence(1n);
+    kv.addSequence(2n, 8);
+    expect(tableOf(kv, 2n)).toEqual([0]);
+    expect([kv.drainNewBlocks(drained), drained[0]]).toEqual([1, 0]);
+  });
+
   it('counts blocks now and since the start', () => {
     const kv = cache();
     kv.addSequence(1n, 16);
