@@ -1,0 +1,179 @@
+import { CheckpointError, type TokenizerFiles } from '../checkpoints/checkpoint.js';
+import type { GgufMetadata } from '../checkpoints/gguf-metadata.js';
+import { knownPreTokenizers, preTokenization } from './gguf-pre-tokenizers.js';
+import { sentencePieceMerges } from './sentencepiece-merges.js';
+import type { AddedTokenJson, TokenizerJson } from './tokenizer-json.js';
+
+/** tokenizer.ggml.token_type, as the GGUF specification numbers it. */
+const TokenType = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
+
+interface Vocabulary {
+  tokens: readonly string[];
+  /** Of each token; all normal where the file does not say. */
+  types: ArrayLike<number> | null;
+}
+
+/**
+ * The Hugging Face tokenizer that a GGUF file's metadata describes: byte-level BPE ("gpt2") or SentencePiece
+ * ("llama"), with its special tokens and chat template.
+ *
+ * @throws CheckpointError for another kind of tokenizer, an unknown pre-tokenizer or missing lists.
+ */
+export function tokenizerFromGguf(metadata: GgufMetadata): TokenizerFiles {
+  const chatTemplate = metadata.string('tokenizer.chat_template') ?? null;
+  // Some converters keep the original beside their own description; nothing is closer to it.
+  const original = metadata.string('tokenizer.huggingface.json');
+  const model = metadata.string('tokenizer.ggml.model');
+  if (original === undefined && model !== 'gpt2' && model !== 'llama') {
+    throw new CheckpointError(
+      `${metadata.file}: tokenizer.ggml.model is ${model === undefined ? 'missing' : `'${model}'`}; ` +
+        "supported are 'gpt2' (byte-level BPE) and 'llama' (SentencePiece).",
+    );
+  }
+  const vocabulary = readVocabulary(metadata);
+  const built =
+    model === 'llama' ? sentencePieceTokenizer(metadata, vocabulary) : bpeTokenizer(metadata, vocabulary);
+  const tokenizerJson: unknown = original === undefined ? built.json : parseOriginal(metadata, original);
+  return { tokenizerJson, tokenizerConfig: specialTokens(metadata, vocabulary, built.addBos), chatTemplate };
+}
+
+function parseOriginal(metadata: GgufMetadata, original: string): unknown {
+  try {
+    return JSON.parse(original);
+  } catch (error) {
+    throw new CheckpointError(`${metadata.file}: tokenizer.huggingface.json is not JSON.`, { cause: error });
+  }
+}
+
+function readVocabulary(metadata: GgufMetadata): Vocabulary {
+  const tokens = metadata.strings('tokenizer.ggml.tokens');
+  if (tokens === undefined) throw new CheckpointError(`${metadata.file}: tokenizer.ggml.tokens is missing.`);
+  const types = metadata.numbers('tokenizer.ggml.token_type') ?? null;
+  if (types !== null && types.length !== tokens.length) {
+    throw new CheckpointError(
+      `${metadata.file}: tokenizer.ggml.token_type has ${types.length} entries for ${tokens.length} tokens.`,
+    );
+  }
+  return { tokens, types };
+}
+
+interface BuiltTokenizer {
+  json: TokenizerJson;
+  addBos: boolean;
+}
+
+function bpeTokenizer(metadata: GgufMetadata, vocabulary: Vocabulary): BuiltTokenizer {
+  const name = metadata.string('tokenizer.ggml.pre') ?? 'default';
+  const words = preTokenization(name);
+  if (words === null) {
+    throw new CheckpointError(
+      `${metadata.file}: the pre-tokenizer tokenizer.ggml.pre '${name}' is not known; put the model's ` +
+        `tokenizer.json beside the file. Known are ${knownPreTokenizers.join(', ')}.`,
+    );
+  }
+  const merges = metadata.strings('tokenizer.ggml.merges');
+  if (merges === undefined) throw new CheckpointError(`${metadata.file}: tokenizer.ggml.merges is missing.`);
+  const json: TokenizerJson = {
+    added_tokens: addedTokens(metadata, vocabulary),
+    normalizer: words.normalizer,
+    pre_tokenizer: words.preTokenizer,
+    post_processor: null,
+    decoder: { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true },
+    model: {
+      type: 'BPE',
+      unk_token: null,
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: words.ignoreMerges,
+      vocab: vocabularyIds(vocabulary.tokens),
+      merges: [...merges],
+    },
+  };
+  return { json, addBos: words.addBos };
+}
+
+function sentencePieceTokenizer(metadata: GgufMetadata, vocabulary: Vocabulary): BuiltTokenizer {
+  const { tokens, types } = vocabulary;
+  const scores = metadata.numbers('tokenizer.ggml.scores');
+  if (scores === undefined || scores.length !== tokens.length) {
+    throw new CheckpointError(
+      `${metadata.file}: tokenizer.ggml.scores has ${scores?.length ?? 'no'} entries for ${tokens.length} tokens.`,
+    );
+  }
+  const addPrefix = metadata.boolean('tokenizer.ggml.add_space_prefix') ?? true;
+  const unknown = metadata.number('tokenizer.ggml.unknown_token_id');
+  const isPiece = (id: number) => types === null || types[id] === TokenType.normal;
+  const prepend = { type: 'Prepend', prepend: '\u2581' };
+  const toMetaspace = { type: 'Replace', pattern: { String: ' ' }, content: '\u2581' };
+  const toSpaces = { type: 'Replace', pattern: { String: '\u2581' }, content: ' ' };
+  const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
+  const json: TokenizerJson = {
+    added_tokens: addedTokens(metadata, vocabulary),
+    normalizer: { type: 'Sequence', normalizers: addPrefix ? [prepend, toMetaspace] : [toMetaspace] },
+    pre_tokenizer: null,
+    post_processor: null,
+    decoder: {
+      type: 'Sequence',
+      decoders: [toSpaces, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(addPrefix ? [strip] : [])],
+    },
+    model: {
+      type: 'BPE',
+      unk_token: unknown === undefined ? null : (tokens[unknown] ?? null),
+      fuse_unk: true,
+      byte_fallback: true,
+      ignore_merges: false,
+      vocab: vocabularyIds(tokens),
+      merges: sentencePieceMerges(tokens, scores, isPiece),
+    },
+  };
+  return { json, addBos: true };
+}
+
+function vocabularyIds(tokens: readonly string[]): Record<string, number> {
+  return Object.fromEntries(tokens.map((token, id) => [token, id]));
+}
+
+/** Control and unknown tokens are special; user-defined ones are found in any text; unused ones never. */
+function addedTokens(metadata: GgufMetadata, { tokens, types }: Vocabulary): AddedTokenJson[] {
+  const added: AddedTokenJson[] = [];
+  for (const [id, content] of tokens.entries()) {
+    const type = types?.[id] ?? TokenType.normal;
+    const special = type === TokenType.control || type === TokenType.unknown;
+    if (special || type === TokenType.userDefined) added.push({ id, content, special, normalized: false });
+  }
+  if (types !== null) return added;
+  // An old file without types: at least what ends and begins a text must not come from a user.
+  const ends = ['bos', 'eos'].map((role) => metadata.number(`tokenizer.ggml.${role}_token_id`));
+  for (const id of new Set(ends)) {
+    const content = id === undefined ? undefined : tokens[id];
+    if (id !== undefined && content !== undefined) {
+      added.push({ id, content, special: true, normalized: false });
+    }
+  }
+  return added;
+}
+
+/** What tokenizer_config.json would say. */
+function specialTokens(
+  metadata: GgufMetadata,
+  { tokens }: Vocabulary,
+  addBosByDefault: boolean,
+): Record<string, unknown> {
+  const config: Record<string, unknown> = {
+    add_bos_token: metadata.boolean('tokenizer.ggml.add_bos_token') ?? addBosByDefault,
+    add_eos_token: metadata.boolean('tokenizer.ggml.add_eos_token') ?? false,
+  };
+  const roles = { bos: 'bos', eos: 'eos', unknown: 'unk', padding: 'pad' };
+  for (const [gguf, name] of Object.entries(roles)) {
+    const id = metadata.number(`tokenizer.ggml.${gguf}_token_id`);
+    if (id === undefined) continue;
+    const token = tokens[id];
+    if (token === undefined) {
+      throw new CheckpointError(
+        `${metadata.file}: tokenizer.ggml.${gguf}_token_id is ${id}, the vocabulary has ${tokens.length} tokens.`,
+      );
+    }
+    config[`${name}_token`] = token;
+  }
+  return config;
+}
