@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
-/**
- * Directories in which something is being built. Each lies beside its target, so that renaming it into place is one
- * step of the file system; on an error or a signal it is removed, so that nothing half-written stays.
- */
+// Directories in which something is being built. Each lies beside its target, so that renaming it into place is one
+// step of the file system; on an error or a signal it is removed, so that nothing half-written stays.
+
 const open = new Set<string>();
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const MARK = '.building-';
+const GONE_AFTER_MS = 10 * 60 * 1000;
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /** Makes a directory `.NAME.building-PID-RANDOM` beside the target. */
@@ -19,14 +19,13 @@ export function makeBuildDirectory(target: string): string {
   const name = `.${basename(target)}${MARK}${process.pid}-${randomBytes(6).toString('hex')}`;
   const directory = join(parent, name);
   mkdirSync(directory);
-  if (open.size === 0) listen();
-  open.add(directory);
+  removeOnExit(directory);
   return directory;
 }
 
 export function discardBuildDirectory(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
-  forget(directory);
+  keepOnExit(directory);
 }
 
 /** Renames the directory to the target. False where the target exists already and is not empty. */
@@ -38,17 +37,22 @@ export function publishBuildDirectory(directory: string, target: string): boolea
     if (code === 'ENOTEMPTY' || code === 'EEXIST') return false;
     throw error;
   }
-  forget(directory);
+  keepOnExit(directory);
   return true;
 }
 
-function forget(directory: string): void {
-  open.delete(directory);
-  if (open.size === 0) unlisten();
+/** Has a file or directory removed should the process end, by a signal too, before keepOnExit. */
+export function removeOnExit(path: string): void {
+  if (open.size === 0) listen();
+  open.add(path);
+}
+
+export function keepOnExit(path: string): void {
+  if (open.delete(path) && open.size === 0) unlisten();
 }
 
 function removeAll(): void {
-  for (const directory of open) rmSync(directory, { recursive: true, force: true });
+  for (const path of open) rmSync(path, { recursive: true, force: true });
 }
 
 /** Removes what is being built; then, unless the program handles the signal itself, lets it end the process. */
@@ -76,7 +80,8 @@ function removeAbandoned(parent: string): void {
     if (pid === undefined) continue;
     const path = join(parent, name);
     const age = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-    if (!isAlive(Number(pid)) || age > ABANDONED_AFTER_MS) rmSync(path, { recursive: true, force: true });
+    const isGone = age > GONE_AFTER_MS && !isAlive(Number(pid)); // on this machine: a cache may be shared
+    if (isGone || age > ABANDONED_AFTER_MS) rmSync(path, { recursive: true, force: true });
   }
 }
 

@@ -16,6 +16,7 @@ import { setImmediate } from 'node:timers/promises';
 import { planNetwork } from '../models/architectures/index.js';
 import type { Checkpoint } from '../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
+import type { ModelConfig } from '../models/model-config.js';
 import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from './build-directory.js';
 import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
@@ -115,13 +116,20 @@ async function writeEngine(
     skeinVersion: skeinVersion(),
     precision,
     config,
-    maxInputLen: config.maxPositions,
-    maxSeqLen: config.maxPositions,
+    maxInputLen: longestSequence(config),
+    maxSeqLen: longestSequence(config),
     source: { path: resolve(checkpoint.path), format, hash: sourceHash },
     weightsByteLength: byteLength,
     tensors,
   };
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
+}
+
+/** Dynamic RoPE is stretched beyond the positions of the config; all other scalings are counted in them already. */
+function longestSequence({ maxPositions, rope }: ModelConfig): number {
+  return rope.scaling.type === 'dynamic'
+    ? Math.floor(maxPositions * Math.max(1, rope.scaling.factor))
+    : maxPositions;
 }
 
 /** One job per source: the sources of a stacked weight follow one another in its rows. */

@@ -18,8 +18,10 @@ import { sourceHash } from '../models/checkpoints/source-hash.js';
 import {
   discardBuildDirectory,
   isAlive,
+  keepOnExit,
   makeBuildDirectory,
   publishBuildDirectory,
+  removeOnExit,
 } from './build-directory.js';
 import { type BuildOptions, buildAside } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
@@ -133,7 +135,10 @@ class Lock {
     const path = `${entry}.lock`;
     discardBuildDirectory(makeProbe(entry));
     for (;;) {
-      if (Lock.#create(path)) return new Lock(path, true);
+      if (Lock.#create(path)) {
+        removeOnExit(path);
+        return new Lock(path, true);
+      }
       if (Lock.#isStale(path)) rmSync(path, { force: true });
       else if (tryOpen(entry)) return new Lock(path, false);
       else {
@@ -180,7 +185,9 @@ class Lock {
   }
 
   release(): void {
-    if (this.#held) rmSync(this.#path, { force: true });
+    if (!this.#held) return;
+    rmSync(this.#path, { force: true });
+    keepOnExit(this.#path);
   }
 }
 
