@@ -1,0 +1,235 @@
+import { z } from 'zod';
+
+export interface OptionSpec {
+  schema: z.ZodType;
+  kind: 'text' | 'number' | 'switch';
+  /** The values, where there are only some. */
+  choices?: readonly string[] | undefined;
+  /** One line for --help and for the table of options. */
+  help: string;
+  /** What stands for the value in --help. */
+  metavar: string;
+  /** How the default is written; null where there is none. */
+  defaultText: string | null;
+  /** Path in GptManagerOptions. */
+  gptManagerField: string | null;
+  /** Name in TensorRT-LLM's batch manager. */
+  seedName: string | null;
+}
+
+interface Description {
+  help: string;
+  metavar?: string;
+  defaultText?: string;
+  gptManagerField?: string;
+  seedName?: string;
+}
+
+function describe(description: Description, kind: OptionSpec['kind'], preset: unknown) {
+  return {
+    kind,
+    help: description.help,
+    metavar: description.metavar ?? 'N',
+    defaultText: description.defaultText ?? (preset === undefined ? null : String(preset)),
+    gptManagerField: description.gptManagerField ?? null,
+    seedName: description.seedName ?? null,
+  };
+}
+
+function text(description: Description & { metavar: string }) {
+  return { schema: z.string().min(1).optional(), ...describe(description, 'text', undefined) };
+}
+
+function textWithDefault<T extends string>(preset: T, description: Description & { metavar: string }) {
+  return { schema: z.string().min(1).default(preset), ...describe(description, 'text', preset) };
+}
+
+function integer(least: number, most: number, description: Description) {
+  return { schema: z.int().min(least).max(most).optional(), ...describe(description, 'number', undefined) };
+}
+
+function integerWithDefault(preset: number, least: number, most: number, description: Description) {
+  return { schema: z.int().min(least).max(most).default(preset), ...describe(description, 'number', preset) };
+}
+
+function choice<const T extends readonly [string, ...string[]]>(
+  choices: T,
+  preset: T[number],
+  description: Description,
+) {
+  return {
+    schema: z.enum(choices).default(preset as never),
+    choices,
+    ...describe({ metavar: choices.join('|'), ...description }, 'text', preset),
+  };
+}
+
+const MOST = 2 ** 31 - 1;
+
+/** Every option of the server, described once: flags, environment, file, --help and the documentation follow. */
+export const OPTIONS = {
+  model: {
+    schema: z.string().min(1),
+    ...describe(
+      {
+        metavar: 'PATH',
+        help: 'the model: a Hugging Face directory, a GGUF file or a folder with one, or an engine directory',
+        gptManagerField: 'enginePath',
+        seedName: 'trtEnginePath',
+      },
+      'text',
+      undefined,
+    ),
+  },
+  servedModelName: text({
+    metavar: 'NAME',
+    help: 'the name that clients ask for',
+    defaultText: "the model's folder or file name",
+  }),
+  host: textWithDefault('127.0.0.1', { metavar: 'ADDRESS', help: 'address to listen on' }),
+  port: integerWithDefault(8000, 0, 65535, { help: 'port to listen on; 0 takes a free one' }),
+  apiKey: text({ metavar: 'KEY', help: 'key that clients must send', defaultText: 'none' }),
+  weights: choice(['auto', 'f32', 'bf16'], 'auto', {
+    help: 'precision of the weights; auto takes what the model is stored in, bf16 for anything shorter than f32',
+  }),
+  kvDtype: choice(['auto', 'f32', 'bf16'], 'auto', {
+    help: 'precision of the KV cache; auto takes f32 with f32 weights, else bf16',
+    gptManagerField: 'optionalParams.kvDtype',
+  }),
+  threads: integer(1, 1024, {
+    help: 'threads that compute',
+    defaultText: "the container's CPU quota",
+    gptManagerField: 'optionalParams.threads',
+  }),
+  cacheDir: text({
+    metavar: 'DIR',
+    help: 'where engines built from models are kept',
+    defaultText: "the user's cache directory",
+  }),
+  modelType: choice(['InflightFusedBatching', 'InflightBatching', 'V1'], 'InflightFusedBatching', {
+    metavar: 'SCHEME',
+    help: 'batching scheme',
+    gptManagerField: 'modelType',
+    seedName: 'modelType',
+  }),
+  schedulerPolicy: choice(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'], 'GUARANTEED_NO_EVICT', {
+    metavar: 'POLICY',
+    help: 'whether a request that has begun may be paused for another',
+    gptManagerField: 'schedulerPolicy',
+    seedName: 'schedulerPolicy',
+  }),
+  maxNumSequences: integer(1, 65536, {
+    help: 'requests that can be active at once',
+    defaultText: '64',
+    gptManagerField: 'optionalParams.maxNumSequences',
+    seedName: 'maxNumSequences',
+  }),
+  maxBatchSize: integer(1, 65536, {
+    help: 'requests of one iteration',
+    defaultText: '--max-num-sequences',
+    gptManagerField: 'optionalParams.maxBatchSize',
+    seedName: 'maxBatchSize',
+  }),
+  maxNumTokens: integer(1, MOST, {
+    help: 'tokens of one iteration',
+    defaultText: '2048',
+    gptManagerField: 'optionalParams.maxNumTokens',
+    seedName: 'maxNumTokens',
+  }),
+  maxQueueSize: integerWithDefault(512, 0, 1_000_000, {
+    help: 'requests that may wait; more are refused with 429',
+  }),
+  enableChunkedContext: {
+    schema: z.boolean().default(true),
+    ...describe(
+      {
+        metavar: '',
+        help: 'long prompts run in chunks beside the generation of others (--no-enable-chunked-context turns it off)',
+        gptManagerField: 'optionalParams.enableChunkedContext',
+        seedName: 'enableChunkedContext',
+      },
+      'switch',
+      true,
+    ),
+  },
+  maxInputLen: integer(1, MOST, {
+    help: 'longest prompt in tokens; lowers what the model takes',
+    defaultText: "the model's",
+    gptManagerField: 'optionalParams.maxInputLen',
+    seedName: 'max_input_len',
+  }),
+  maxSeqLen: integer(2, MOST, {
+    help: 'longest prompt and answer together; lowers what the model takes',
+    defaultText: "the model's",
+    gptManagerField: 'optionalParams.maxSeqLen',
+    seedName: 'max_seq_len',
+  }),
+  defaultMaxTokens: integerWithDefault(1024, 1, MOST, {
+    help: 'longest chat answer where the request names no limit',
+  }),
+  maxTokens: integer(1, MOST, {
+    help: 'tokens in the KV cache over all requests',
+    defaultText: 'what memory allows',
+    gptManagerField: 'optionalParams.kvCacheConfig.maxTokens',
+    seedName: 'kvCacheConfig.maxTokens',
+  }),
+  freeGpuMemoryFraction: {
+    schema: z.number().gt(0).max(1).optional(),
+    ...describe(
+      {
+        help: 'share of the memory left after loading that the KV cache may take, 0 to 1',
+        metavar: 'SHARE',
+        defaultText: '0.9',
+        gptManagerField: 'optionalParams.kvCacheConfig.freeGpuMemoryFraction',
+        seedName: 'kvCacheConfig.freeGpuMemoryFraction',
+      },
+      'number',
+      undefined,
+    ),
+  },
+  tokensPerBlock: integer(1, 4096, {
+    help: 'tokens of one KV cache block',
+    defaultText: '32',
+    gptManagerField: 'optionalParams.tokensPerBlock',
+    seedName: 'tokensPerBlock',
+  }),
+  drainTimeout: integerWithDefault(30, 0, 86_400, {
+    metavar: 'SECONDS',
+    help: 'how long answers may go on after SIGTERM or SIGINT',
+  }),
+  logLevel: choice(['trace', 'debug', 'info', 'warn', 'error', 'silent'], 'warn', {
+    metavar: 'LEVEL',
+    help: 'info adds a line for each HTTP request; the log is JSON on stderr',
+  }),
+} as const satisfies Record<string, OptionSpec>;
+
+export type OptionName = keyof typeof OPTIONS;
+
+/** maxBatchSize -> max-batch-size. */
+export function flagName(option: string): string {
+  return option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** maxBatchSize -> SKEIN_MAX_BATCH_SIZE. */
+export function variableName(option: string): string {
+  return `SKEIN_${flagName(option).replaceAll('-', '_').toUpperCase()}`;
+}
+
+/** The options as a Markdown table: one row each, all its names side by side. */
+export function optionsTable(): string {
+  const code = (name: string | null) => (name === null ? '' : `\`${name}\``);
+  const rows = Object.entries<OptionSpec>(OPTIONS).map(([name, spec]) => {
+    const cells = [
+      code(`--${flagName(name)}`),
+      code(variableName(name)),
+      code(name),
+      code(spec.gptManagerField),
+      code(spec.seedName),
+      spec.defaultText ?? 'required',
+      spec.help.replaceAll('|', '\\|'),
+    ];
+    return `| ${cells.join(' | ')} |`;
+  });
+  const head = "| flag | environment | option | GptManager field | seed's name | default | meaning |";
+  return [head, '|---|---|---|---|---|---|---|', ...rows].join('\n');
+}

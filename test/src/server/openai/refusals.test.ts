@@ -1,0 +1,212 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { RequestError } from '../../../../callbacks/token-request.js';
+import { say, toyServer } from '../../support/toy-server.js';
+
+const chat = '/v1/chat/completions';
+const messages = [{ role: 'user', content: 'Hi' }];
+
+interface ErrorBody {
+  error: { message: string; type: string; param: string | null; code: string | null };
+}
+
+async function refusal(
+  path: string,
+  body: unknown,
+  init?: RequestInit,
+): Promise<ErrorBody['error'] & { status: number }> {
+  const toy = toyServer(() => say('x'));
+  const response = await toy.post(path, body, init);
+  const { error } = (await response.json()) as ErrorBody;
+  expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
+  expect(toy.engine.active).toBe(0);
+  return { status: response.status, ...error };
+}
+
+describe('a request that is refused', () => {
+  it.each<[string, object, string]>([
+    ['a text for a number', { temperature: '1' }, 'temperature'],
+    ['a number for a text', { messages: [{ role: 'user', content: 5 }] }, 'messages[0].content'],
+    ['an unknown role', { messages: [{ role: 'boss', content: 'x' }] }, 'messages[0].role'],
+    ['no messages', { messages: [] }, 'messages'],
+    ['messages of another type', { messages: 'Hi' }, 'messages'],
+    [
+      'an image',
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }] },
+      'messages[0].content',
+    ],
+    ['a temperature too high', { temperature: 3 }, 'temperature'],
+    ['an n too large', { n: 1e9 }, 'n'],
+    ['a fraction of tokens', { max_tokens: 1.5 }, 'max_tokens'],
+    ['no tokens at all', { max_tokens: 0 }, 'max_tokens'],
+    ['an empty stop string', { stop: [''] }, 'stop[0]'],
+    ['a seed that is no integer', { seed: 0.5 }, 'seed'],
+    ['too many top_logprobs', { logprobs: true, top_logprobs: 21 }, 'top_logprobs'],
+    ['top_logprobs without logprobs', { top_logprobs: 2 }, 'top_logprobs'],
+    ['stream_options without stream', { stream_options: { include_usage: true } }, 'stream_options'],
+    ['an unknown stream option', { stream: true, stream_options: { usage: true } }, 'stream_options.usage'],
+    ['an unknown field', { temprature: 1 }, 'temprature'],
+    ['a continuation of nothing', { continue_final_message: true }, 'continue_final_message'],
+  ])('%s: 400 with the name of the field', async (_, fields, param) => {
+    const error = await refusal(chat, { messages, ...fields });
+    expect(error).toMatchObject({ status: 400, type: 'invalid_request_error', param });
+    expect(error.message).toContain(param);
+  });
+
+  it.each<[string, unknown]>([
+    ['tools', [{ type: 'function', function: { name: 'f' } }]],
+    ['tool_choice', 'required'],
+    ['response_format', { type: 'json_object' }],
+    ['logit_bias', { 5: 1 }],
+    ['structured_outputs', { json: {} }],
+    ['audio', {}],
+    ['cache_salt', 'x'],
+    ['best_of', 2],
+  ])('%s cannot work yet and is refused by name', async (field, value) => {
+    const error = await refusal(chat, { messages, [field]: value });
+    expect(error).toMatchObject({ status: 400, param: field, code: 'unsupported_parameter' });
+  });
+
+  it('suffix is refused by name, as the model cannot infill', async () => {
+    const error = await refusal('/v1/completions', { prompt: 'a', suffix: 'b' });
+    expect(error).toMatchObject({ status: 400, param: 'suffix', code: 'unsupported_parameter' });
+  });
+
+  it('fields that ask for nothing, and null, are accepted', async () => {
+    const toy = toyServer(() => say('x'));
+    const harmless = {
+      tools: [],
+      tool_choice: 'auto',
+      response_format: { type: 'text' },
+      logit_bias: {},
+      best_of: 1,
+      modalities: ['text'],
+      store: false,
+      user: 'me',
+      metadata: { a: '1' },
+      temperature: null,
+      stop: null,
+      seed: null,
+      max_tokens: null,
+      stream_options: null,
+      functions: null,
+    };
+    expect((await toy.post(chat, { messages, ...harmless })).status).toBe(200);
+  });
+
+  it('a typing error gets a hint', async () => {
+    expect((await refusal(chat, { messages, max_token: 1 })).message).toContain("'max_tokens'");
+  });
+
+  it('a missing field is named', async () => {
+    expect(await refusal(chat, {})).toMatchObject({ param: 'messages', code: 'missing_required_parameter' });
+  });
+
+  it.each([
+    ['broken JSON', '{"messages": ['],
+    ['an empty body', ''],
+    ['a list', '[]'],
+    ['a text', '"x"'],
+    ['null', 'null'],
+    ['nesting without end', '['.repeat(200_000)],
+  ])('%s is a 400', async (_, body) => {
+    expect((await refusal(chat, body)).status).toBe(400);
+  });
+
+  it('bytes that are not UTF-8 are a 400', async () => {
+    const toy = toyServer(() => say('x'));
+    const response = await toy.app.request(chat, { method: 'POST', body: Uint8Array.of(0x22, 0xff, 0x22) });
+    expect(response.status).toBe(400);
+  });
+
+  it('a body that is too large is a 413', async () => {
+    const error = await refusal(chat, `{"x": "${'a'.repeat(17 * 1024 * 1024)}"}`);
+    expect(error).toMatchObject({ status: 413, code: 'body_too_large' });
+  });
+
+  it('a prompt or an answer beyond the context is a 400 with the numbers', async () => {
+    const long = await refusal(chat, { messages: [{ role: 'user', content: 'x'.repeat(300) }] });
+    expect(long).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' });
+    expect(long.message).toMatch(/321.*200/);
+    const answer = await refusal('/v1/completions', { prompt: 'abc', max_tokens: 1000 });
+    expect(answer).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'prompt' });
+    expect(answer.message).toMatch(/256.*1004.*4.*1000/);
+  });
+
+  it('a token outside the vocabulary is a 400', async () => {
+    const error = await refusal('/v1/completions', { prompt: [1, 999] });
+    expect(error).toMatchObject({ status: 400, param: 'prompt' });
+    expect(error.message).toContain('999');
+  });
+
+  it('an unknown model is a 404 that names the models there are', async () => {
+    const error = await refusal(chat, { messages, model: 'gpt-4' });
+    expect(error).toMatchObject({ status: 404, code: 'model_not_found', param: 'model' });
+    expect(error.message).toContain("'toy'");
+  });
+
+  it("the engine's own error is a 500 with its text; an unexpected one says nothing of itself", async () => {
+    const engine = toyServer(() => [{ error: new RequestError('logits are NaN') }]);
+    const known = (await (await engine.post(chat, { messages })).json()) as ErrorBody;
+    expect(known.error).toMatchObject({ message: 'logits are NaN', code: 'engine_error' });
+    const bug = toyServer(() => [{ error: new TypeError('secret detail') }]);
+    const response = await bug.post(chat, { messages });
+    expect(response.status).toBe(500);
+    expect(await response.text()).not.toContain('secret');
+  });
+});
+
+describe('a full queue (trap 15)', () => {
+  it('is 429 with Retry-After and no stream header, streamed or not', async () => {
+    const toy = toyServer(() => [{ waitMs: 10_000 }, { finish: 'stop' }], { maxActive: 1 });
+    const leave = new AbortController();
+    const first = toy.post(chat, { messages }, { signal: leave.signal });
+    await expect.poll(() => toy.engine.active).toBe(1);
+    for (const stream of [true, false]) {
+      const refused = await toy.post(chat, { messages, stream });
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(refused.headers.get('content-type')).toContain('application/json');
+      expect(await refused.json()).toMatchObject({ error: { code: 'queue_full' } });
+    }
+    leave.abort();
+    await expect.poll(() => toy.engine.active).toBe(0);
+    await first;
+  });
+
+  it('refuses n choices together: those that found a place are given up', async () => {
+    const toy = toyServer(() => [{ waitMs: 10_000 }, { finish: 'stop' }], { maxActive: 2 });
+    expect((await toy.post(chat, { messages, n: 3 })).status).toBe(429);
+    expect(toy.engine.requests).toHaveLength(2);
+    expect(toy.engine.active).toBe(0);
+  });
+});
+
+describe('any JSON at all', () => {
+  it.each([chat, '/v1/completions'])('never makes %s fail with a 5xx', async (path) => {
+    const toy = toyServer(() => say('x'));
+    const field = fc.constantFrom(
+      ...['messages', 'prompt', 'model', 'stop', 'n', 'seed', 'stream', 'stream_options', 'logprobs'],
+      ...['temperature', 'max_tokens', 'tools', 'priority', 'stop_token_ids', 'echo', 'chat_template_kwargs'],
+    );
+    const value = fc.oneof(
+      fc.jsonValue(),
+      fc.constant(messages),
+      fc.constant('text'),
+      fc.integer(),
+      fc.constant([{ role: 'user', content: null }]),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(field, value, { noNullPrototype: true }), async (body) => {
+        const response = await toy.post(path, {
+          ...(path === chat ? { messages } : { prompt: 'x' }),
+          ...body,
+        });
+        await response.text();
+        expect(response.status).toBeLessThan(500);
+      }),
+      { numRuns: 300 },
+    );
+    expect(toy.engine.active).toBe(0);
+  });
+});
