@@ -90,7 +90,7 @@ export const OPTIONS = {
   port: integerWithDefault(8000, 0, 65535, { help: 'port to listen on; 0 takes a free one' }),
   apiKey: text({ metavar: 'KEY', help: 'key that clients must send', defaultText: 'none' }),
   weights: choice(['auto', 'f32', 'bf16'], 'auto', {
-    help: 'precision of the weights; auto takes what the model is stored in, bf16 for anything shorter than f32',
+    help: 'precision of the weights; auto is bf16',
   }),
   kvDtype: choice(['auto', 'f32', 'bf16'], 'auto', {
     help: 'precision of the KV cache; auto takes f32 with f32 weights, else bf16',

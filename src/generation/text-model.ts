@@ -1,13 +1,5 @@
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
-
-/** One chat message as templates take it. */
-export interface ChatMessage {
-  role: string;
-  content: string | null;
-  name?: string | undefined;
-  toolCallId?: string | undefined;
-  toolCalls?: readonly unknown[] | undefined;
-}
+import type { ChatMessage } from '../../models/chat-template.js';
 
 export interface ChatRenderOptions {
   /** Ends the prompt with the header of an assistant message. Default true. */

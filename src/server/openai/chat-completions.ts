@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { ChatMessage } from '../../../models/chat-template.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
-import type { ChatMessage } from '../../generation/text-model.js';
 import type { ServedModel } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
@@ -36,7 +36,7 @@ export async function chatCompletions(
   const run = new ChoiceRun(model, [choice], request.n ?? 1, context.observe);
   const answer = new ChatAnswer(model, request, promptTokens.length, run);
   if (request.stream) {
-    return respondWithStream(run, answer.frameWriter(), context.eventStream, logError);
+    return respondWithStream(run, answer.frameWriter(), context.eventStream, clientSignal, logError);
   }
   return answer.whole(clientSignal);
 }
@@ -62,16 +62,18 @@ function checkCombinations(request: ChatRequest): void {
   }
 }
 
-/** A message as templates know it: text content, and the system role for OpenAI's newer name of it. */
+/** A message as templates know it: with the older name of the system role, and no field that was not given. */
 function templateMessage(message: ChatRequestMessage): ChatMessage {
-  const { content } = message;
-  return {
-    role: message.role === 'developer' ? 'system' : message.role,
-    content: Array.isArray(content) ? content.map((part) => part.text).join('\n') : (content ?? null),
-    name: message.name,
-    toolCalls: message.role === 'assistant' ? message.tool_calls : undefined,
-    toolCallId: message.role === 'tool' || message.role === 'function' ? message.tool_call_id : undefined,
-  };
+  const { role, content, name } = message;
+  const result: ChatMessage = { role: role === 'developer' ? 'system' : role, content: content ?? null };
+  if (name !== undefined) result.name = name;
+  if (message.role === 'assistant' && message.tool_calls !== undefined) {
+    result.tool_calls = message.tool_calls;
+  }
+  if ('tool_call_id' in message && message.tool_call_id !== undefined) {
+    result.tool_call_id = message.tool_call_id;
+  }
+  return result;
 }
 
 interface CollectedChoice {

@@ -41,7 +41,7 @@ export async function completions(
   const run = new ChoiceRun(model, requests, request.n ?? 1, context.observe);
   const answer = new CompletionAnswer(model, request, prompts, run);
   if (request.stream) {
-    return respondWithStream(run, answer.frameWriter(), context.eventStream, logError);
+    return respondWithStream(run, answer.frameWriter(), context.eventStream, clientSignal, logError);
   }
   return answer.whole(clientSignal);
 }

@@ -1,5 +1,6 @@
 import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
 import { ParameterError } from '../../../engine/decoding/sampling-params.js';
+import { ChatTemplateError } from '../../../models/chat-template.js';
 import { InvalidRequestError } from '../../generation/errors.js';
 
 type ErrorStatus = 400 | 401 | 404 | 405 | 413 | 429 | 499 | 500 | 503;
@@ -63,6 +64,7 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof InvalidRequestError) {
     return new ApiError(400, error.message, { param: error.param, code: error.code });
   }
+  if (error instanceof ChatTemplateError) return new ApiError(400, error.message, { param: 'messages' });
   if (error instanceof ParameterError) {
     const snake = error.field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     return new ApiError(400, error.message, { param: PARAM_NAMES[error.field] ?? snake });

@@ -27,8 +27,12 @@ export async function respondWithStream(
   run: ChoiceRun,
   writer: FrameWriter,
   options: EventStreamOptions,
+  clientSignal: AbortSignal,
   logError: (error: unknown) => void,
 ): Promise<Response> {
+  // Until the body is read, this alone tells of a client that left.
+  clientSignal.addEventListener('abort', () => run.abort(), { once: true });
+  if (clientSignal.aborted) run.abort();
   const stream = new EventStream(options, () => run.abort());
   let begin: () => void = () => {};
   const begun = new Promise<void>((resolve) => {

@@ -1,9 +1,5 @@
-import type {
-  ChatMessage,
-  ChatRenderOptions,
-  Detokenizer,
-  TextCodec,
-} from '../../../src/generation/text-model.js';
+import type { ChatMessage } from '../../../models/chat-template.js';
+import type { ChatRenderOptions, Detokenizer, TextCodec } from '../../../src/generation/text-model.js';
 
 /** Tokens 0 to 255 are bytes; this one ends an answer. */
 export const END_TOKEN = 256;
@@ -28,9 +24,13 @@ export const toyCodec: TextCodec = {
 function render(messages: readonly ChatMessage[], options: ChatRenderOptions): string {
   const turns = messages.map((message, index) => {
     const open = options.continueFinalMessage && index === messages.length - 1;
-    return `<${message.role}>${message.content ?? ''}${open ? '' : '</>'}`;
+    return `<${message.role}>${contentText(message)}${open ? '' : '</>'}`;
   });
   return turns.join('') + (options.addGenerationPrompt ? '<assistant>' : '');
+}
+
+function contentText({ content }: ChatMessage): string {
+  return typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('\n');
 }
 
 class ToyDetokenizer implements Detokenizer {

@@ -1,0 +1,99 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { UsageError } from '../config.js';
+import type { createApp } from './app.js';
+import type { ServerState } from './server-state.js';
+
+/** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
+const KEEP_ALIVE_MS = 75_000;
+
+export interface HttpServerOptions {
+  app: ReturnType<typeof createApp>;
+  state: ServerState;
+  host: string;
+  /** 0 takes a free port. */
+  port: number;
+}
+
+/** The listening socket of an app, and the exchanges on it. */
+export class HttpServer {
+  readonly #server: Server;
+  readonly #state: ServerState;
+  #active = 0;
+  #onIdle: (() => void) | null = null;
+
+  private constructor(server: Server, state: ServerState) {
+    this.#server = server;
+    this.#state = state;
+    server.on('request', (_, outgoing) => {
+      this.#active++;
+      outgoing.once('close', () => {
+        this.#active--;
+        if (this.#active === 0) this.#onIdle?.();
+      });
+    });
+  }
+
+  /** @throws UsageError where the address cannot be listened on. */
+  static async listen({ app, state, host, port }: HttpServerOptions): Promise<HttpServer> {
+    const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+    const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
+    server.keepAliveTimeout = KEEP_ALIVE_MS;
+    const running = new HttpServer(server, state);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
+      server.listen(port, host, resolve);
+    });
+    return running;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    const { address, family, port } = this.#server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  }
+
+  /**
+   * Lets the answers under way end, for at most `limitMs`. The socket stays open meanwhile, so that /health can say 503
+   * and new requests get a proper refusal.
+   * @returns whether all of them ended in time.
+   */
+  async drain(limitMs: number): Promise<boolean> {
+    this.#state.drain();
+    if (this.#active > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, limitMs);
+        this.#onIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    return this.#active === 0;
+  }
+
+  /** Cuts what is left. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (error.code === 'EADDRINUSE') {
+    return new UsageError(
+      `Port ${port} on ${host} is in use; choose another with --port (0 takes a free one).`,
+    );
+  }
+  if (error.code === 'EACCES') {
+    return new UsageError(
+      `Port ${port} on ${host} needs more rights than this process has; choose one above 1023.`,
+    );
+  }
+  return new UsageError(`Cannot listen on ${host}:${port}: ${error.message}.`);
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { say, toyServer } from '../support/toy-server.js';
+
+const messages = [{ role: 'user', content: 'Hi' }];
+const script = () => say('x');
+
+describe('the routes about the server', () => {
+  it('lists models and shows one', async () => {
+    const toy = toyServer(script, { model: { id: 'org/toy' } });
+    const model = {
+      id: 'org/toy',
+      object: 'model',
+      created: 1_700_000_000,
+      owned_by: 'skein',
+      max_model_len: 256,
+    };
+    expect(await (await toy.get('/v1/models')).json()).toEqual({ object: 'list', data: [model] });
+    expect(await (await toy.get('/v1/models/org/toy')).json()).toEqual(model);
+    expect(await (await toy.get('/v1/models/org%2Ftoy')).json()).toEqual(model);
+    expect((await toy.get('/v1/models/other')).status).toBe(404);
+  });
+
+  it('answers /health, /live and /version', async () => {
+    const toy = toyServer(script);
+    expect(await (await toy.get('/health')).json()).toEqual({ status: 'ready' });
+    expect((await toy.get('/live')).status).toBe(200);
+    expect(await (await toy.get('/version')).json()).toEqual({ version: '0.0.0-test' });
+    toy.state.fail('the engine died');
+    const health = await toy.get('/health');
+    expect(health.status).toBe(503);
+    expect(await health.json()).toEqual({ status: 'failed', reason: 'the engine died' });
+  });
+
+  it("has OpenAI's error shape for unknown paths and wrong methods", async () => {
+    const toy = toyServer(script);
+    const missing = await toy.get('/v1/nothing');
+    expect(missing.status).toBe(404);
+    expect(await missing.json()).toMatchObject({
+      error: { type: 'invalid_request_error', code: 'not_found' },
+    });
+    const wrong = await toy.get('/v1/chat/completions');
+    expect(wrong.status).toBe(405);
+    expect(wrong.headers.get('allow')).toBe('POST');
+    expect(await wrong.json()).toMatchObject({ error: { code: 'method_not_allowed' } });
+  });
+});
+
+describe('API keys', () => {
+  const toy = toyServer(script, { apiKey: 'sesame' });
+
+  it('are taken as Bearer and as X-Api-Key', async () => {
+    for (const headers of [{ authorization: 'Bearer sesame' }, { 'x-api-key': 'sesame' }]) {
+      expect((await toy.post('/v1/chat/completions', { messages }, { headers })).status).toBe(200);
+    }
+  });
+
+  it('are asked for on every route but /health and /live', async () => {
+    for (const path of ['/v1/models', '/metrics', '/version', '/v1/nothing']) {
+      const response = await toy.get(path);
+      expect(response.status, path).toBe(401);
+      expect(response.headers.get('www-authenticate')).toBe('Bearer');
+      expect(await response.json()).toMatchObject({ error: { code: 'invalid_api_key' } });
+    }
+    const wrong = await toy.get('/v1/models', { headers: { authorization: 'Bearer sesam' } });
+    expect(wrong.status).toBe(401);
+    expect((await toy.get('/health')).status).toBe(200);
+    expect((await toy.get('/live')).status).toBe(200);
+  });
+
+  it('do not stand in the way of a preflight', async () => {
+    const response = await toy.app.request('/v1/chat/completions', {
+      method: 'OPTIONS',
+      headers: { origin: 'http://page', 'access-control-request-method': 'POST' },
+    });
+    expect(response.status).toBe(204);
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+  });
+});
+
+describe('X-Request-Id', () => {
+  it("is the client's, or a new one, on answers, streams and errors", async () => {
+    const toy = toyServer(script);
+    const headers = { 'x-request-id': 'mine-1' };
+    const answers = [
+      await toy.post('/v1/chat/completions', { messages }, { headers }),
+      await toy.post('/v1/chat/completions', { messages, stream: true }, { headers }),
+      await toy.post('/v1/chat/completions', { messages: 5 }, { headers }),
+      await toy.get('/v1/nothing', { headers }),
+    ];
+    for (const answer of answers) expect(answer.headers.get('x-request-id')).toBe('mine-1');
+    const ids = [await toy.get('/live'), await toy.get('/live')].map((one) =>
+      one.headers.get('x-request-id'),
+    );
+    expect(ids[0]).toMatch(/^req-/);
+    expect(ids[0]).not.toBe(ids[1]);
+    const long = await toy.get('/live', { headers: { 'x-request-id': 'x'.repeat(1000) } });
+    expect(long.headers.get('x-request-id')).toMatch(/^req-/);
+  });
+});
+
+describe('/metrics', () => {
+  /** Sample values by name with labels. */
+  async function scrape(toy: ReturnType<typeof toyServer>): Promise<Map<string, number>> {
+    const text = await (await toy.get('/metrics')).text();
+    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return new Map(
+      lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]),
+    );
+  }
+
+  it("has vLLM's names with the counts of what was served", async () => {
+    const toy = toyServer(() => say('abcd'));
+    await (await toy.post('/v1/completions', { prompt: 'xyz', max_tokens: 9 })).text();
+    await (await toy.post('/v1/completions', { prompt: 'xyz', max_tokens: 9, stream: true })).text();
+    await toy.post('/v1/completions', { prompt: 5 });
+    const samples = await scrape(toy);
+    const labels = 'model_name="toy",engine="0"';
+    expect(samples.get(`vllm:prompt_tokens_total{${labels}}`)).toBe(8);
+    expect(samples.get(`vllm:generation_tokens_total{${labels}}`)).toBe(8);
+    expect(samples.get(`vllm:request_success_total{${labels},finished_reason="stop"}`)).toBe(2);
+    expect(samples.get(`vllm:time_to_first_token_seconds_count{${labels}}`)).toBe(2);
+    expect(samples.get(`vllm:inter_token_latency_seconds_count{${labels}}`)).toBe(6);
+    expect(samples.get(`vllm:e2e_request_latency_seconds_count{${labels}}`)).toBe(2);
+    expect(samples.get(`vllm:request_generation_tokens_sum{${labels}}`)).toBe(8);
+    expect(samples.get(`vllm:request_max_num_generation_tokens_sum{${labels}}`)).toBe(18);
+    expect(samples.get(`vllm:num_requests_running{${labels}}`)).toBe(0);
+    expect(samples.get(`vllm:kv_cache_usage_perc{${labels}}`)).toBe(0);
+    const http = (status: string) =>
+      `http_requests_total{handler="/v1/completions",method="POST",status="${status}"}`;
+    expect(samples.get(http('200'))).toBe(2);
+    expect(samples.get(http('400'))).toBe(1);
+    expect(samples.has(`vllm:time_to_first_token_seconds_bucket{le="2560",${labels}}`)).toBe(true);
+  });
+
+  it('counts unknown paths under one name', async () => {
+    const toy = toyServer(script);
+    for (const path of ['/a', '/b', '/v1/models/x', '/v1/models/y']) await toy.get(path);
+    const samples = await scrape(toy);
+    expect(samples.get('http_requests_total{handler="unmatched",method="GET",status="404"}')).toBe(2);
+    expect(samples.get('http_requests_total{handler="/v1/models/{id}",method="GET",status="404"}')).toBe(2);
+  });
+});
