@@ -1,4 +1,12 @@
+export { tokenizerFromGguf } from './gguf-tokenizer.js';
 export { type StopPush, StopStringMatcher, type StopStringOptions } from './stop-strings.js';
 export { StreamingDetokenizer, type StreamingDetokenizerOptions } from './streaming-detokenizer.js';
 export { type DecodeOptions, type EncodeOptions, type TextSegment, Tokenizer } from './tokenizer.js';
+export { readTokenizerFiles } from './tokenizer-files.js';
 export { TokenizerError } from './tokenizer-json.js';
+export {
+  TokenizerBusyError,
+  TokenizerPool,
+  type TokenizerPoolOptions,
+  type TokenizerSource,
+} from './tokenizer-pool.js';
