@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { tokenizerFromGguf } from '../tokenizer/gguf-tokenizer.js';
 import { CheckpointError, type TokenizerFiles } from './checkpoint.js';
 import { isObject, type JsonObject, readJsonObject, readText } from './file-reading.js';
 import type { GgufMetadata } from './gguf-metadata.js';
@@ -24,7 +25,14 @@ export function readTokenizer(
   const template =
     readText(join(directory, 'chat_template.jinja'), MAX_CONFIG_BYTES) ?? templateOf(configFile, config);
   if (tokenizerJson === null) {
-    throw new CheckpointError(`${directory}: holds no tokenizer.json.`);
+    if (gguf === null) throw new CheckpointError(`${directory}: holds no tokenizer.json.`);
+    const made = tokenizerFromGguf(gguf);
+    if (isObject(made.tokenizerJson)) checkVocabulary(gguf.file, made.tokenizerJson, vocabSize);
+    return {
+      tokenizerJson: made.tokenizerJson,
+      tokenizerConfig: { ...made.tokenizerConfig, ...config },
+      chatTemplate: template ?? made.chatTemplate,
+    };
   }
   checkVocabulary(file, tokenizerJson, vocabSize);
   return {
