@@ -51,11 +51,15 @@ const RESERVED = new Set([
   ...['strftime_now', 'messages', 'add_generation_prompt', 'bos_token', 'eos_token', 'tools'],
 ]);
 
+/** Some templates build special tokens from roles. */
+const ROLE_ONLY = new Set(['role']);
+
 /** A model's chat template, parsed once, rendered as Hugging Face's apply_chat_template does. */
 export class ChatTemplate {
   readonly #source: string | null;
   readonly #template: Template | null;
   readonly #guard: SpecialTextGuard;
+  readonly #inspected: ReadonlySet<string>;
   readonly #tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'specialTokenTexts'>;
   readonly #now: () => Date;
 
@@ -71,6 +75,7 @@ export class ChatTemplate {
     this.#source = source;
     this.#tokenizer = tokenizer;
     this.#guard = new SpecialTextGuard(tokenizer.specialTokenTexts);
+    this.#inspected = inspectedTexts(source ?? '', tokenizer.specialTokenTexts);
     this.#now = options.now ?? (() => new Date());
     try {
       this.#template = source === null ? null : new Template(source);
@@ -122,9 +127,11 @@ export class ChatTemplate {
     return { text: segments.map((segment) => segment.text).join(''), segments };
   }
 
-  #protect<T>(rendering: GuardedRendering, value: T): T {
+  #protect<T extends { messages: ChatMessage[] }>(rendering: GuardedRendering, value: T): T {
+    // An assistant's message was the model's own; its reasoning marks are the template's to take apart.
+    const within = new Set(value.messages.filter((message) => message.role === 'assistant'));
     try {
-      return rendering.protect(value, (key) => key === 'role');
+      return rendering.protect(value, { unmarkedKeys: ROLE_ONLY, kept: { texts: this.#inspected, within } });
     } catch (error) {
       throw new ChatTemplateError(reasonOf(error), { cause: error });
     }
@@ -151,6 +158,20 @@ export class ChatTemplate {
       });
     }
   }
+}
+
+/**
+ * Special tokens that the template looks for in contents, as reasoning models' templates do to leave old thoughts out:
+ *
+ *   content.split('</think>')   '<think>' in content   content.startswith('<think>')
+ */
+function inspectedTexts(source: string, specialTexts: readonly string[]): Set<string> {
+  const literal = `'(?:[^'\\\\]|\\\\.)*'|"(?:[^"\\\\]|\\\\.)*"`;
+  const calls = 'split|rsplit|partition|startswith|endswith|replace|find|strip|lstrip|rstrip';
+  const pattern = new RegExp(`\\.(?:${calls})\\(\\s*(${literal})|(${literal})\\s+(?:not\\s+)?in\\s`, 'g');
+  const texts = Array.from(source.matchAll(pattern), (match) => (match[1] ?? match[2]!).slice(1, -1));
+  const found = new Set(texts.map((text) => text.replaceAll('\\n', '').trim()));
+  return new Set(specialTexts.filter((text) => found.has(text)));
 }
 
 /**

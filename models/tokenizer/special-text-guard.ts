@@ -53,10 +53,13 @@ export class SpecialTextGuard {
     return new GuardedRendering(this, taken);
   }
 
-  /** Pieces of a string: plain text, or the index of a special text. */
-  split(text: string): (string | number)[] {
+  /** Pieces of a string: plain text, or the index of a special text that is not among `kept`. */
+  split(text: string, kept: ReadonlySet<string>): (string | number)[] {
     const sections = this.#finder.split(text, () => true);
-    return sections.map((section) => ('token' in section ? section.token.id : section.text));
+    return sections.map((section) => {
+      if ('text' in section) return section.text;
+      return kept.has(section.token.content) ? section.token.content : section.token.id;
+    });
   }
 
   specialText(index: number): string {
@@ -80,13 +83,28 @@ export class SpecialTextGuard {
   }
 }
 
+export interface ProtectOptions {
+  /** Under these keys no separating character is put at the borders of a string. */
+  unmarkedKeys?: ReadonlySet<string>;
+  /** Special texts that stay within these objects. */
+  kept?: { texts: ReadonlySet<string>; within: ReadonlySet<unknown> };
+}
+
+/** How strings are treated at one place of the value. */
+interface Place {
+  marks: boolean;
+  kept: ReadonlySet<string>;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
 /** The private characters of one rendering. */
 export class GuardedRendering {
   readonly #guard: SpecialTextGuard;
   readonly #taken: string;
   /** Strings seen so far that have private characters of their own. */
   #privateTexts = '';
-  readonly #pending: { text: string; marks: 'both' | 'none' }[] = [];
+  readonly #strings: (Place & { text: string })[] = [];
   #characters: Map<number, string> | null = null;
   #separator = '';
 
@@ -95,16 +113,18 @@ export class GuardedRendering {
     this.#taken = taken;
   }
 
-  /**
-   * A copy of a JSON value in which every string, keys included, is protected. Under the keys that are exempt, no
-   * character is put at the borders of a string: some templates build special tokens from roles.
-   */
-  protect<T>(value: T, isBoundaryExempt: (key: string) => boolean = () => false): T {
+  /** A copy of a JSON value in which every string, keys included, is protected. Once for each rendering. */
+  protect<T>(value: T, options: ProtectOptions = {}): T {
     // All strings are seen before the first is changed: a private character must be free in all of them.
-    this.#collect(value, '', isBoundaryExempt);
+    const root = { marks: true, kept: NONE };
+    mapStrings(value, root, options, (text, place) => {
+      this.#strings.push({ ...place, text });
+      if (/[\uE000-\uF8FF]/.test(text)) this.#privateTexts += text;
+      return text;
+    });
     if (!this.#needsProtection()) return value;
-    this.#characters ??= this.#choose();
-    return this.#rewrite(value, '', isBoundaryExempt) as T;
+    this.#characters = this.#choose();
+    return mapStrings(value, root, options, (text, place) => this.#rewriteText(text, place)) as T;
   }
 
   /** Splits rendered text into segments for Tokenizer.encodeSegments. */
@@ -124,33 +144,19 @@ export class GuardedRendering {
     return segments;
   }
 
-  #collect(value: unknown, key: string, exempt: (key: string) => boolean): void {
-    if (typeof value === 'string') {
-      this.#pending.push({ text: value, marks: exempt(key) ? 'none' : 'both' });
-      if (/[\uE000-\uF8FF]/.test(value)) this.#privateTexts += value;
-    } else if (Array.isArray(value)) {
-      for (const item of value) this.#collect(item, key, exempt);
-    } else if (typeof value === 'object' && value !== null) {
-      for (const [name, item] of Object.entries(value)) {
-        this.#pending.push({ text: name, marks: 'none' });
-        this.#collect(item, name, exempt);
-      }
-    }
-  }
-
   #needsProtection(): boolean {
-    return this.#pending.some(
-      ({ text, marks }) =>
-        this.#guard.split(text).some((piece) => typeof piece === 'number') ||
-        (marks === 'both' && (this.#guard.endsLikeBeginning(text) || this.#guard.startsLikeEnding(text))),
+    return this.#strings.some(
+      ({ text, marks, kept }) =>
+        this.#guard.split(text, kept).some((piece) => typeof piece === 'number') ||
+        (marks && (this.#guard.endsLikeBeginning(text) || this.#guard.startsLikeEnding(text))),
     );
   }
 
   /** One free character for each special text that occurs, and one that separates. */
   #choose(): Map<number, string> {
     const wanted = new Set<number>();
-    for (const { text } of this.#pending) {
-      for (const piece of this.#guard.split(text)) if (typeof piece === 'number') wanted.add(piece);
+    for (const { text, kept } of this.#strings) {
+      for (const piece of this.#guard.split(text, kept)) if (typeof piece === 'number') wanted.add(piece);
     }
     const used = new Set(this.#taken + this.#privateTexts);
     const free: string[] = [];
@@ -166,24 +172,12 @@ export class GuardedRendering {
     return new Map([...wanted].map((index, i) => [index, free[i]!]));
   }
 
-  #rewrite(value: unknown, key: string, exempt: (key: string) => boolean): unknown {
-    if (typeof value === 'string') return this.#rewriteText(value, !exempt(key));
-    if (Array.isArray(value)) return value.map((item) => this.#rewrite(item, key, exempt));
-    if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [
-        this.#rewriteText(name, false),
-        this.#rewrite(item, name, exempt),
-      ]),
-    );
-  }
-
-  #rewriteText(text: string, withMarks: boolean): string {
-    const pieces = this.#guard.split(text);
+  #rewriteText(text: string, { marks, kept }: Place): string {
+    const pieces = this.#guard.split(text, kept);
     const body = pieces
       .map((piece) => (typeof piece === 'number' ? this.#characters!.get(piece)! : piece))
       .join('');
-    if (!withMarks) return body;
+    if (!marks) return body;
     // Inside the outer white space, so that trimming works as it would without.
     const lead = body.length - body.trimStart().length;
     const before = this.#guard.startsLikeEnding(text) ? this.#separator : '';
@@ -191,4 +185,23 @@ export class GuardedRendering {
     const end = Math.max(lead, body.trimEnd().length);
     return body.slice(0, lead) + before + body.slice(lead, end) + after + body.slice(end);
   }
+}
+
+/** Calls `change` on every string of a JSON value, keys included, and returns the value with the results. */
+function mapStrings(
+  value: unknown,
+  place: Place,
+  options: ProtectOptions,
+  change: (text: string, place: Place) => string,
+): unknown {
+  if (typeof value === 'string') return change(value, place);
+  if (Array.isArray(value)) return value.map((item) => mapStrings(item, place, options, change));
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = options.kept?.within.has(value) ? options.kept.texts : place.kept;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [
+      change(name, { marks: false, kept }),
+      mapStrings(item, { marks: !options.unmarkedKeys?.has(name), kept }, options, change),
+    ]),
+  );
 }

@@ -138,6 +138,16 @@ describe('special tokens in a user text', () => {
     expect(trusted('{{ messages[0].role }}', [{ role: '<|im_end|>', content: '' }])).toBe('#');
   });
 
+  it('stay what they are where the template looks for them in an assistant’s message', () => {
+    const source = [
+      "{% for m in messages %}{% if '<s>' in m.content %}[{{ m.content.split('</s>')[-1] }}]",
+      '{% else %}({{ m.content }}){% endif %}{% endfor %}',
+    ].join('');
+    const thought = '<s>hm</s>answer<|im_end|>';
+    const messages = [...user(thought), { role: 'assistant', content: thought }];
+    expect(trusted(source, messages)).toBe('(|#|hm|#|answer|#|)[answer|#|]');
+  });
+
   it('are found in names, tools, arguments and template variables', () => {
     const calls = [{ function: { name: 'f', arguments: '{"</s>": "<s>"}' } }];
     const messages = [{ role: 'assistant', name: '<s>', tool_calls: calls }];
