@@ -9,6 +9,8 @@ export interface FakeExecutorOptions extends ExecutorOptions {
   poisonToken?: number;
   /** A step that is given this token throws. */
   throwToken?: number;
+  /** A step that is given this token ends its thread, as a crash would. */
+  dieToken?: number;
   /** Every step blocks its thread for this long, as a real forward does. */
   stepMs?: number;
 }
@@ -116,6 +118,7 @@ export class FakeExecutor implements Executor {
     for (let t = start; t < end; t++) {
       const token = batch.tokenIds[t]!;
       if (token === this.options.throwToken) throw new Error(`token ${token} makes the fake executor throw`);
+      if (token === this.options.dieToken) process.exit(1);
       const slot = batch.slots[t]!;
       const expected = this.#slotOf(batch, sequence, batch.positions[t]!);
       if (slot !== expected)

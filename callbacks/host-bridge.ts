@@ -1,0 +1,272 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { FunctionCallbacks, IterationStats } from '../engine/gpt-manager-options.js';
+import { whyIdIsInvalid } from './request-validation.js';
+import type { InferenceRequest, NamedTensor } from './types.js';
+import { unpackResponses } from './unpack-responses.js';
+import type { Doorbell, HostMessage, WorkerMessage } from './worker-messages.js';
+
+type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
+
+export interface HostBridgeOptions {
+  port: MessagePort;
+  doorbell: Doorbell;
+  callbacks: FunctionCallbacks;
+  maxSeqLen: number;
+  maxNumSequences: number;
+  /** Milliseconds between polls while nothing is active; 0: only `wake` polls. */
+  idlePollIntervalMs: number;
+  onError: (error: Error) => void;
+  onIterationStats?: ((stats: IterationStats) => void) | undefined;
+}
+
+/**
+ * The host's end of the bridge between the worker and callbacks that are functions of the host's thread.
+ *
+ *   worker --- responses of an iteration, freePlaces, received ---> host: sendResponse for each, in order
+ *   worker <-- requests, stop signals, then a ring of the doorbell --- host: getInferenceRequests(max)
+ *
+ * Credits: max = freePlaces - (posted - received), what the worker can still take with everything on its way counted.
+ * One call of getInferenceRequests is under way at a time. While more than PENDING_PER_SEQUENCE x maxNumSequences
+ * promises of sendResponse are unsettled, no requests are taken; what is already active goes on, so a host that
+ * stops settling them holds at most the tokens of the requests that were active then.
+ */
+export class HostBridge {
+  readonly #options: HostBridgeOptions;
+  readonly #inFlight = new Set<bigint>();
+  readonly #maxPending: number;
+  #freePlaces: number;
+  #posted = 0;
+  #received = 0;
+  #pendingResponses = 0;
+  #isPulling = false;
+  #isPolling = false;
+  #pullAgain = false;
+  #isOpen = true;
+  #idleTimer: NodeJS.Timeout | null = null;
+
+  constructor(options: HostBridgeOptions) {
+    this.#options = options;
+    this.#freePlaces = options.maxNumSequences;
+    this.#maxPending = PENDING_PER_SEQUENCE * options.maxNumSequences;
+  }
+
+  /** Requests given to the worker whose final response has not come. */
+  get numInFlight(): number {
+    return this.#inFlight.size;
+  }
+
+  /** Asks the callbacks for stop signals and, with credit, for requests; what they give is on its way at once. */
+  wake(): void {
+    this.#pollStops();
+    this.#pull();
+    this.#scheduleIdlePoll();
+  }
+
+  /** Takes no more requests; stop signals still go through. */
+  stopTaking(): void {
+    this.#isOpen = false;
+    if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
+    this.#idleTimer = null;
+  }
+
+  /** The worker is told to end once nothing is active. */
+  postShutdown(): void {
+    this.#post({ type: 'shutdown' });
+  }
+
+  /** Ends every request that is still in flight with this error. */
+  failAll(reason: string): void {
+    this.stopTaking();
+    const requestIds = [...this.#inFlight];
+    this.#inFlight.clear();
+    for (const requestId of requestIds) this.#send(requestId, [], true, reason);
+  }
+
+  handleIteration(message: IterationMessage): void {
+    this.#received = message.received;
+    this.#freePlaces = message.freePlaces;
+    if (message.draining) this.stopTaking();
+    if (message.responses !== null) {
+      for (const response of unpackResponses(message.responses, this.#options.maxSeqLen)) {
+        if (response.final) this.#inFlight.delete(response.requestId);
+        this.#send(response.requestId, response.outputs, response.final, response.error);
+      }
+    }
+    this.#reportStats(message);
+    this.#pollStops();
+    this.#pull();
+    this.#scheduleIdlePoll();
+  }
+
+  #reportStats({ json, stats }: IterationMessage): void {
+    const { callbacks, onIterationStats } = this.#options;
+    const { returnBatchManagerStats } = callbacks;
+    if (json !== null && returnBatchManagerStats) {
+      this.#guard('returnBatchManagerStats', () => returnBatchManagerStats(json));
+    }
+    if (stats !== null && onIterationStats) this.#guard('onIterationStats', () => onIterationStats(stats));
+  }
+
+  #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+    const { sendResponse } = this.#options.callbacks;
+    const pending = this.#guard('sendResponse', () => sendResponse(requestId, outputs, final, error));
+    if (!(pending instanceof Promise)) return;
+    this.#pendingResponses++;
+    pending
+      .catch((reason: unknown) => this.#report('sendResponse', reason))
+      .finally(() => {
+        this.#pendingResponses--;
+        if (this.#pendingResponses === this.#maxPending - 1) this.#pull();
+      });
+  }
+
+  #pollStops(): void {
+    const { pollStopSignals } = this.#options.callbacks;
+    if (!pollStopSignals || this.#isPolling) return;
+    const stops = this.#guard('pollStopSignals', pollStopSignals);
+    if (!(stops instanceof Promise)) {
+      this.#postStops(stops);
+      return;
+    }
+    this.#isPolling = true;
+    stops
+      .then((requestIds) => this.#postStops(requestIds))
+      .catch((reason: unknown) => this.#report('pollStopSignals', reason))
+      .finally(() => {
+        this.#isPolling = false;
+      });
+  }
+
+  #postStops(stops: Set<bigint> | undefined): void {
+    const requestIds = [...(stops ?? [])].filter((requestId) => this.#inFlight.has(requestId));
+    if (requestIds.length > 0) this.#post({ type: 'stop', requestIds });
+  }
+
+  #pull(): void {
+    if (this.#isPulling) {
+      this.#pullAgain = true;
+      return;
+    }
+    const max = this.#credits();
+    if (!this.#isOpen || max <= 0) return;
+    const { getInferenceRequests } = this.#options.callbacks;
+    const requests = this.#guard('getInferenceRequests', () => getInferenceRequests(max));
+    if (!(requests instanceof Promise)) {
+      this.#take(requests, max);
+      return;
+    }
+    this.#isPulling = true;
+    this.#pullAgain = false;
+    requests
+      .then((given) => this.#take(given, max))
+      .catch((reason: unknown) => this.#report('getInferenceRequests', reason))
+      .finally(() => {
+        this.#isPulling = false;
+        if (this.#pullAgain) this.#pull();
+        this.#scheduleIdlePoll();
+      });
+  }
+
+  #credits(): number {
+    if (this.#pendingResponses >= this.#maxPending) return 0;
+    return this.#freePlaces - (this.#posted - this.#received);
+  }
+
+  #take(requests: InferenceRequest[] | undefined, max: number): void {
+    if (requests === undefined) return;
+    if (!Array.isArray(requests)) {
+      this.#report('getInferenceRequests', `it returned ${typeof requests} where an array is expected`);
+      return;
+    }
+    const taken: InferenceRequest[] = [];
+    for (const request of requests) {
+      const refusal = this.#whyRefused(request, taken.length < max ? null : max);
+      if (refusal === null) {
+        this.#inFlight.add(request.requestId);
+        taken.push(compact(request));
+      } else if (whyIdIsInvalid(request?.requestId) === null) {
+        this.#send(request.requestId, [], true, refusal);
+      } else {
+        this.#options.onError(new Error(refusal));
+      }
+    }
+    if (taken.length > 0) this.#postRequests(taken);
+  }
+
+  #whyRefused(request: InferenceRequest | undefined, exceededMax: number | null): string | null {
+    const wrongId = whyIdIsInvalid(request?.requestId);
+    if (wrongId !== null) return wrongId;
+    if (this.#inFlight.has(request!.requestId)) {
+      return `A request with the id ${request!.requestId} is being processed; this one is refused and that one goes on.`;
+    }
+    if (!this.#isOpen) return 'The manager is shutting down and takes no more requests.';
+    if (exceededMax === null) return null;
+    return `Only ${exceededMax} requests were asked for; this one came beyond them and is refused.`;
+  }
+
+  #postRequests(requests: InferenceRequest[]): void {
+    try {
+      this.#posted += requests.length;
+      this.#post({ type: 'requests', requests });
+    } catch (error) {
+      this.#posted -= requests.length;
+      if (requests.length > 1) {
+        for (const request of requests) this.#postRequests([request]);
+        return;
+      }
+      const { requestId } = requests[0]!;
+      this.#inFlight.delete(requestId);
+      this.#send(requestId, [], true, `The request cannot be sent to the engine: ${messageOf(error)}`);
+    }
+  }
+
+  #post(message: HostMessage): void {
+    this.#options.port.postMessage(message);
+    this.#options.doorbell.ring();
+  }
+
+  /** While the worker is active each of its messages leads to a poll; while it is not, a timer does. */
+  #scheduleIdlePoll(): void {
+    const { idlePollIntervalMs } = this.#options;
+    if (!this.#isOpen || this.#idleTimer !== null || idlePollIntervalMs <= 0) return;
+    if (this.#inFlight.size > 0 || this.#isPulling) return;
+    this.#idleTimer = setTimeout(() => {
+      this.#idleTimer = null;
+      this.wake();
+    }, idlePollIntervalMs);
+    this.#idleTimer.unref();
+  }
+
+  /** A callback that throws is reported; the bridge and the other callbacks go on. */
+  #guard<T>(name: string, call: () => T): T | undefined {
+    try {
+      return call();
+    } catch (error) {
+      this.#report(name, error);
+      return undefined;
+    }
+  }
+
+  #report(name: string, reason: unknown): void {
+    this.#options.onError(new Error(`The callback ${name} failed: ${messageOf(reason)}`, { cause: reason }));
+  }
+}
+
+/** Unsettled sendResponse promises per place in the engine before no more requests are taken. */
+const PENDING_PER_SEQUENCE = 16;
+
+/** A view is posted together with the whole buffer under it: copy those that show only a part. */
+function compact(request: InferenceRequest): InferenceRequest {
+  const inputs = { ...request.inputs };
+  for (const [name, tensor] of Object.entries(inputs)) {
+    const data = tensor?.data;
+    if (ArrayBuffer.isView(data) && data.byteLength < data.buffer.byteLength) {
+      inputs[name] = { ...tensor, data: data.slice() };
+    }
+  }
+  return { ...request, inputs };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

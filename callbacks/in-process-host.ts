@@ -1,0 +1,240 @@
+import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
+import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
+import { inferenceRequestOf } from './token-inputs.js';
+import {
+  HostClosedError,
+  QueueFullError,
+  RequestError,
+  type TokenRequest,
+  type TokenStream,
+} from './token-request.js';
+import { PieceQueue } from './token-stream.js';
+import type { InferenceRequest, NamedTensor } from './types.js';
+import type { EngineInfo } from './worker-messages.js';
+
+type ManagerOptions = Omit<
+  GptManagerOptions,
+  keyof FunctionCallbacks | keyof ModuleCallbacks | 'terminateReqId'
+>;
+
+export interface InProcessHostOptions extends ManagerOptions {
+  /** Requests that wait beside those in the engine before submit throws QueueFullError; default 256. */
+  maxQueueSize?: number;
+  /** The batch manager's statistics string after each iteration. */
+  onStats?: (json: string) => void;
+}
+
+export const DEFAULT_MAX_QUEUE_SIZE = 256;
+
+/** A request from submission to its last piece. */
+interface Entry {
+  request: InferenceRequest;
+  priority: number;
+  pieces: PieceQueue;
+  isQueued: boolean;
+  timer: NodeJS.Timeout | null;
+  /** On performance.now's clock. */
+  deadlineMs: number;
+  release: () => void;
+}
+
+/**
+ * A GptManager with a bounded queue in front, for programs that submit requests and stream their tokens in the same
+ * process.
+ *
+ *   submit -> queue (maxQueueSize, by priority) -> getInferenceRequests -> engine -> sendResponse -> pieces
+ */
+export class InProcessHost {
+  readonly #manager: GptManager;
+  readonly #maxQueueSize: number;
+  readonly #queue: Entry[] = [];
+  readonly #entries = new Map<bigint, Entry>();
+  readonly #stops = new Set<bigint>();
+  #nextId = 1n;
+  #isClosed = false;
+  #onEmpty: (() => void) | null = null;
+
+  /** Throws a ParameterError for options that cannot work. */
+  constructor(options: InProcessHostOptions) {
+    const { maxQueueSize = DEFAULT_MAX_QUEUE_SIZE, onStats, ...manager } = options;
+    this.#maxQueueSize = maxQueueSize;
+    this.#manager = new GptManager({
+      ...manager,
+      // Every submission and cancellation wakes the manager; nothing has to be polled for.
+      optionalParams: { ...manager.optionalParams, idlePollIntervalMs: 0 },
+      getInferenceRequests: (max) => this.#dequeue(max),
+      sendResponse: (requestId, outputs, final, error) => this.#respond(requestId, outputs, final, error),
+      pollStopSignals: () => this.#takeStops(),
+      ...(onStats ? { returnBatchManagerStats: onStats } : {}),
+    });
+    void this.#manager.ended.then(() => this.#failRest());
+  }
+
+  /** Settles when the engine is loaded; rejects where it cannot be. */
+  get ready(): Promise<EngineInfo> {
+    return this.#manager.ready;
+  }
+
+  get state(): ManagerState {
+    return this.#manager.state;
+  }
+
+  /** Why the state is 'failed', else null. */
+  get failure(): Error | null {
+    return this.#manager.failure;
+  }
+
+  /** Requests waiting for a place in the engine. */
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  /** Requests in the engine. */
+  get running(): number {
+    return this.#entries.size - this.#queue.length;
+  }
+
+  get maxQueueSize(): number {
+    return this.#maxQueueSize;
+  }
+
+  /**
+   * Takes a request; its pieces come from the stream, for one consumer. What is wrong with the request rejects the
+   * stream with a RequestError. Throws QueueFullError or HostClosedError at once.
+   */
+  submit(request: TokenRequest): TokenStream {
+    if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
+      throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
+    }
+    if (this.#queue.length >= this.#maxQueueSize) throw new QueueFullError(this.#maxQueueSize);
+    const requestId = this.#nextId++;
+    const pieces = new PieceQueue(requestId, request, () => this.cancel(requestId));
+    try {
+      this.#enqueue(inferenceRequestOf(requestId, request), request, pieces);
+    } catch (error) {
+      pieces.fail(new RequestError((error as Error).message, { cause: error }));
+    }
+    return pieces;
+  }
+
+  /** Stops a request wherever it is; its stream ends with the finish reason 'cancelled'. Unknown ids are ignored. */
+  cancel(requestId: bigint): void {
+    const entry = this.#entries.get(requestId);
+    if (!entry) return;
+    if (entry.isQueued) {
+      this.#forget(entry);
+      entry.pieces.finish('cancelled');
+    } else {
+      this.#stops.add(requestId);
+      this.#manager.wake();
+    }
+  }
+
+  /**
+   * Takes no more requests, lets all that were taken end, and ends the engine. With `abort` they are cancelled at
+   * once, with `timeoutMs` after that time. May be called again, to abort a close that is draining.
+   */
+  async close({ abort = false, timeoutMs }: { abort?: boolean; timeoutMs?: number } = {}): Promise<void> {
+    this.#isClosed = true;
+    if (abort) this.#cancelAll();
+    const timer = timeoutMs === undefined ? null : setTimeout(() => this.#cancelAll(), timeoutMs);
+    await this.#whenEmpty();
+    if (timer !== null) clearTimeout(timer);
+    await this.#manager.shutdown();
+  }
+
+  #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: PieceQueue): void {
+    const { requestId, priority = 0.5 } = inference;
+    const { signal, timeLimitMs } = request;
+    if (signal?.aborted) {
+      pieces.finish('cancelled');
+      return;
+    }
+    const onAbort = () => this.cancel(requestId);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const entry: Entry = {
+      request: inference,
+      priority,
+      pieces,
+      isQueued: true,
+      timer: null,
+      deadlineMs: performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY),
+      release: () => signal?.removeEventListener('abort', onAbort),
+    };
+    if (timeLimitMs !== undefined) entry.timer = this.#startTimer(entry, timeLimitMs);
+    this.#entries.set(requestId, entry);
+    let place = this.#queue.length;
+    while (place > 0 && this.#queue[place - 1]!.priority < priority) place--;
+    this.#queue.splice(place, 0, entry);
+    this.#manager.wake();
+  }
+
+  /** The time limit counts from submission: it ends a request that still waits, and the engine gets what is left. */
+  #startTimer(entry: Entry, timeLimitMs: number): NodeJS.Timeout {
+    const timer = setTimeout(() => {
+      if (!entry.isQueued) return;
+      this.#forget(entry);
+      entry.pieces.finish('timeout');
+    }, timeLimitMs);
+    return timer.unref();
+  }
+
+  #dequeue(max: number): InferenceRequest[] {
+    const taken = this.#queue.splice(0, max < 0 ? this.#queue.length : max);
+    const nowMs = performance.now();
+    for (const { request, deadlineMs } of taken) {
+      const limit = request.inputs.time_limit_ms;
+      if (limit) limit.data[0] = Math.max(1, Math.ceil(deadlineMs - nowMs));
+    }
+    for (const entry of taken) entry.isQueued = false;
+    return taken.map((entry) => entry.request);
+  }
+
+  #takeStops(): Set<bigint> {
+    const stops = new Set(this.#stops);
+    this.#stops.clear();
+    return stops;
+  }
+
+  #respond(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+    const entry = this.#entries.get(requestId);
+    if (!entry) return;
+    if (final) this.#forget(entry);
+    if (error !== '') entry.pieces.fail(new RequestError(error));
+    else entry.pieces.push(outputs, final);
+  }
+
+  #forget(entry: Entry): void {
+    if (entry.timer !== null) clearTimeout(entry.timer);
+    entry.release();
+    this.#entries.delete(entry.request.requestId);
+    this.#stops.delete(entry.request.requestId);
+    const place = entry.isQueued ? this.#queue.indexOf(entry) : -1;
+    if (place >= 0) this.#queue.splice(place, 1);
+    if (this.#entries.size === 0) this.#onEmpty?.();
+  }
+
+  #cancelAll(): void {
+    for (const requestId of [...this.#entries.keys()]) this.cancel(requestId);
+  }
+
+  async #whenEmpty(): Promise<void> {
+    if (this.#entries.size === 0) return;
+    const before = this.#onEmpty;
+    await new Promise<void>((resolve) => {
+      this.#onEmpty = () => {
+        before?.();
+        resolve();
+      };
+    });
+  }
+
+  /** The engine is gone: whoever still waits hears why. */
+  #failRest(): void {
+    const reason = this.failure?.message ?? 'The engine was shut down.';
+    for (const entry of [...this.#entries.values()]) {
+      this.#forget(entry);
+      entry.pieces.fail(new RequestError(`The engine failed: ${reason}`));
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
+import type { ResponseBatch } from './response-batch.js';
+import type { InferenceRequest } from './types.js';
+import type { HostMessage, WorkerMessage } from './worker-messages.js';
+
+/** The worker's end of the bridge to callbacks that live in the host's thread. */
+export class PortCallbacks implements LoopCallbacks {
+  readonly wantsStatsJson: boolean;
+  readonly #port: MessagePort;
+  readonly #wantsStats: boolean;
+  #requests: InferenceRequest[] = [];
+  #stops: bigint[] = [];
+  #received = 0;
+  #reported = 0;
+  #shutdownAsked = false;
+  #isDraining = false;
+
+  constructor(port: MessagePort, wants: { statsJson: boolean; stats: boolean }) {
+    this.#port = port;
+    this.wantsStatsJson = wants.statsJson;
+    this.#wantsStats = wants.stats;
+  }
+
+  get shutdownAsked(): boolean {
+    return this.#shutdownAsked;
+  }
+
+  /** From now on the messages tell the host that nothing more is taken. */
+  noteDraining(): void {
+    this.#isDraining = true;
+  }
+
+  /** All that the host has sent: it keeps to the credits, so the loop's `max` is kept too. */
+  getInferenceRequests(_max: number): InferenceRequest[] {
+    this.#drain();
+    const requests = this.#requests;
+    this.#requests = [];
+    this.#received += requests.length;
+    return requests;
+  }
+
+  /** Signals that came in the meantime included. Those for a request that is itself still to be taken wait for it. */
+  pollStopSignals(): Iterable<bigint> {
+    this.#drain();
+    if (this.#stops.length === 0) return this.#stops;
+    const notTaken = new Set(this.#requests.map((request) => request.requestId));
+    const now = this.#stops.filter((requestId) => !notTaken.has(requestId));
+    this.#stops = this.#stops.filter((requestId) => notTaken.has(requestId));
+    return now;
+  }
+
+  endIteration({ responses, stats, json, freePlaces }: IterationReport): void {
+    const batch = responses.count === 0 ? null : responses.snapshot();
+    const message: WorkerMessage = {
+      type: 'iteration',
+      responses: batch,
+      json,
+      stats: this.#wantsStats ? stats : null,
+      freePlaces,
+      received: this.#received,
+      draining: this.#isDraining,
+    };
+    this.#reported = this.#received;
+    this.#port.postMessage(message, batch === null ? [] : buffersOf(batch));
+  }
+
+  /** Returns the credits of requests that left nothing to report. Called when the loop has nothing to do. */
+  idle(freePlaces: number): void {
+    if (this.#reported === this.#received) return;
+    this.#reported = this.#received;
+    this.#port.postMessage({
+      type: 'iteration',
+      responses: null,
+      json: null,
+      stats: null,
+      freePlaces,
+      received: this.#received,
+      draining: this.#isDraining,
+    } satisfies WorkerMessage);
+  }
+
+  reportError(error: Error): void {
+    this.#port.postMessage({ type: 'error', message: error.message } satisfies WorkerMessage);
+  }
+
+  #drain(): void {
+    for (;;) {
+      const received = receiveMessageOnPort(this.#port);
+      if (received === undefined) return;
+      const message = received.message as HostMessage;
+      if (message.type === 'requests') this.#requests.push(...message.requests);
+      else if (message.type === 'stop') this.#stops.push(...message.requestIds);
+      else this.#shutdownAsked = true;
+    }
+  }
+}
+
+/** The arrays are moved, not copied a second time. */
+function buffersOf(batch: ResponseBatch): ArrayBuffer[] {
+  return Object.values(batch)
+    .filter((value) => ArrayBuffer.isView(value))
+    .map((value) => value.buffer as ArrayBuffer);
+}

@@ -1,0 +1,80 @@
+import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { ResponseBatch } from './response-batch.js';
+import type { InferenceRequest } from './types.js';
+
+/** What the host's thread sends. Each message is followed by a ring of the doorbell. */
+export type HostMessage =
+  | { type: 'requests'; requests: InferenceRequest[] }
+  | { type: 'stop'; requestIds: bigint[] }
+  | { type: 'shutdown' };
+
+/** The engine as it runs, known once it is loaded. */
+export interface EngineInfo {
+  executor: string;
+  instructionSet: string;
+  threads: number;
+  vocabSize: number;
+  maxInputLen: number;
+  maxSeqLen: number;
+  maxNumSequences: number;
+  maxBatchSize: number;
+  maxNumTokens: number;
+  maxTopLogProbs: number;
+  numBlocks: number;
+  tokensPerBlock: number;
+  kvDtype: string;
+  /** Tokens that end a generation, as the model names them; the first is the usual end_id. */
+  endTokenIds: number[];
+  padTokenId: number | null;
+  memory: { weightBytes: number; kvCacheBytes: number; workspaceBytes: number };
+  loadMs: number;
+}
+
+/** What the worker sends. */
+export type WorkerMessage =
+  | { type: 'ready'; info: EngineInfo }
+  | {
+      type: 'iteration';
+      responses: ResponseBatch | null;
+      json: string | null;
+      stats: IterationStats | null;
+      /** Requests that can be taken, as of `received`. */
+      freePlaces: number;
+      /** Requests taken out of the port since the start. */
+      received: number;
+      /** A request with terminateReqId came: no more are taken. */
+      draining: boolean;
+    }
+  | { type: 'error'; message: string }
+  /** Nothing is active and nothing more will come; the worker ends. */
+  | { type: 'closed' };
+
+/**
+ * One Int32 in shared memory. The sender posts its message and then rings; the worker reads the bell before it
+ * drains its port and sleeps only while the bell still shows what it read, so no message is slept through.
+ */
+export class Doorbell {
+  readonly #cell: Int32Array;
+
+  constructor(buffer: SharedArrayBuffer) {
+    this.#cell = new Int32Array(buffer);
+  }
+
+  static createBuffer(): SharedArrayBuffer {
+    return new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+  }
+
+  ring(): void {
+    Atomics.add(this.#cell, 0, 1);
+    Atomics.notify(this.#cell, 0);
+  }
+
+  read(): number {
+    return Atomics.load(this.#cell, 0);
+  }
+
+  /** Blocks until the bell shows something else than `seen`, at most for `timeoutMs`. */
+  wait(seen: number, timeoutMs: number): void {
+    Atomics.wait(this.#cell, 0, seen, timeoutMs);
+  }
+}

@@ -1,0 +1,128 @@
+import type { MicroBatchLimits } from '../scheduler/types.js';
+import { checkRange, ParameterError } from './decoding/sampling-params.js';
+import type { OptionalParams } from './gpt-manager-options.js';
+
+export const DEFAULT_MAX_NUM_SEQUENCES = 64;
+export const DEFAULT_MAX_NUM_TOKENS = 2048;
+export const DEFAULT_KV_FRACTION = 0.9;
+export const DEFAULT_MAX_TOP_LOG_PROBS = 20;
+export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
+const DEFAULT_TOKENS_PER_BLOCK = 32;
+
+/** The sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
+export interface EngineLimits {
+  maxInputLen: number;
+  maxSeqLen: number;
+  maxNumSequences: number;
+  maxTopLogProbs: number;
+  tokensPerBlock: number;
+  microBatch: MicroBatchLimits;
+}
+
+/** Checks the optional parameters that need no engine; throws ParameterError naming field, value and limit. */
+export function checkOptionalParams(params: OptionalParams): void {
+  const { kvCacheConfig = {} } = params;
+  if (kvCacheConfig.maxAttentionWindow !== undefined) {
+    throw refused('kvCacheConfig.maxAttentionWindow', 'attention windows are not supported yet');
+  }
+  if (kvCacheConfig.enableBlockReuse) {
+    throw refused('kvCacheConfig.enableBlockReuse', 'reuse of blocks is not supported yet');
+  }
+  if (params.enableTrtOverlap)
+    throw refused('enableTrtOverlap', 'overlapping micro-batches is not supported yet');
+  checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
+  const fraction = kvCacheConfig.freeGpuMemoryFraction;
+  if (fraction !== undefined && !(fraction > 0 && fraction <= 1)) {
+    throw new ParameterError(
+      'kvCacheConfig.freeGpuMemoryFraction',
+      `kvCacheConfig.freeGpuMemoryFraction is ${fraction}; it must be above 0 and at most 1.`,
+    );
+  }
+  for (const field of [
+    'maxNumSequences',
+    'maxBatchSize',
+    'maxNumTokens',
+    'maxInputLen',
+    'maxSeqLen',
+  ] as const) {
+    checkCount(field, params[field]);
+  }
+  checkCount('threads', params.threads);
+  checkCount('tokensPerBlock', params.tokensPerBlock);
+  if (params.maxTopLogProbs !== undefined) {
+    checkRange('maxTopLogProbs', params.maxTopLogProbs, { min: 0, max: 1000, integer: true });
+  }
+}
+
+/** Lowers the engine's limits to what is asked for and fills in the rest. */
+export function resolveLimits(
+  params: OptionalParams,
+  engine: { maxInputLen: number; maxSeqLen: number },
+): EngineLimits {
+  const maxSeqLen = lowered('maxSeqLen', params.maxSeqLen, engine.maxSeqLen);
+  const maxInputLen = Math.min(lowered('maxInputLen', params.maxInputLen, engine.maxInputLen), maxSeqLen);
+  const maxNumSequences = params.maxNumSequences ?? DEFAULT_MAX_NUM_SEQUENCES;
+  const maxBatchSize = Math.min(params.maxBatchSize ?? maxNumSequences, maxNumSequences);
+  const tokensPerBlock = params.tokensPerBlock ?? DEFAULT_TOKENS_PER_BLOCK;
+  const longestStep = params.enableChunkedContext ? maxBatchSize : Math.max(maxInputLen, maxBatchSize);
+  const maxNumTokens = params.maxNumTokens ?? Math.max(DEFAULT_MAX_NUM_TOKENS, longestStep);
+  const chunking = params.enableChunkedContext && {
+    policy: params.chunkingPolicy ?? ('FIRST_COME_FIRST_SERVED' as const),
+    unit: tokensPerBlock,
+  };
+  return {
+    maxInputLen,
+    maxSeqLen,
+    maxNumSequences,
+    maxTopLogProbs: params.maxTopLogProbs ?? DEFAULT_MAX_TOP_LOG_PROBS,
+    tokensPerBlock,
+    microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
+  };
+}
+
+export interface KvBudget {
+  limits: EngineLimits;
+  /** Bytes of keys and values of one token in all layers. */
+  bytesPerToken: number;
+  /** Bytes that could still be taken once everything else is loaded. */
+  availableBytes: number;
+}
+
+/**
+ * Blocks of the KV pool: the smallest of maxTokens, the fraction of the available memory, and what maxNumSequences
+ * sequences of maxSeqLen fill. Throws with the numbers where not even one sequence of maxSeqLen fits.
+ */
+export function kvBlocks(
+  params: OptionalParams,
+  { limits, bytesPerToken, availableBytes }: KvBudget,
+): number {
+  const { maxSeqLen, maxNumSequences, tokensPerBlock } = limits;
+  const { maxTokens, freeGpuMemoryFraction = DEFAULT_KV_FRACTION } = params.kvCacheConfig ?? {};
+  const perSequence = Math.ceil(maxSeqLen / tokensPerBlock);
+  const byMemory = Math.floor((availableBytes * freeGpuMemoryFraction) / (bytesPerToken * tokensPerBlock));
+  const byTokens = maxTokens === undefined ? Number.POSITIVE_INFINITY : Math.ceil(maxTokens / tokensPerBlock);
+  const blocks = Math.min(maxNumSequences * perSequence, byMemory, byTokens);
+  if (blocks >= perSequence) return blocks;
+  const reason =
+    byTokens < byMemory
+      ? `kvCacheConfig.maxTokens = ${maxTokens}`
+      : `${freeGpuMemoryFraction} of ${availableBytes} available bytes, at ${bytesPerToken} bytes a token`;
+  throw new RangeError(
+    `The KV cache would have ${blocks} blocks of ${tokensPerBlock} tokens (${reason}), but one sequence of ` +
+      `maxSeqLen = ${maxSeqLen} needs ${perSequence}. Lower maxSeqLen or give the KV cache more room.`,
+  );
+}
+
+function lowered(field: string, asked: number | undefined, engine: number): number {
+  if (asked === undefined) return engine;
+  if (asked <= engine) return asked;
+  throw new ParameterError(field, `${field} is ${asked}; the engine was built for at most ${engine}.`);
+}
+
+function checkCount(field: string, value: number | undefined): void {
+  if (value !== undefined) checkRange(field, value, { min: 1, max: 2 ** 31 - 1, integer: true });
+}
+
+function refused(field: string, why: string): ParameterError {
+  return new ParameterError(field, `${field} is refused: ${why}.`);
+}

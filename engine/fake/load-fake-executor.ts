@@ -1,0 +1,39 @@
+import { kvBlocks, resolveLimits } from '../engine-limits.js';
+import type { LoadExecutor } from '../load-executor.js';
+import { RopeTable } from '../rope-table.js';
+import { FakeExecutor } from './fake-executor.js';
+
+/**
+ * An executor module without a model: `executorModule` of the GptManager may name it. The engine path is read as
+ * options: "fake:?vocabSize=100&maxSeqLen=64&stepMs=2&poisonToken=7&throwToken=8&failToLoad=reason".
+ */
+export const loadExecutor: LoadExecutor = ({ enginePath, params }) => {
+  const asked = new URLSearchParams(enginePath.replace(/^[^?]*\??/, ''));
+  const number = (name: string, fallback: number) => Number(asked.get(name) ?? fallback);
+  const failure = asked.get('failToLoad');
+  if (failure !== null) throw new Error(failure);
+  const maxSeqLen = number('maxSeqLen', 256);
+  const limits = resolveLimits(params, { maxInputLen: maxSeqLen, maxSeqLen });
+  const { maxBatchSize, maxNumTokens } = limits.microBatch;
+  const executor = new FakeExecutor({
+    threads: 1,
+    maxNumTokens,
+    maxNumSequences: maxBatchSize,
+    maxLogitRows: maxBatchSize,
+    maxSeqLen: limits.maxSeqLen,
+    numBlocks: kvBlocks(params, { limits, bytesPerToken: 4, availableBytes: 2 ** 26 }),
+    tokensPerBlock: limits.tokensPerBlock,
+    kvDtype: 'f32',
+    vocabSize: number('vocabSize', 100),
+    poisonToken: number('poisonToken', -1),
+    throwToken: number('throwToken', -1),
+    dieToken: number('dieToken', -1),
+    stepMs: number('stepMs', 0),
+  });
+  const rope = new RopeTable(
+    { inverseFrequencies: Float32Array.of(1), scale: 1 },
+    null,
+    limits.maxNumSequences,
+  );
+  return { executor, limits, rope, endTokenIds: [], padTokenId: null };
+};

@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { type MessagePort, workerData } from 'node:worker_threads';
+import type { LoopCallbacks } from '../callbacks/loop-callbacks.js';
+import { callbacksOfModule, ModuleLoopCallbacks } from '../callbacks/module-callbacks.js';
+import { PortCallbacks } from '../callbacks/port-callbacks.js';
+import { Doorbell, type EngineInfo, type WorkerMessage } from '../callbacks/worker-messages.js';
+import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
+import type { SchedulerPolicy } from '../scheduler/types.js';
+import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
+import { GenerationLoop } from './generation-loop.js';
+import type { OptionalParams } from './gpt-manager-options.js';
+import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
+
+/** What the GptManager gives its worker. */
+export interface WorkerData {
+  enginePath: string;
+  schedulerPolicy: SchedulerPolicy;
+  maxBeamWidth: number;
+  params: Omit<OptionalParams, 'executorModule'>;
+  executorModule: string | null;
+  callbackModule: string | null;
+  terminateReqId: bigint | null;
+  wants: { statsJson: boolean; stats: boolean };
+  port: MessagePort;
+  doorbell: SharedArrayBuffer;
+}
+
+const data = workerData as WorkerData;
+await main(data);
+
+/** Loads the engine, runs the loop until it is told to end and has nothing left to do, and says so. */
+async function main({ port, params, ...setup }: WorkerData): Promise<void> {
+  const startMs = performance.now();
+  const load: LoadExecutor = setup.executorModule
+    ? ((await import(setup.executorModule)) as { loadExecutor: LoadExecutor }).loadExecutor
+    : loadExecutor;
+  const loaded = await load({ enginePath: setup.enginePath, params });
+  const portCallbacks = new PortCallbacks(port, setup.wants);
+  const callbacks: LoopCallbacks = setup.callbackModule
+    ? new ModuleLoopCallbacks(
+        callbacksOfModule(await import(setup.callbackModule), setup.callbackModule),
+        loaded.limits.maxSeqLen,
+        (error) => portCallbacks.reportError(error),
+      )
+    : portCallbacks;
+  const loop = createLoop(loaded, callbacks, setup, params);
+  const info = describe(loaded, performance.now() - startMs);
+  port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
+  const idleTimeoutMs = setup.callbackModule
+    ? (params.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS)
+    : Number.POSITIVE_INFINITY;
+  run(loop, portCallbacks, setup.callbackModule !== null, new Doorbell(setup.doorbell), idleTimeoutMs);
+  loaded.executor.close();
+  port.postMessage({ type: 'closed' } satisfies WorkerMessage);
+  port.close();
+}
+
+/** While there is work: one iteration after another. While there is none: asleep at the doorbell. */
+function run(
+  loop: GenerationLoop,
+  port: PortCallbacks,
+  hasModule: boolean,
+  doorbell: Doorbell,
+  idleTimeoutMs: number,
+): void {
+  for (;;) {
+    const bell = doorbell.read();
+    const wasBusy = loop.iterate();
+    if (hasModule) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
+    if (port.shutdownAsked) loop.drain();
+    if (loop.isDraining) port.noteDraining();
+    if (loop.isDraining && !wasBusy) return;
+    if (wasBusy) continue;
+    port.idle(loop.freePlaces);
+    doorbell.wait(bell, idleTimeoutMs);
+  }
+}
+
+function createLoop(
+  { executor, limits, rope }: LoadedExecutor,
+  callbacks: LoopCallbacks,
+  setup: Pick<WorkerData, 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId'>,
+  params: WorkerData['params'],
+): GenerationLoop {
+  const { numBlocks, tokensPerBlock } = executor.options;
+  const kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen: limits.maxSeqLen });
+  return new GenerationLoop(
+    {
+      ...limits,
+      schedulerPolicy: setup.schedulerPolicy,
+      maxBeamWidth: setup.maxBeamWidth,
+      checkIntegrity: params.checkIntegrity ?? false,
+      ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
+    },
+    {
+      executor,
+      kvCache,
+      rope,
+      callbacks,
+      clock: () => performance.now(),
+      drawSeed: () => randomBytes(8).readBigUInt64LE(),
+    },
+  );
+}
+
+function describe({ executor, limits, endTokenIds, padTokenId }: LoadedExecutor, loadMs: number): EngineInfo {
+  const { options } = executor;
+  return {
+    executor: executor.name,
+    instructionSet: executor.instructionSet,
+    threads: options.threads,
+    vocabSize: executor.vocabSize,
+    maxInputLen: limits.maxInputLen,
+    maxSeqLen: limits.maxSeqLen,
+    maxNumSequences: limits.maxNumSequences,
+    maxBatchSize: limits.microBatch.maxBatchSize,
+    maxNumTokens: limits.microBatch.maxNumTokens,
+    maxTopLogProbs: limits.maxTopLogProbs,
+    numBlocks: options.numBlocks,
+    tokensPerBlock: options.tokensPerBlock,
+    kvDtype: options.kvDtype,
+    endTokenIds,
+    padTokenId,
+    memory: executor.memory(),
+    loadMs,
+  };
+}
