@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type ChatMessage, ChatTemplate, ChatTemplateError } from '../../models/chat-template.js';
 import { Tokenizer } from '../../models/tokenizer/tokenizer.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
@@ -209,11 +209,16 @@ describeWithTestModel("SmolLM2's chat template", () => {
   const goldens = JSON.parse(
     readFileSync(new URL('../goldens/tokenizer-smollm2.json', import.meta.url), 'utf8'),
   ) as { chats: Golden[]; chatTemplate: string };
-  const tokenizer = new Tokenizer({
-    tokenizerJson: JSON.parse(readFileSync(join(testModelPath!, 'tokenizer.json'), 'utf8')),
-    tokenizerConfig: { bos_token: '<|im_start|>', eos_token: '<|im_end|>' },
+  let tokenizer: Tokenizer;
+  let chat: ChatTemplate;
+
+  beforeAll(() => {
+    tokenizer = new Tokenizer({
+      tokenizerJson: JSON.parse(readFileSync(join(testModelPath!, 'tokenizer.json'), 'utf8')),
+      tokenizerConfig: { bos_token: '<|im_start|>', eos_token: '<|im_end|>' },
+    });
+    chat = new ChatTemplate(goldens.chatTemplate, tokenizer);
   });
-  const chat = new ChatTemplate(goldens.chatTemplate, tokenizer);
 
   it.each(goldens.chats)('renders and encodes as Hugging Face does: $rendered', (golden) => {
     const { text, segments } = chat.render(golden.messages, {

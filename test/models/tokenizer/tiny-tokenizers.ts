@@ -121,3 +121,71 @@ export const SCRIPTS = [
   '𝕏 𠀀 \u{10ffff}',
   '\u0000\u0001\t\r\n  \u00a0\u3000\ufeff',
 ];
+
+/** BERT's kind: lower-cased words cut into the longest known pieces, between [CLS] and [SEP]. */
+export function wordPieceFiles(): Files {
+  const pieces = [
+    '[UNK]',
+    '[CLS]',
+    '[SEP]',
+    'hello',
+    'play',
+    '##ing',
+    '##s',
+    ',',
+    '[',
+    ']',
+    'cl',
+    'caf',
+    '##e',
+  ];
+  return {
+    tokenizerJson: {
+      added_tokens: pieces.slice(0, 3).map((content, id) => ({ id, content, special: true })),
+      normalizer: {
+        type: 'BertNormalizer',
+        clean_text: true,
+        handle_chinese_chars: true,
+        strip_accents: null,
+        lowercase: true,
+      },
+      pre_tokenizer: { type: 'BertPreTokenizer' },
+      post_processor: { type: 'BertProcessing', sep: ['[SEP]', 2], cls: ['[CLS]', 1] },
+      decoder: { type: 'WordPiece', prefix: '##', cleanup: false },
+      model: {
+        type: 'WordPiece',
+        unk_token: '[UNK]',
+        continuing_subword_prefix: '##',
+        max_input_chars_per_word: 100,
+        vocab: Object.fromEntries(pieces.map((piece, id) => [piece, id])),
+      },
+    },
+    tokenizerConfig: { cls_token: '[CLS]', sep_token: '[SEP]', unk_token: '[UNK]' },
+  };
+}
+
+/** T5's kind: the most likely cut by scores; the scores of its control tokens would make them win. */
+export function unigramFiles(): Files {
+  const vocab = [
+    ['<unk>', 0],
+    ['<s>', 0],
+    ['</s>', 0],
+    ...['▁', '▁hi', 'h', 'i', '<', 's', '>', '/', '▁▁'].map((piece, i) => [piece, -2 - i]),
+  ];
+  return {
+    tokenizerJson: {
+      added_tokens: [
+        { id: 0, content: '<unk>', special: true },
+        { id: 1, content: '<s>', special: true },
+        { id: 2, content: '</s>', special: true },
+        { id: 12, content: 'HI', special: false, normalized: true },
+      ],
+      normalizer: { type: 'Lowercase' },
+      pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: false },
+      post_processor: null,
+      decoder: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: false },
+      model: { type: 'Unigram', unk_id: 0, vocab, byte_fallback: false },
+    },
+    tokenizerConfig: { bos_token: '<s>', eos_token: '</s>', unk_token: '<unk>' },
+  };
+}

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 
@@ -15,9 +15,13 @@ describeWithTestModel("SmolLM2's tokenizer", () => {
   const goldens = JSON.parse(
     readFileSync(new URL('../../goldens/tokenizer-smollm2.json', import.meta.url), 'utf8'),
   ) as { texts: Golden[] };
-  const tokenizer = new Tokenizer({
-    tokenizerJson: JSON.parse(readFileSync(join(testModelPath!, 'tokenizer.json'), 'utf8')),
-    tokenizerConfig: { bos_token: '<|im_start|>', eos_token: '<|im_end|>' },
+  let tokenizer: Tokenizer;
+
+  beforeAll(() => {
+    tokenizer = new Tokenizer({
+      tokenizerJson: JSON.parse(readFileSync(join(testModelPath!, 'tokenizer.json'), 'utf8')),
+      tokenizerConfig: { bos_token: '<|im_start|>', eos_token: '<|im_end|>' },
+    });
   });
 
   it.each(goldens.texts)("encodes and decodes $text as Hugging Face's does", ({ text, ids, decoded }) => {
