@@ -43,7 +43,7 @@
         "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])if(fs.existsSync('engine/native'+d))for(const f of fs.readdirSync('engine/native'+d).sort())if(f.endsWith('.cpp')&&!/^avx/.test(f))console.log('engine/native'+d+'/'+f)\")"
       ],
       "include_dirs": ["<!@(node -p \"require('node-addon-api').include\")"],
-      "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS"],
+      "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
       "conditions": [
         ["target_arch=='x64'", {
           "dependencies": ["skein_avx2", "skein_avx512"],

@@ -46,10 +46,10 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     try {
       const FloatControlScope floatControl;
       return body();
-    } catch (const Napi::Error&) {
-      throw;
     } catch (const std::exception& error) {
-      throw Napi::Error::New(info.Env(), error.what());
+      // Does nothing where an exception is pending or the environment is being terminated.
+      napi_throw_error(info.Env(), nullptr, error.what());
+      return Napi::Value();
     }
   }
 
@@ -79,7 +79,9 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       checkBatch(batch, executor.config());
       executor.forward(batch);
       const size_t length = static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.vocabSize);
-      return Napi::Float32Array::New(info.Env(), length, logitsBuffer(info.Env(), executor), 0);
+      napi_value view = nullptr;  // stays null in an environment that is being terminated
+      napi_create_typedarray(info.Env(), napi_float32_array, length, logitsBuffer(info.Env(), executor), 0, &view);
+      return Napi::Value(info.Env(), view);
     });
   }
 

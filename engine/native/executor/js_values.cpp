@@ -23,7 +23,12 @@ const char* nameOf(napi_typedarray_type type) {
 
 }  // namespace
 
-Napi::Value property(const Napi::Object& object, const char* field) { return object.Get(field); }
+// The plain C call: in an environment that is being terminated the C++ wrapper would end the process.
+Napi::Value property(const Napi::Object& object, const char* field) {
+  napi_value value = nullptr;
+  if (napi_get_named_property(object.Env(), object, field, &value) != napi_ok) fail(field, "readable");
+  return Napi::Value(object.Env(), value);
+}
 
 double number(const Napi::Object& object, const char* field) {
   const Napi::Value value = property(object, field);

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ExecutorOptions, KvDtype } from '../../../engine/executor.js';
+import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import { executorOptions, instructionSets } from '../../support/native-options.js';
+import { PagedSequences, type Piece } from '../../support/paged-sequences.js';
+import { Random } from '../../support/random.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
+
+// Two sequences are longer than one split of the cache, so that splits and merges are part of what must not matter.
+const LENGTHS = [40, 3, 17, 540, 90, 1, 66, 530];
+const POOL_BLOCKS = 512;
+
+let networks: Record<KvDtype, TinyNetwork>;
+beforeAll(() => {
+  const shape = { numLayers: 2, hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: 67 };
+  networks = {
+    f32: makeTinyNetwork({ ...shape, precision: 'f32' }),
+    bf16: makeTinyNetwork({ ...shape, precision: 'bf16' }),
+  };
+});
+afterAll(() => {
+  for (const network of Object.values(networks)) network.remove();
+});
+
+function makeTokens(): number[][] {
+  const random = new Random(21);
+  return LENGTHS.map((length) => Array.from({ length }, () => random.below(67)));
+}
+
+type Logits = Float32Array[][];
+
+function withExecutor(changes: Partial<ExecutorOptions>, run: (sequences: PagedSequences) => void): Logits {
+  const kvDtype = changes.kvDtype ?? 'f32';
+  const options = { numBlocks: POOL_BLOCKS, maxNumTokens: 600, maxLogitRows: 600, ...changes };
+  const executor = new NativeExecutor(networks[kvDtype], executorOptions(options));
+  const blocks = new Random(changes.threads ?? 0).permutation(POOL_BLOCKS);
+  const sequences = new PagedSequences(executor, networks[kvDtype], makeTokens(), blocks);
+  run(sequences);
+  executor.close();
+  return sequences.logits;
+}
+
+/** Each sequence whole and alone. */
+function alone(changes: Partial<ExecutorOptions>): Logits {
+  return withExecutor(changes, (sequences) => {
+    for (const [sequence, upTo] of LENGTHS.entries()) sequences.step([{ sequence, upTo }]);
+  });
+}
+
+/** Context chunks of random sizes beside generation rows, until all are done. */
+function mixed(changes: Partial<ExecutorOptions>, seed: number): Logits {
+  return withExecutor(changes, (sequences) => {
+    const random = new Random(seed);
+    const done = LENGTHS.map(() => 0);
+    while (done.some((length, s) => length < LENGTHS[s]!)) {
+      let budget = 600;
+      const pieces: Piece[] = [];
+      for (const sequence of random.permutation(LENGTHS.length)) {
+        const left = LENGTHS[sequence]! - done[sequence]!;
+        if (left === 0 || budget === 0 || random.uniform() < 0.2) continue;
+        const wanted = random.uniform() < 0.5 ? 1 : 1 + random.below(200);
+        const chunk = Math.min(left, budget, wanted);
+        budget -= chunk;
+        done[sequence]! += chunk;
+        pieces.push({ sequence, upTo: done[sequence]! });
+      }
+      if (pieces.length > 0) sequences.step(pieces);
+    }
+  });
+}
+
+function expectSameBits(actual: Logits, expected: Logits): void {
+  for (const [s, rows] of expected.entries()) {
+    for (const [position, row] of rows.entries()) {
+      const same = Buffer.compare(Buffer.from(row.buffer), Buffer.from(actual[s]![position]!.buffer)) === 0;
+      if (!same) expect.fail(`sequence ${s} differs at position ${position}`);
+    }
+    expect(actual[s]!.length).toBe(rows.length);
+  }
+}
+
+describe.each(instructionSets)('a sequence on %s', (instructionSet) => {
+  describe.each<KvDtype>(['f32', 'bf16'])('in %s', (kvDtype) => {
+    it('has the same bits alone, chunked, mixed with others, at 1, 2 and 8 threads', () => {
+      const expected = alone({ instructionSet, kvDtype, threads: 1 });
+      for (const threads of [1, 2, 8]) {
+        expectSameBits(mixed({ instructionSet, kvDtype, threads }, 100 + threads), expected);
+      }
+      expectSameBits(alone({ instructionSet, kvDtype, threads: 8 }), expected);
+    });
+
+    it('has the same bits at any block size', () => {
+      const expected = alone({ instructionSet, kvDtype, tokensPerBlock: 8 });
+      for (const tokensPerBlock of [16, 32, 64]) {
+        expectSameBits(mixed({ instructionSet, kvDtype, tokensPerBlock }, tokensPerBlock), expected);
+      }
+    });
+  });
+});
+
+describe('a block handed out again', () => {
+  it.each<KvDtype>(['f32', 'bf16'])('shows nothing of its old tenant, not even NaN, in %s', (kvDtype) => {
+    const network = networks[kvDtype];
+    const poisoned = {
+      ...network,
+      inverseFrequencies: new Float32Array(network.inverseFrequencies.length).fill(NaN),
+    };
+    const tokens = [Array.from({ length: 60 }, (_, i) => i)];
+    const blocks = [0, 1, 2, 3];
+    const run = (poison: boolean) => {
+      const executor = new NativeExecutor(network, executorOptions({ kvDtype, numBlocks: 4 }));
+      if (poison) {
+        const before = new PagedSequences(executor, poisoned, tokens, blocks);
+        before.runAll([60]);
+        expect(before.logits[0]![59]!.every(Number.isNaN)).toBe(true);
+      }
+      const sequences = new PagedSequences(executor, network, tokens, blocks);
+      sequences.runAll([21]);
+      executor.close();
+      return sequences.logits;
+    };
+    const clean = run(false);
+    expect(clean[0]![59]!.every(Number.isFinite)).toBe(true);
+    expectSameBits(run(true), clean);
+  });
+});

@@ -1,0 +1,587 @@
+import { truncateSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SamplingBatch, SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
+import { chooseInstructionSet } from '../../../engine/native/instruction-set.js';
+import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import type { NetworkPlan, PlanOp } from '../../../engine/network/plan.js';
+import type { PackedBatch } from '../../../engine/packed-batch.js';
+import { executorOptions } from '../../support/native-options.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
+import { makeStepBatch } from '../../support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
+
+let tiny: TinyNetwork;
+let executor: NativeExecutor;
+beforeAll(() => {
+  tiny = makeTinyNetwork({ bias: true });
+  executor = new NativeExecutor(
+    tiny,
+    executorOptions({ maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 }),
+  );
+});
+afterAll(() => {
+  executor.close();
+  tiny.remove();
+});
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+function validBatch(): Mutable<PackedBatch> {
+  return makeStepBatch(
+    [
+      { tokens: [1, 2, 3], cached: 0, blocks: [0] },
+      { tokens: Array.from({ length: 18 }, (_, i) => i), cached: 17, blocks: [1, 2] },
+    ],
+    { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies, newBlocks: [0] },
+  );
+}
+
+describe('a batch that is wrong', () => {
+  it.each<[string, (batch: Mutable<PackedBatch>) => void, RegExp]>([
+    [
+      'too many tokens',
+      (b) => {
+        b.numTokens = 9;
+      },
+      /numTokens is 9, but this executor takes 1 to 8/,
+    ],
+    [
+      'no tokens',
+      (b) => {
+        b.numTokens = 0;
+      },
+      /numTokens is 0/,
+    ],
+    [
+      'too many sequences',
+      (b) => {
+        b.numSequences = 3;
+      },
+      /numSequences is 3, .* 1 to 2/,
+    ],
+    [
+      'too many rows of logits',
+      (b) => {
+        b.numLogitRows = 5;
+      },
+      /numLogitRows is 5, .* 0 to 4/,
+    ],
+    [
+      'too many new blocks',
+      (b) => {
+        b.numNewBlocks = 5;
+      },
+      /numNewBlocks is 5/,
+    ],
+    [
+      'a fractional count',
+      (b) => {
+        b.numTokens = 3.5;
+      },
+      /numTokens must be a whole number/,
+    ],
+    [
+      'a token beyond the vocabulary',
+      (b) => {
+        b.tokenIds[2] = 131;
+      },
+      /tokenIds\[2\] is 131, .*\[0, 131\)/,
+    ],
+    [
+      'a negative token',
+      (b) => {
+        b.tokenIds[0] = -1;
+      },
+      /tokenIds\[0\] is -1/,
+    ],
+    [
+      'a negative position',
+      (b) => {
+        b.positions[1] = -5;
+      },
+      /positions\[1\] is -5/,
+    ],
+    [
+      'a slot beyond the pool',
+      (b) => {
+        b.slots[0] = 64;
+      },
+      /slots\[0\] is 64, .*\[0, 64\)/,
+    ],
+    [
+      'a slot that is not its block',
+      (b) => {
+        b.slots[1] = 5;
+      },
+      /slots\[1\] is 5, but the block table of sequence 0/,
+    ],
+    [
+      'a block beyond the pool',
+      (b) => {
+        b.blockTables[2] = 4;
+      },
+      /blockTables\[2\] is block 4, .* 4 blocks/,
+    ],
+    [
+      'a new block beyond the pool',
+      (b) => {
+        b.newBlocks[0] = -1;
+      },
+      /newBlocks\[0\] is -1/,
+    ],
+    [
+      'a row of logits beyond the tokens',
+      (b) => {
+        b.logitRows[1] = 4;
+      },
+      /logitRows\[1\] is 4, .*\[0, 4\)/,
+    ],
+    [
+      'queries that go backwards',
+      (b) => {
+        b.queryStart[1] = 0;
+      },
+      /queryStart\[1\] is 0, .* above 0/,
+    ],
+    [
+      'queries that leave tokens over',
+      (b) => {
+        b.queryStart[2] = 5;
+      },
+      /queryStart\[2\] is 5/,
+    ],
+    [
+      'queries that begin late',
+      (b) => {
+        b.queryStart[0] = 1;
+      },
+      /queryStart\[0\] is 1, .* 0/,
+    ],
+    [
+      'a context shorter than its chunk',
+      (b) => {
+        b.contextLength[0] = 2;
+      },
+      /contextLength\[0\] is 2, .* between 3/,
+    ],
+    [
+      'a context longer than its table',
+      (b) => {
+        b.contextLength[1] = 33;
+      },
+      /contextLength\[1\] is 33, .* 32/,
+    ],
+    [
+      'a rope row that does not exist',
+      (b) => {
+        b.ropeRows[1] = 1;
+      },
+      /ropeRows\[1\] is 1/,
+    ],
+    [
+      'no frequencies',
+      (b) => {
+        b.ropeFrequencies = new Float32Array(3);
+      },
+      /ropeFrequencies/,
+    ],
+    [
+      'a short array',
+      (b) => {
+        b.slots = new Int32Array(3);
+      },
+      /slots has 3 entries, but 4 are needed/,
+    ],
+    [
+      'an array of another type',
+      (b) => {
+        Object.assign(b, { slots: new Float32Array(4) });
+      },
+      /slots must be an Int32Array/,
+    ],
+    [
+      'a missing array',
+      (b) => {
+        Object.assign(b, { logitRows: undefined });
+      },
+      /logitRows must be an Int32Array/,
+    ],
+  ])('%s: named, and nothing changes', (_, spoil, message) => {
+    const before = executor.forward(validBatch()).slice();
+    const batch = validBatch();
+    spoil(batch);
+    expect(() => executor.forward(batch)).toThrow(message);
+    expect(() => executor.step(batch, makeSamplingBatch([{}, {}]), makeSamplingOutput(2))).toThrow(message);
+    expect(executor.forward(validBatch())).toEqual(before);
+  });
+
+  it('is named when it is no object', () => {
+    expect(() => executor.forward(undefined as unknown as PackedBatch)).toThrow('batch must be an object');
+  });
+});
+
+describe('sampling parameters that are wrong', () => {
+  it.each<[string, (s: Mutable<SamplingBatch>, o: Mutable<SamplingOutput>) => void, RegExp]>([
+    [
+      'another number of rows',
+      (s) => {
+        s.numRows = 1;
+      },
+      /numRows is 1, .* 2 rows/,
+    ],
+    [
+      'a negative temperature',
+      (s) => {
+        s.temperature[1] = -1;
+      },
+      /temperature\[1\]/,
+    ],
+    [
+      'a temperature that is no number',
+      (s) => {
+        s.temperature[0] = Number.NaN;
+      },
+      /temperature\[0\]/,
+    ],
+    [
+      'top-k below 0',
+      (s) => {
+        s.topK[0] = -1;
+      },
+      /topK\[0\]/,
+    ],
+    [
+      'top-p above 1',
+      (s) => {
+        s.topP[0] = 1.5;
+      },
+      /topP\[0\]/,
+    ],
+    [
+      'min-p above 1',
+      (s) => {
+        s.minP[0] = 2;
+      },
+      /minP\[0\]/,
+    ],
+    [
+      'a repetition penalty of 0',
+      (s) => {
+        s.repetitionPenalty[0] = 0;
+      },
+      /repetitionPenalty\[0\]/,
+    ],
+    [
+      'an infinite presence penalty',
+      (s) => {
+        s.presencePenalty[0] = Infinity;
+      },
+      /presencePenalty\[0\]/,
+    ],
+    [
+      'a frequency penalty that is no number',
+      (s) => {
+        s.frequencyPenalty[1] = Number.NaN;
+      },
+      /frequencyPenalty\[1\]/,
+    ],
+    [
+      'a banned token beyond the vocabulary',
+      (s) => {
+        s.bannedToken[0] = 131;
+      },
+      /bannedToken\[0\] is 131/,
+    ],
+    [
+      'more log-probs than there is room for',
+      (s) => {
+        s.numTopLogProbs[1] = 3;
+      },
+      /numTopLogProbs\[1\] is 3/,
+    ],
+    [
+      'history that goes backwards',
+      (s) => {
+        s.historyStart[1] = 2;
+        s.historyStart[2] = 1;
+      },
+      /historyStart\[2\]/,
+    ],
+    [
+      'history beyond its end',
+      (s) => {
+        s.historyStart[2] = 9;
+      },
+      /historyStart\[2\] is 9/,
+    ],
+    [
+      'a token of the history beyond the vocabulary',
+      (s) => {
+        s.history[1] = 500;
+      },
+      /history\[1\] is token 500/,
+    ],
+    [
+      'a prompt longer than the history',
+      (s) => {
+        s.historyPromptLength[0] = 4;
+      },
+      /historyPromptLength\[0\] is 4/,
+    ],
+    [
+      'too few seeds',
+      (s) => {
+        s.seed = new BigUint64Array(1);
+      },
+      /seed has 1 entries, but 2/,
+    ],
+    [
+      'seeds of another type',
+      (s) => {
+        Object.assign(s, { seed: new Int32Array(2) });
+      },
+      /seed must be a BigUint64Array/,
+    ],
+    [
+      'too short an output',
+      (_, o) => {
+        o.tokens = Int32Array.of(-7);
+      },
+      /tokens has 1 entries, but 2/,
+    ],
+    [
+      'no room for top log-probs',
+      (_, o) => {
+        o.topTokens = new Int32Array(3);
+      },
+      /topTokens has 3 entries, but 4/,
+    ],
+  ])('%s: named, and nothing is sampled', (_, spoil, message) => {
+    const sampling = makeSamplingBatch([{ prompt: [1], generated: [2, 3] }, {}]);
+    const output = makeSamplingOutput(2, 2);
+    output.tokens.fill(-7);
+    executor.forward(validBatch());
+    spoil(sampling, output);
+    expect(() => executor.sample(sampling, output)).toThrow(message);
+    expect(() => executor.step(validBatch(), sampling, output)).toThrow(message);
+    expect(output.tokens.every((token) => token === -7)).toBe(true);
+  });
+});
+
+describe('copyBlocks', () => {
+  it('refuses lists that do not agree, and blocks that are not there', () => {
+    expect(() => executor.copyBlocks(Int32Array.of(1), Int32Array.of(1, 2))).toThrow(
+      'source has 1 blocks and target 2',
+    );
+    expect(() => executor.copyBlocks(Int32Array.of(4), Int32Array.of(1))).toThrow('source[0] is 4');
+    expect(() => executor.copyBlocks(Int32Array.of(1), Int32Array.of(-1))).toThrow('target[0] is -1');
+  });
+});
+
+type Spoil = (plan: NetworkPlan, engine: TinyNetwork) => void;
+
+function opOf<K extends PlanOp['op']>(plan: NetworkPlan, kind: K): Extract<PlanOp, { op: K }> {
+  return plan.ops.find((op): op is Extract<PlanOp, { op: K }> => op.op === kind)!;
+}
+
+describe('an engine that does not fit together', () => {
+  it.each<[string, Spoil, RegExp]>([
+    [
+      'an op nobody knows',
+      (p) => {
+        Object.assign(p.ops[1]!, { op: 'convolution' });
+      },
+      /ops\[1\]: op is "convolution", .*gatedLinear/,
+    ],
+    [
+      'a value index beyond the values',
+      (p) => {
+        opOf(p, 'rmsNorm').input = 999;
+      },
+      /Op 1 \(rmsNorm\).*input names value 999/,
+    ],
+    [
+      'a value read before it is written',
+      (p) => {
+        p.ops.shift();
+      },
+      /reads value 0 before any op writes it/,
+    ],
+    [
+      'a slot used too early',
+      (p) => {
+        const norm = opOf(p, 'rmsNorm');
+        p.values[opOf(p, 'linear').output]!.slot = p.values[norm.output]!.slot;
+        p.slots[p.values[norm.output]!.slot]!.width = 999;
+      },
+      /share slot/,
+    ],
+    [
+      'a weight nobody declares',
+      (p) => {
+        opOf(p, 'linear').weight = 'nothing';
+      },
+      /weight names nothing/,
+    ],
+    [
+      'a weight of another shape',
+      (p) => {
+        opOf(p, 'linear').weight = 'layers.0.down';
+      },
+      /weight layers\.0\.down must be a matrix \[128 x 48\]/,
+    ],
+    [
+      'a matrix where a vector belongs',
+      (p) => {
+        opOf(p, 'rmsNorm').weight = 'layers.0.o';
+      },
+      /must be a vector of 48/,
+    ],
+    [
+      'a bias of another length',
+      (p) => {
+        opOf(p, 'linear').bias = 'layers.0.o.bias';
+      },
+      /bias layers\.0\.o\.bias must be a vector of 128/,
+    ],
+    [
+      'a layer too many',
+      (p) => {
+        opOf(p, 'ropeAndCache').layer = 2;
+      },
+      /layer 2 is not one of the 2 layers/,
+    ],
+    [
+      'attention before its cache',
+      (p) => {
+        opOf(p, 'attention').layer = 1;
+      },
+      /layer 1 is attended to before/,
+    ],
+    [
+      'a value wider than its slot',
+      (p) => {
+        p.values[0]!.width = 4096;
+      },
+      /does not fit into its slot/,
+    ],
+    [
+      'a slot that does not exist',
+      (p) => {
+        p.values[0]!.slot = 77;
+      },
+      /slot 77/,
+    ],
+    [
+      'logits of another width',
+      (p) => {
+        p.logits = 0;
+      },
+      /logits must be/,
+    ],
+    [
+      'heads that do not group',
+      (p) => {
+        p.attention.numKvHeads = 3;
+      },
+      /multiple of numKvHeads/,
+    ],
+    [
+      'an odd rotary width',
+      (p) => {
+        p.attention.rotaryDim = 3;
+      },
+      /rotaryDim must be even/,
+    ],
+    [
+      'a tensor that is missing',
+      (_, e) => {
+        e.tensors.splice(2, 1);
+      },
+      /has no tensor layers\.0\.qkv,/,
+    ],
+    [
+      'a tensor of another shape',
+      (_, e) => {
+        e.tensors[0]!.rows = 130;
+      },
+      /tensor embedding is \[130 x 48\], .* \[131 x 48\]/,
+    ],
+    [
+      'a tensor of another size',
+      (_, e) => {
+        e.tensors[0]!.byteLength = 4;
+      },
+      /tensor embedding takes 25152 bytes/,
+    ],
+    [
+      'a tensor beyond the file',
+      (_, e) => {
+        e.tensors[0]!.offset = 64 * 100000;
+      },
+      /tensor embedding must lie within the file/,
+    ],
+    [
+      'a vector in bf16',
+      (_, e) => {
+        e.tensors[1]!.dtype = 'bf16';
+      },
+      /is a vector and must be f32/,
+    ],
+    [
+      'a weights file that was cut',
+      (_, e) => {
+        truncateSync(e.weightsFile, 1000);
+      },
+      /must lie within the file/,
+    ],
+    [
+      'no weights file',
+      (_, e) => {
+        e.weightsFile += '.gone';
+      },
+      /weights\.bin\.gone cannot be opened/,
+    ],
+  ])('%s', (_, spoil, message) => {
+    const engine = makeTinyNetwork({ bias: true });
+    spoil(engine.plan, engine);
+    expect(() => new NativeExecutor(engine, executorOptions())).toThrow(message);
+    engine.remove();
+  });
+
+  it.each<[Partial<Parameters<typeof executorOptions>[0]>, RegExp]>([
+    [{ threads: 0 }, /threads must be between 1 and/],
+    [{ tokensPerBlock: 24 }, /power of two/],
+    [{ tokensPerBlock: 4 }, /tokensPerBlock must be between 8/],
+    [{ maxNumTokens: 0 }, /maxNumTokens/],
+    [{ numBlocks: 2 ** 27 }, /numBlocks x tokensPerBlock/],
+    [{ numBlocks: 2 ** 30, tokensPerBlock: 8 }, /numBlocks x tokensPerBlock/],
+  ])('options %o', (changes, message) => {
+    expect(() => new NativeExecutor(tiny, executorOptions(changes))).toThrow(message);
+  });
+
+  it('memory that the machine does not have: an error with the bytes', () => {
+    const wide = makeTinyNetwork({ numHeads: 2, numKvHeads: 2, headDim: 512, numLayers: 8, hiddenSize: 8 });
+    // 8 layers x 2^26 blocks x 16 tokens x 2 heads x 512 x 2 x 4 bytes = 64 TiB
+    expect(() => new NativeExecutor(wide, executorOptions({ numBlocks: 2 ** 26 }))).toThrow(
+      /The KV pool \(8 layers x 67108864 blocks of 16 tokens\) needs 70368744177664 bytes/,
+    );
+    wide.remove();
+  });
+});
+
+describe('the instruction set', () => {
+  it('is the fastest unless one is named', () => {
+    expect(chooseInstructionSet(['scalar', 'avx2'], undefined, undefined)).toBe('avx2');
+    expect(chooseInstructionSet(['scalar', 'avx2'], undefined, '')).toBe('avx2');
+    expect(chooseInstructionSet(['scalar', 'avx2'], undefined, 'scalar')).toBe('scalar');
+    expect(chooseInstructionSet(['scalar', 'avx2'], 'avx2', 'scalar')).toBe('avx2');
+  });
+
+  it('that is unknown, or not of this machine, is an error that lists what there is', () => {
+    expect(() => chooseInstructionSet(['scalar', 'avx2'], undefined, 'avx512')).toThrow(
+      'SKEIN_ISA is "avx512", but this machine runs scalar, avx2',
+    );
+    expect(() => chooseInstructionSet(['scalar'], 'avx2', undefined)).toThrow('instructionSet is "avx2"');
+  });
+});

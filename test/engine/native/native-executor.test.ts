@@ -1,0 +1,201 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import type { Activation } from '../../../engine/network/plan.js';
+import { naiveLogits } from '../../support/naive-network.js';
+import { executorOptions, instructionSets } from '../../support/native-options.js';
+import { PagedSequences } from '../../support/paged-sequences.js';
+import { Random } from '../../support/random.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
+import { makeStepBatch } from '../../support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork, type TinyShape } from '../../support/tiny-network.js';
+
+const networks: TinyNetwork[] = [];
+afterAll(() => {
+  for (const network of networks) network.remove();
+});
+
+function network(changes: Partial<TinyShape>): TinyNetwork {
+  const made = makeTinyNetwork(changes);
+  networks.push(made);
+  return made;
+}
+
+function randomTokens(random: Random, length: number, vocabSize: number): number[] {
+  return Array.from({ length }, () => random.below(vocabSize));
+}
+
+/** Greatest difference of any logit from the naive network's, over context and generation rows in random blocks. */
+function greatestError(tiny: TinyNetwork, options: Parameters<typeof executorOptions>[0]): number {
+  const random = new Random(7);
+  const executor = new NativeExecutor(tiny, executorOptions(options));
+  const tokens = [37, 9, 70, 1, 18].map((length) => randomTokens(random, length, tiny.shape.vocabSize));
+  const sequences = new PagedSequences(
+    executor,
+    tiny,
+    tokens,
+    random.permutation(executor.options.numBlocks),
+  );
+  sequences.runAll([30, 9, 65, 1, 2]);
+  executor.close();
+  let greatest = 0;
+  for (const [s, ofSequence] of tokens.entries()) {
+    const expected = naiveLogits(tiny.plan, tiny.weights, ofSequence, {
+      kvDtype: executor.options.kvDtype,
+      inverseFrequencies: tiny.inverseFrequencies,
+      ropeScale: 1,
+    });
+    for (const [position, row] of expected.entries()) {
+      for (const [i, logit] of row.entries()) {
+        const error = Math.abs(logit - sequences.logits[s]![position]![i]!);
+        // NaN must not pass as small.
+        if (!(error <= greatest)) greatest = error;
+      }
+    }
+  }
+  return greatest;
+}
+
+describe.each(instructionSets)('a network on %s', (instructionSet) => {
+  it.each([8, 16, 32, 64])('is the naive network in f32, %i tokens per block', (tokensPerBlock) => {
+    expect(greatestError(network({}), { instructionSet, tokensPerBlock })).toBeLessThan(2e-5);
+  });
+
+  it('is the naive network with bf16 weights and cache', () => {
+    const tiny = network({ precision: 'bf16' });
+    expect(greatestError(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(2e-2);
+    expect(greatestError(tiny, { instructionSet, kvDtype: 'f32' })).toBeLessThan(2e-5);
+  });
+
+  it.each<Activation>(['silu', 'gelu', 'geluTanh'])('takes biases, and %s', (activation) => {
+    expect(greatestError(network({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
+  });
+
+  it.each([
+    { numHeads: 1, numKvHeads: 1, headDim: 64, hiddenSize: 64 },
+    { numHeads: 9, numKvHeads: 3, headDim: 8, hiddenSize: 72 },
+    { numHeads: 6, numKvHeads: 1, headDim: 24, hiddenSize: 41, intermediateSize: 67, vocabSize: 259 },
+    { numHeads: 8, numKvHeads: 8, headDim: 16, hiddenSize: 128, numLayers: 1 },
+  ])('takes the shape %o', (shape) => {
+    expect(greatestError(network(shape), { instructionSet })).toBeLessThan(2e-5);
+  });
+});
+
+describe('a long sequence', () => {
+  it('attends over several splits of the cache', () => {
+    const tiny = network({ numLayers: 1, hiddenSize: 16, intermediateSize: 16, numHeads: 2, numKvHeads: 1 });
+    const random = new Random(3);
+    const tokens = randomTokens(random, 1300, tiny.shape.vocabSize);
+    const expected = naiveLogits(tiny.plan, tiny.weights, tokens, {
+      kvDtype: 'f32',
+      inverseFrequencies: tiny.inverseFrequencies,
+      ropeScale: 1,
+    });
+    const executor = new NativeExecutor(
+      tiny,
+      executorOptions({ threads: 3, numBlocks: 90, maxNumTokens: 512, maxLogitRows: 512 }),
+    );
+    const sequences = new PagedSequences(executor, tiny, [tokens], random.permutation(90));
+    for (const upTo of [500, 900, 1298, 1299, 1300]) sequences.step([{ sequence: 0, upTo }]);
+    executor.close();
+    for (const position of [0, 499, 511, 512, 513, 1023, 1024, 1297, 1298, 1299]) {
+      const error = expected[position]!.map((logit, i) =>
+        Math.abs(logit - sequences.logits[0]![position]![i]!),
+      );
+      expect(Math.max(...error)).toBeLessThan(2e-5);
+    }
+  });
+});
+
+describe('rope rows', () => {
+  it('rotate each sequence by its own frequencies and scale', () => {
+    const tiny = network({});
+    const random = new Random(5);
+    const tokens = randomTokens(random, 20, tiny.shape.vocabSize);
+    const other = tiny.inverseFrequencies.map((frequency) => frequency / 3);
+    const half = tiny.inverseFrequencies.length;
+    const executor = new NativeExecutor(tiny, executorOptions());
+    const sequences = [0, 1].map((ropeRow) => ({
+      tokens,
+      cached: 0,
+      blocks: [2 * ropeRow, 2 * ropeRow + 1],
+      logits: 'last' as const,
+      ropeRow,
+    }));
+    const inverseFrequencies = new Float32Array(2 * half);
+    inverseFrequencies.set(tiny.inverseFrequencies);
+    inverseFrequencies.set(other, half);
+    const batch = {
+      ...makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies }),
+      ropeScales: Float32Array.of(1, 1.5),
+    };
+    const logits = executor.forward(batch).slice();
+    executor.close();
+    for (const [row, [frequencies, ropeScale]] of (
+      [
+        [tiny.inverseFrequencies, 1],
+        [other, 1.5],
+      ] as const
+    ).entries()) {
+      const expected = naiveLogits(tiny.plan, tiny.weights, tokens, {
+        kvDtype: 'f32',
+        inverseFrequencies: frequencies,
+        ropeScale,
+      });
+      for (const [i, logit] of expected[19]!.entries()) {
+        expect(logits[row * tiny.shape.vocabSize + i]).toBeCloseTo(logit, 4);
+      }
+    }
+  });
+});
+
+describe('copyBlocks and step', () => {
+  it('gives a sequence on copied blocks the same logits', () => {
+    const tiny = network({ seed: 9 });
+    const random = new Random(11);
+    const tokens = randomTokens(random, 30, tiny.shape.vocabSize);
+    const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
+    const executor = new NativeExecutor(tiny, executorOptions());
+    executor.forward(makeStepBatch([{ tokens: tokens.slice(0, 29), cached: 0, blocks: [3, 7] }], options));
+    executor.copyBlocks(Int32Array.of(3, 7), Int32Array.of(20, 1));
+    const both = makeStepBatch(
+      [
+        { tokens, cached: 29, blocks: [3, 7] },
+        { tokens, cached: 29, blocks: [20, 1] },
+      ],
+      options,
+    );
+    const logits = executor.forward(both);
+    const { vocabSize } = tiny.shape;
+    expect(logits.slice(vocabSize)).toEqual(logits.slice(0, vocabSize));
+    executor.close();
+  });
+
+  it('samples in the same call what forward and sample give in two', () => {
+    const tiny = network({ seed: 10 });
+    const random = new Random(12);
+    const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
+    const executor = new NativeExecutor(tiny, executorOptions());
+    const batch = makeStepBatch(
+      [0, 1, 2].map((s) => ({
+        tokens: randomTokens(random, 5 + s, tiny.shape.vocabSize),
+        cached: 0,
+        blocks: [s],
+      })),
+      options,
+    );
+    const sampling = makeSamplingBatch([
+      { numTopLogProbs: 3 },
+      { temperature: 0.9, topP: 0.8, seed: 5n, numTopLogProbs: 0 },
+      { temperature: 2, seed: 99n, bannedToken: 4, prompt: [1, 2], generated: [3, 3], frequencyPenalty: 0.5 },
+    ]);
+    const [fused, split] = [makeSamplingOutput(3, 3), makeSamplingOutput(3, 3)];
+    executor.step(batch, sampling, fused);
+    const logits = executor.forward(batch);
+    expect(logits.length).toBe(3 * tiny.shape.vocabSize);
+    const before = logits.slice();
+    executor.sample(sampling, split);
+    expect(split).toEqual(fused);
+    expect(logits).toEqual(before);
+    executor.close();
+  });
+});

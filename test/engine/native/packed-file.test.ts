@@ -1,0 +1,138 @@
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import { executorOptions, instructionSets } from '../../support/native-options.js';
+import { makeStepBatch } from '../../support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
+
+let tiny: TinyNetwork;
+beforeEach(() => {
+  tiny = makeTinyNetwork();
+});
+afterEach(() => tiny.remove());
+
+function logitsOf(network: TinyNetwork = tiny, changes = {}): Float32Array {
+  const executor = new NativeExecutor(network, executorOptions(changes));
+  const logits = executor
+    .forward(
+      makeStepBatch([{ tokens: [1, 2, 3], cached: 0, blocks: [0] }], {
+        tokensPerBlock: 16,
+        inverseFrequencies: network.inverseFrequencies,
+      }),
+    )
+    .slice();
+  executor.close();
+  return logits;
+}
+
+const packedFiles = () => readdirSync(tiny.folder).filter((name) => name.startsWith('packed-'));
+const packedFile = () => join(tiny.folder, packedFiles()[0]!);
+
+describe('the packed file', () => {
+  it('is made once and mapped afterwards', () => {
+    const first = logitsOf();
+    const made = statSync(packedFile());
+    expect(logitsOf()).toEqual(first);
+    expect(statSync(packedFile()).ino).toBe(made.ino);
+    expect(readdirSync(tiny.folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
+  it('is one per instruction set', () => {
+    for (const instructionSet of instructionSets) logitsOf(tiny, { instructionSet });
+    expect(packedFiles().length).toBe(instructionSets.length);
+  });
+
+  it.each<[string, (path: string) => void]>([
+    ['truncated', (path) => truncateSync(path, statSync(path).size - 4096)],
+    ['empty', (path) => truncateSync(path, 0)],
+    ['longer than it was', (path) => truncateSync(path, statSync(path).size + 1)],
+    ['of another program', (path) => writeFileSync(path, Buffer.alloc(statSync(path).size, 'x'))],
+    [
+      'of another version',
+      (path) => {
+        const bytes = readFileSync(path);
+        bytes.writeUInt32LE(bytes.readUInt32LE(8) + 1, 8);
+        writeFileSync(path, bytes);
+      },
+    ],
+  ])('is made again when it is %s', (_, damage) => {
+    const first = logitsOf();
+    const path = packedFile();
+    const whole = readFileSync(path);
+    damage(path);
+    expect(logitsOf()).toEqual(first);
+    expect(readFileSync(path).equals(whole)).toBe(true);
+  });
+
+  it('of another instruction set under this name is made again', () => {
+    const first = logitsOf();
+    const path = packedFile();
+    const bytes = readFileSync(path);
+    bytes.write('other', 16);
+    bytes.fill(0xff, 4096);
+    writeFileSync(path, bytes);
+    expect(logitsOf()).toEqual(first);
+  });
+
+  it('is made again when the weights are newer', () => {
+    logitsOf();
+    const other = makeTinyNetwork({ seed: 2 });
+    writeFileSync(tiny.weightsFile, readFileSync(other.weightsFile));
+    utimesSync(tiny.weightsFile, new Date(), new Date(Date.now() + 5000));
+    expect(logitsOf()).toEqual(logitsOf(other));
+    other.remove();
+  });
+
+  it('is not needed where its folder cannot be written', () => {
+    const expected = logitsOf();
+    const packedFolder = join(tiny.folder, 'missing', 'folder');
+    expect(logitsOf({ ...tiny, packedFolder })).toEqual(expected);
+    const readOnly = join(tiny.folder, 'read-only');
+    mkdirSync(readOnly);
+    chmodSync(readOnly, 0o555);
+    expect(logitsOf({ ...tiny, packedFolder: readOnly })).toEqual(expected);
+  });
+
+  it('may be made by several processes at once', async () => {
+    const script = fileURLToPath(new URL('../../support/make-packed-file.ts', import.meta.url));
+    const { plan, weightsFile, tensors, packedFolder } = tiny;
+    writeFileSync(
+      join(tiny.folder, 'engine.test.json'),
+      JSON.stringify({ plan, weightsFile, tensors, packedFolder }),
+    );
+    const ends = await Promise.all(
+      [1, 2, 3].map(
+        () =>
+          new Promise<number | null>((resolve) => {
+            const child = spawn(
+              process.execPath,
+              ['--import', 'tsx', script, join(tiny.folder, 'engine.test.json')],
+              {
+                stdio: 'inherit',
+              },
+            );
+            child.on('exit', resolve);
+          }),
+      ),
+    );
+    expect(ends).toEqual([0, 0, 0]);
+    expect(packedFiles()).toHaveLength(1);
+    const made = statSync(packedFile()).ino;
+    const fresh = makeTinyNetwork();
+    expect(logitsOf()).toEqual(logitsOf(fresh));
+    fresh.remove();
+    expect(statSync(packedFile()).ino).toBe(made);
+  });
+});

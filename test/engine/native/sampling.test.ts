@@ -1,0 +1,320 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ROW_NOT_FINITE, ROW_OK, type SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
+import { loadAddon } from '../../../engine/native/load-addon.js';
+import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import {
+  naiveDistribution,
+  naivePenalties,
+  naivePhilox,
+  naiveSample,
+  sortedTokens,
+} from '../../support/naive-sampling.js';
+import { executorOptions, instructionSets } from '../../support/native-options.js';
+import { Random } from '../../support/random.js';
+import { makeSamplingBatch, makeSamplingOutput, type SamplingRow } from '../../support/sampling-rows.js';
+import { makeStepBatch } from '../../support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
+
+// Not a multiple of any vector width or chunk.
+const VOCAB = 3019;
+const MAX_ROWS = 64;
+let tiny: TinyNetwork;
+let executor: NativeExecutor;
+beforeAll(() => {
+  tiny = makeTinyNetwork({ vocabSize: VOCAB, hiddenSize: 8, intermediateSize: 8, numLayers: 1 });
+  executor = new NativeExecutor(tiny, options(2));
+});
+afterAll(() => {
+  executor.close();
+  tiny.remove();
+});
+
+function options(threads: number) {
+  return executorOptions({ threads, maxNumSequences: MAX_ROWS, maxLogitRows: MAX_ROWS, numBlocks: 1 });
+}
+
+/** Samples rows from logits of the test's own. */
+function sample(
+  logits: readonly Float32Array[],
+  rows: readonly SamplingRow[],
+  on = executor,
+  maxTop = 0,
+): SamplingOutput {
+  const sequences = logits.map(() => ({ tokens: [1], cached: 0, blocks: [0] }));
+  const { inverseFrequencies } = tiny;
+  const view = on.forward(makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies }));
+  for (const [row, values] of logits.entries()) view.set(values, row * VOCAB);
+  const output = makeSamplingOutput(rows.length, maxTop);
+  on.sample(makeSamplingBatch(rows), output);
+  for (const [row, values] of logits.entries()) {
+    expect(
+      Buffer.compare(
+        Buffer.from(view.slice(row * VOCAB, (row + 1) * VOCAB).buffer),
+        Buffer.from(values.buffer),
+      ),
+    ).toBe(0);
+  }
+  return output;
+}
+
+function randomLogits(random: Random, spread: number, levels = 0): Float32Array {
+  return Float32Array.from({ length: VOCAB }, () => {
+    const logit = random.normal() * spread;
+    return levels === 0 ? logit : Math.round(logit * levels) / levels;
+  });
+}
+
+describe('Philox4x32-10', () => {
+  it.each([
+    [
+      [0, 0, 0, 0],
+      [0, 0],
+      [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8],
+    ],
+    [
+      [0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff],
+      [0xffffffff, 0xffffffff],
+      [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd],
+    ],
+    [
+      [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
+      [0xa4093822, 0x299f31d0],
+      [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1],
+    ],
+  ])('gives the published words for %o', (counter, key, words) => {
+    expect([...loadAddon().philox4x32(Uint32Array.from(counter), Uint32Array.from(key))]).toEqual(words);
+    expect(naivePhilox(counter, key)).toEqual(words);
+  });
+});
+
+describe('a greedy row', () => {
+  it('takes the greatest logit, the lowest id among equals', () => {
+    const logits = new Float32Array(VOCAB).fill(-3);
+    for (const token of [2900, 1500, 1501]) logits[token] = 2;
+    expect(sample([logits], [{}]).tokens[0]).toBe(1500);
+    expect(sample([logits], [{ bannedToken: 1500 }]).tokens[0]).toBe(1501);
+    expect(sample([new Float32Array(VOCAB)], [{}]).tokens[0]).toBe(0);
+    const last = new Float32Array(VOCAB);
+    last[VOCAB - 1] = 1e-3;
+    expect(sample([last], [{}]).tokens[0]).toBe(VOCAB - 1);
+  });
+
+  it('is what a very small temperature gives', () => {
+    const logits = randomLogits(new Random(1), 2);
+    expect(sample([logits], [{ temperature: 1e-6, seed: 4n }]).tokens[0]).toBe(
+      sample([logits], [{}]).tokens[0],
+    );
+  });
+});
+
+describe('a drawn row', () => {
+  const filters: SamplingRow[] = [
+    { temperature: 1 },
+    { temperature: 0.3 },
+    { temperature: 5 },
+    { temperature: 1, topK: 1 },
+    { temperature: 1, topK: 7 },
+    { temperature: 1, topK: 40 },
+    { temperature: 1, topK: 400 },
+    { temperature: 1, topK: VOCAB },
+    { temperature: 1, topK: VOCAB + 100 },
+    { temperature: 1, topP: 0.9 },
+    { temperature: 0.7, topP: 0.5 },
+    { temperature: 1, topP: 0.999 },
+    { temperature: 1, topP: 0 },
+    { temperature: 1, minP: 0.05 },
+    { temperature: 1, minP: 1 },
+    { temperature: 1.3, topK: 50, topP: 0.9, minP: 0.02 },
+    { temperature: 1, topP: 0.8, minP: 0.2 },
+    { temperature: 1, topP: 0.95, bannedToken: 5 },
+  ];
+
+  it.each([
+    ['random logits', 2, 0],
+    ['flat logits', 0.05, 0],
+    ['many equal logits', 1.5, 2],
+    ['logits that are nearly all equal', 0.3, 1],
+    ['peaked logits', 12, 0],
+  ])('is what a full sort gives, on %s', (_, spread, levels) => {
+    const random = new Random(31);
+    for (const filter of filters) {
+      const rows = Array.from({ length: MAX_ROWS }, (_, i) => ({
+        ...filter,
+        seed: BigInt(i) << 30n,
+        position: i,
+        sequenceIndex: i % 3,
+      }));
+      const logits = rows.map(() => randomLogits(random, spread, levels));
+      const { tokens } = sample(logits, rows);
+      const expected = rows.map((row, i) => naiveSample(logits[i]!, row));
+      // Sums in f32 may move a boundary by an ulp: not more than one row in a thousand may fall on it, none here.
+      expect([filter, ...tokens]).toEqual([filter, ...expected]);
+    }
+  });
+
+  it('falls on all tokens that the filters keep, and no other, as often as it should', () => {
+    const random = new Random(77);
+    const logits = randomLogits(random, 2, 4);
+    for (const filter of [
+      { temperature: 0.6, topK: 12 },
+      { temperature: 0.8, topP: 0.3 },
+      { temperature: 0.7, minP: 0.3 },
+    ]) {
+      const distribution = naiveDistribution(logits, filter);
+      const counts = new Map<number, number>();
+      const draws = 100 * MAX_ROWS;
+      for (let call = 0; call < draws / MAX_ROWS; call++) {
+        const rows = Array.from({ length: MAX_ROWS }, (_, i) => ({
+          ...filter,
+          seed: 1234n,
+          position: call * MAX_ROWS + i,
+        }));
+        const { tokens } = sample(
+          rows.map(() => logits),
+          rows,
+        );
+        for (const token of tokens) counts.set(token, (counts.get(token) ?? 0) + 1);
+      }
+      expect([...counts.keys()].every((token) => distribution.has(token))).toBe(true);
+      let chiSquare = 0;
+      for (const [token, probability] of distribution) {
+        const expected = probability * draws;
+        chiSquare += ((counts.get(token) ?? 0) - expected) ** 2 / expected;
+      }
+      // Mean = degrees of freedom, standard deviation = sqrt(2 x that); the seed is fixed.
+      const freedom = distribution.size - 1;
+      expect(chiSquare).toBeLessThan(freedom + 4 * Math.sqrt(2 * freedom));
+    }
+  });
+
+  it('depends on seed, sequence index and position, on nothing else', () => {
+    const random = new Random(5);
+    const logits = Array.from({ length: MAX_ROWS }, () => randomLogits(random, 1));
+    const rows = logits.map((_, i) => ({
+      temperature: 1,
+      topP: 0.9,
+      seed: BigInt(i),
+      position: i,
+      numTopLogProbs: 2,
+    }));
+    const together = sample(logits, rows, executor, 2);
+    for (const threads of [1, 8]) {
+      const other = new NativeExecutor(tiny, options(threads));
+      expect(sample(logits, rows, other, 2)).toEqual(together);
+      const reversed = sample([...logits].reverse(), [...rows].reverse(), other, 2);
+      expect([...reversed.tokens].reverse()).toEqual([...together.tokens]);
+      expect([...reversed.logProbs].reverse()).toEqual([...together.logProbs]);
+      other.close();
+    }
+    const same = logits.map(() => logits[0]!);
+    const drawn = (change: (i: number) => SamplingRow) => {
+      const output = sample(
+        same,
+        same.map((_, i) => ({ temperature: 2, seed: 9n, position: 3, ...change(i) })),
+      );
+      return new Set(output.tokens).size;
+    };
+    expect(drawn(() => ({}))).toBe(1);
+    expect(drawn((i) => ({ seed: BigInt(i) }))).toBeGreaterThan(40);
+    expect(drawn((i) => ({ seed: BigInt(i) << 32n }))).toBeGreaterThan(40);
+    expect(drawn((i) => ({ position: i }))).toBeGreaterThan(40);
+    expect(drawn((i) => ({ sequenceIndex: i }))).toBeGreaterThan(40);
+  });
+});
+
+describe('penalties', () => {
+  const prompt = [1, 2, 2, 3, 4];
+  const generated = [4, 5, 5, 5, 6, 2];
+  it.each<SamplingRow>([
+    { repetitionPenalty: 1.7 },
+    { repetitionPenalty: 0.5 },
+    { presencePenalty: 1.25 },
+    { frequencyPenalty: 0.75 },
+    { presencePenalty: -0.5, frequencyPenalty: -1 },
+    { repetitionPenalty: 1.3, presencePenalty: 0.5, frequencyPenalty: 0.25, bannedToken: 5 },
+  ])('%o change the distribution as defined', (penalties) => {
+    const row = { ...penalties, prompt, generated, numTopLogProbs: 10 };
+    const logits = new Float32Array(VOCAB).fill(-20);
+    for (let token = 0; token < 10; token++) logits[token] = (token % 2 === 0 ? 1 : -1) * (1 + token / 4);
+    const expected = naivePenalties(logits, row);
+    const sum = Math.log(expected.reduce((total, logit) => total + Math.exp(logit), 0));
+    const output = sample([logits], [row], executor, 10);
+    expect([...output.topTokens]).toEqual(sortedTokens(expected).slice(0, 10));
+    for (const [i, token] of output.topTokens.entries()) {
+      expect(output.topLogProbs[i]).toBeCloseTo(expected[token]! - sum, 4);
+    }
+    expect(output.tokens[0]).toBe(output.topTokens[0]);
+    expect(output.logProbs[0]).toBe(output.topLogProbs[0]);
+  });
+
+  it('leave nothing behind for the next row', () => {
+    const logits = randomLogits(new Random(8), 3);
+    const plain = sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4);
+    sample([logits], [{ repetitionPenalty: 3, presencePenalty: 2, prompt, generated, bannedToken: 3 }]);
+    expect(sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4)).toEqual(plain);
+  });
+});
+
+describe('log-probs', () => {
+  it('are of the distribution before temperature and truncation, ties by the lowest id', () => {
+    const logits = randomLogits(new Random(13), 2, 2);
+    const sorted = sortedTokens(Float64Array.from(logits));
+    const sum = Math.log(logits.reduce((total, logit) => total + Math.exp(logit), 0));
+    const row = { temperature: 0.2, topK: 30, seed: 8n };
+    const output = sample(
+      [logits, logits, logits],
+      [{ ...row, numTopLogProbs: 20 }, { ...row, numTopLogProbs: 0 }, row],
+      executor,
+      20,
+    );
+    expect([...output.topTokens.slice(0, 20)]).toEqual(sorted.slice(0, 20));
+    for (let i = 0; i < 20; i++) expect(output.topLogProbs[i]).toBeCloseTo(logits[sorted[i]!]! - sum, 4);
+    expect(output.logProbs[0]).toBeCloseTo(logits[output.tokens[0]!]! - sum, 4);
+    expect(output.logProbs[1]).toBe(output.logProbs[0]);
+    expect(output.logProbs[2]).toBe(0);
+    expect([...output.topTokens.slice(20)]).toEqual(new Array(40).fill(0));
+  });
+});
+
+describe('a row that is not finite', () => {
+  it.each(instructionSets)('gets its status; its neighbours notice nothing (%s)', (instructionSet) => {
+    const other = new NativeExecutor(tiny, { ...options(2), instructionSet });
+    const random = new Random(17);
+    const good = randomLogits(random, 1);
+    const spoiled = [0, 1, 8, 1023, 1024, VOCAB - 1].flatMap((at) =>
+      [Number.NaN, Infinity].map((value) => {
+        const logits = good.slice();
+        logits[at] = value;
+        return logits;
+      }),
+    );
+    const nothing = new Float32Array(VOCAB).fill(-Infinity);
+    const single = nothing.slice();
+    single[77] = -5;
+    const row = { temperature: 1, topP: 0.9, seed: 2n, numTopLogProbs: 1 };
+    const alone = sample([good], [row], other, 1);
+    const bad = [...spoiled, nothing];
+    const logits = bad.flatMap((values) => [values, good]);
+    const output = sample(
+      logits,
+      logits.map(() => row),
+      other,
+      1,
+    );
+    for (const i of bad.keys()) {
+      expect([output.status[2 * i], output.tokens[2 * i]]).toEqual([ROW_NOT_FINITE, -1]);
+      expect([output.status[2 * i + 1], output.tokens[2 * i + 1]]).toEqual([ROW_OK, alone.tokens[0]]);
+      expect(output.logProbs[2 * i + 1]).toBe(alone.logProbs[0]);
+    }
+    const lone = sample(
+      [single, single, spoiled[2]!],
+      [row, { ...row, bannedToken: 77 }, { bannedToken: 1 }],
+      other,
+      1,
+    );
+    expect([...lone.status]).toEqual([ROW_OK, ROW_NOT_FINITE, ROW_NOT_FINITE]);
+    expect([...lone.tokens]).toEqual([77, -1, -1]);
+    expect(lone.logProbs[0]).toBeCloseTo(0, 6);
+    other.close();
+  });
+});

@@ -1,0 +1,153 @@
+import type { Activation, NetworkPlan, PlanOp } from '../../engine/network/plan.js';
+import { roundToBf16 } from './bf16.js';
+
+/** How the cache rounds what it keeps. */
+export interface NaiveOptions {
+  kvDtype: 'f32' | 'bf16';
+  /** [rotaryDim / 2] */
+  inverseFrequencies: Float32Array;
+  ropeScale: number;
+}
+
+type Matrix = Float64Array[];
+
+/**
+ * A NetworkPlan read literally, in double precision, one whole sequence at a time: no pages, no batches, no chunks.
+ * Returns the logits of every position.
+ */
+export function naiveLogits(
+  plan: NetworkPlan,
+  weights: ReadonlyMap<string, Float32Array>,
+  tokens: readonly number[],
+  options: NaiveOptions,
+): Matrix {
+  const values: Matrix[] = plan.values.map(() => []);
+  for (const op of plan.ops) runOp(op);
+  return values[plan.logits]!;
+
+  function runOp(op: PlanOp): void {
+    switch (op.op) {
+      case 'embedding': {
+        const table = weights.get(op.weight)!;
+        const width = plan.values[op.output]!.width;
+        values[op.output] = tokens.map((token) =>
+          Float64Array.from(table.subarray(token * width, (token + 1) * width)),
+        );
+        break;
+      }
+      case 'rmsNorm':
+        values[op.output] = values[op.input]!.map((row) => rmsNorm(row, weights.get(op.weight)!, op.epsilon));
+        break;
+      case 'linear': {
+        const before = op.residual === null ? null : values[op.residual]!;
+        const product = linear(values[op.input]!, op.weight, op.bias);
+        values[op.output] = product.map((row, r) =>
+          row.map((y, i) => activate(y, op.activation) + (before ? before[r]![i]! : 0)),
+        );
+        break;
+      }
+      case 'gatedLinear': {
+        const width = plan.values[op.output]!.width;
+        values[op.output] = linear(values[op.input]!, op.weight, op.bias).map((row) =>
+          row.slice(0, width).map((gate, i) => activate(gate, op.activation) * row[width + i]!),
+        );
+        break;
+      }
+      case 'ropeAndCache':
+        for (const [position, row] of values[op.qkv]!.entries()) rotate(row, position);
+        break;
+      case 'attention':
+        values[op.output] = values[op.qkv]!.map((_, t) => attend(values[op.qkv]!, t, op.scale));
+        break;
+      case 'selectRows':
+        values[op.output] = values[op.input]!;
+        break;
+    }
+  }
+
+  function linear(input: Matrix, name: string, biasName: string | null): Matrix {
+    const weight = weights.get(name)!;
+    const bias = biasName === null ? null : weights.get(biasName)!;
+    return input.map((x) => {
+      const y = new Float64Array(weight.length / x.length);
+      for (let n = 0; n < y.length; n++) {
+        let sum = bias ? bias[n]! : 0;
+        for (let k = 0; k < x.length; k++) sum += x[k]! * weight[n * x.length + k]!;
+        y[n] = sum;
+      }
+      return y;
+    });
+  }
+
+  function rotate(row: Float64Array, position: number): void {
+    const { numHeads, numKvHeads, headDim, rotaryDim } = plan.attention;
+    const half = rotaryDim / 2;
+    for (let head = 0; head < numHeads + numKvHeads; head++) {
+      for (let i = 0; i < half; i++) {
+        const angle = Math.fround(position * options.inverseFrequencies[i]!);
+        const cosine = Math.cos(angle) * options.ropeScale;
+        const sine = Math.sin(angle) * options.ropeScale;
+        const a = row[head * headDim + i]!;
+        const b = row[head * headDim + i + half]!;
+        row[head * headDim + i] = a * cosine - b * sine;
+        row[head * headDim + i + half] = b * cosine + a * sine;
+      }
+    }
+  }
+
+  function attend(qkv: Matrix, t: number, scale: number): Float64Array {
+    const { numHeads, numKvHeads, headDim } = plan.attention;
+    const cached = options.kvDtype === 'bf16' ? roundToBf16 : (x: number) => x;
+    const output = new Float64Array(numHeads * headDim);
+    for (let head = 0; head < numHeads; head++) {
+      const kvHead = Math.floor(head / (numHeads / numKvHeads));
+      const k = (numHeads + kvHead) * headDim;
+      const v = (numHeads + numKvHeads + kvHead) * headDim;
+      const scores = new Float64Array(t + 1);
+      for (let s = 0; s <= t; s++) {
+        let dot = 0;
+        for (let i = 0; i < headDim; i++) dot += qkv[t]![head * headDim + i]! * cached(qkv[s]![k + i]!);
+        scores[s] = dot * scale;
+      }
+      const maximum = Math.max(...scores);
+      const exps = scores.map((score) => Math.exp(score - maximum));
+      const sum = exps.reduce((a, b) => a + b, 0);
+      for (let s = 0; s <= t; s++) {
+        for (let i = 0; i < headDim; i++) {
+          output[head * headDim + i]! += (exps[s]! / sum) * cached(qkv[s]![v + i]!);
+        }
+      }
+    }
+    return output;
+  }
+}
+
+function rmsNorm(row: Float64Array, weight: Float32Array, epsilon: number): Float64Array {
+  const mean = row.reduce((sum, x) => sum + x * x, 0) / row.length;
+  return row.map((x, i) => (x / Math.sqrt(mean + epsilon)) * weight[i]!);
+}
+
+function activate(x: number, activation: Activation): number {
+  switch (activation) {
+    case 'none':
+      return x;
+    case 'silu':
+      return x / (1 + Math.exp(-x));
+    case 'gelu':
+      return (x / 2) * (1 + erf(x / Math.SQRT2));
+    case 'geluTanh':
+      return (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+  }
+}
+
+/** Taylor series; exact to double precision for the small arguments of a tiny network. */
+function erf(x: number): number {
+  if (Math.abs(x) > 5) return Math.sign(x);
+  let term = x;
+  let sum = x;
+  for (let n = 1; n < 200; n++) {
+    term *= -(x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}

@@ -1,0 +1,19 @@
+import type { ExecutorOptions, InstructionSet } from '../../engine/executor.js';
+import { loadAddon } from '../../engine/native/load-addon.js';
+
+/** Every instruction set that this machine runs, slowest first. */
+export const instructionSets: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
+
+export function executorOptions(changes: Partial<ExecutorOptions> = {}): ExecutorOptions {
+  return {
+    threads: 2,
+    maxNumTokens: 256,
+    maxNumSequences: 16,
+    maxLogitRows: 256,
+    maxSeqLen: 2048,
+    numBlocks: 64,
+    tokensPerBlock: 16,
+    kvDtype: 'f32',
+    ...changes,
+  };
+}

@@ -1,0 +1,78 @@
+import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import { makeStepBatch, type StepSequence } from './step-batch.js';
+import type { TinyNetwork } from './tiny-network.js';
+
+/** One piece of work of a step: which sequence, and how far its cache is filled afterwards. */
+export interface Piece {
+  sequence: number;
+  upTo: number;
+}
+
+/**
+ * Feeds whole sequences through an executor in pieces, with blocks handed out in a given order, and keeps the logits
+ * of every position.
+ */
+export class PagedSequences {
+  /** [sequence][position] -> logits */
+  readonly logits: Float32Array[][];
+  readonly #executor: NativeExecutor;
+  readonly #network: TinyNetwork;
+  readonly #tokens: readonly (readonly number[])[];
+  readonly #freeBlocks: number[];
+  readonly #blocks: number[][];
+  readonly #cached: number[];
+
+  constructor(
+    executor: NativeExecutor,
+    network: TinyNetwork,
+    tokens: readonly (readonly number[])[],
+    freeBlocks: readonly number[],
+  ) {
+    this.#executor = executor;
+    this.#network = network;
+    this.#tokens = tokens;
+    this.#freeBlocks = [...freeBlocks];
+    this.#blocks = tokens.map(() => []);
+    this.#cached = tokens.map(() => 0);
+    this.logits = tokens.map(() => []);
+  }
+
+  step(pieces: readonly Piece[]): void {
+    const { tokensPerBlock } = this.#executor.options;
+    const newBlocks: number[] = [];
+    const rows: StepSequence[] = pieces.map(({ sequence, upTo }) => {
+      const blocks = this.#blocks[sequence]!;
+      while (blocks.length * tokensPerBlock < upTo) {
+        const block = this.#freeBlocks.pop()!;
+        blocks.push(block);
+        newBlocks.push(block);
+      }
+      const tokens = this.#tokens[sequence]!.slice(0, upTo);
+      return { tokens, cached: this.#cached[sequence]!, blocks, logits: 'all' };
+    });
+    const { inverseFrequencies } = this.#network;
+    const view = this.#executor.forward(
+      makeStepBatch(rows, { tokensPerBlock, inverseFrequencies, newBlocks }),
+    );
+    let row = 0;
+    for (const { sequence, upTo } of pieces) {
+      for (let position = this.#cached[sequence]!; position < upTo; position++, row++) {
+        const { vocabSize } = this.#executor;
+        this.logits[sequence]!.push(view.slice(row * vocabSize, (row + 1) * vocabSize));
+      }
+      this.#cached[sequence] = upTo;
+    }
+  }
+
+  /** Context phase in one piece, then one token at a time, all sequences side by side. */
+  runAll(contextLengths: readonly number[]): void {
+    this.step(contextLengths.map((upTo, sequence) => ({ sequence, upTo })));
+    for (;;) {
+      const pieces = this.#tokens.flatMap((tokens, sequence) =>
+        this.#cached[sequence]! < tokens.length ? [{ sequence, upTo: this.#cached[sequence]! + 1 }] : [],
+      );
+      if (pieces.length === 0) return;
+      this.step(pieces);
+    }
+  }
+}

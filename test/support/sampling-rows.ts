@@ -1,0 +1,61 @@
+import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
+
+/** One row's parameters; what is not given is off. */
+export interface SamplingRow {
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  minP?: number;
+  repetitionPenalty?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  seed?: bigint;
+  sequenceIndex?: number;
+  position?: number;
+  bannedToken?: number;
+  numTopLogProbs?: number;
+  prompt?: readonly number[];
+  generated?: readonly number[];
+}
+
+export function makeSamplingBatch(rows: readonly SamplingRow[]): SamplingBatch {
+  const history: number[] = [];
+  const historyStart = [0];
+  for (const { prompt = [], generated = [] } of rows) {
+    history.push(...prompt, ...generated);
+    historyStart.push(history.length);
+  }
+  const floats = (pick: (row: SamplingRow) => number | undefined, off: number) =>
+    Float32Array.from(rows, (row) => pick(row) ?? off);
+  const integers = (pick: (row: SamplingRow) => number | undefined, off: number) =>
+    Int32Array.from(rows, (row) => pick(row) ?? off);
+  return {
+    numRows: rows.length,
+    temperature: floats((row) => row.temperature, 0),
+    topK: integers((row) => row.topK, 0),
+    topP: floats((row) => row.topP, 1),
+    minP: floats((row) => row.minP, 0),
+    repetitionPenalty: floats((row) => row.repetitionPenalty, 1),
+    presencePenalty: floats((row) => row.presencePenalty, 0),
+    frequencyPenalty: floats((row) => row.frequencyPenalty, 0),
+    seed: BigUint64Array.from(rows, (row) => row.seed ?? 0n),
+    sequenceIndex: integers((row) => row.sequenceIndex, 0),
+    position: integers((row) => row.position, 0),
+    bannedToken: integers((row) => row.bannedToken, -1),
+    numTopLogProbs: integers((row) => row.numTopLogProbs, -1),
+    historyStart: Int32Array.from(historyStart),
+    history: Int32Array.from(history),
+    historyPromptLength: integers((row) => row.prompt?.length, 0),
+  };
+}
+
+export function makeSamplingOutput(rows: number, maxTopLogProbs = 0): SamplingOutput {
+  return {
+    tokens: new Int32Array(rows),
+    logProbs: new Float32Array(rows),
+    maxTopLogProbs,
+    topTokens: new Int32Array(rows * maxTopLogProbs),
+    topLogProbs: new Float32Array(rows * maxTopLogProbs),
+    status: new Int32Array(rows),
+  };
+}

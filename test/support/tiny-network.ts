@@ -1,0 +1,137 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { EngineTensor } from '../../engine/engine-directory.js';
+import type { WeightPrecision } from '../../engine/executor.js';
+import type { NativeEngine } from '../../engine/native/native-executor.js';
+import { NetworkBuilder } from '../../engine/network/network-builder.js';
+import type { Activation, NetworkPlan } from '../../engine/network/plan.js';
+import { bf16Bits, roundToBf16 } from './bf16.js';
+import { Random } from './random.js';
+
+export interface TinyShape {
+  vocabSize: number;
+  hiddenSize: number;
+  intermediateSize: number;
+  numLayers: number;
+  numHeads: number;
+  numKvHeads: number;
+  headDim: number;
+  activation: Activation;
+  bias: boolean;
+  precision: WeightPrecision;
+  seed: number;
+}
+
+const DEFAULT_SHAPE: TinyShape = {
+  vocabSize: 131,
+  hiddenSize: 48,
+  intermediateSize: 80,
+  numLayers: 2,
+  numHeads: 4,
+  numKvHeads: 2,
+  headDim: 16,
+  activation: 'silu',
+  bias: false,
+  precision: 'f32',
+  seed: 1,
+};
+
+/** A random network of Llama's shape with its weights in a folder of its own. */
+export interface TinyNetwork extends NativeEngine {
+  shape: TinyShape;
+  /** As the executor sees them: already rounded to the precision. */
+  weights: Map<string, Float32Array>;
+  inverseFrequencies: Float32Array;
+  folder: string;
+  remove(): void;
+}
+
+export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
+  const shape = { ...DEFAULT_SHAPE, ...changes };
+  const plan = makePlan(shape);
+  const folder = mkdtempSync(join(tmpdir(), 'skein-tiny-'));
+  const weightsFile = join(folder, 'weights.bin');
+  const { weights, tensors, bytes } = makeWeights(plan, shape);
+  writeFileSync(weightsFile, bytes);
+  const half = shape.headDim / 2;
+  const inverseFrequencies = Float32Array.from({ length: half }, (_, i) => 10000 ** (-i / half));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  return {
+    shape,
+    plan,
+    weights,
+    tensors,
+    weightsFile,
+    packedFolder: folder,
+    inverseFrequencies,
+    folder,
+    remove,
+  };
+}
+
+function makePlan(shape: TinyShape): NetworkPlan {
+  const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, numKvHeads, headDim, bias } = shape;
+  const network = new NetworkBuilder({
+    architecture: 'tiny',
+    vocabSize,
+    hiddenSize,
+    attention: { numLayers, numHeads, numKvHeads, headDim, rotaryDim: headDim },
+  });
+  const matrix = (name: string, rows: number, columns: number) =>
+    network.matrix(name, [{ name, rows, columns }]);
+  const vector = (name: string, columns: number) => network.vector(name, [{ name, columns }]);
+  const biased = (name: string, columns: number) => (bias ? vector(name, columns) : null);
+  const embedding = matrix('embedding', vocabSize, hiddenSize);
+  const qkvWidth = (numHeads + 2 * numKvHeads) * headDim;
+  const x = network.embedding(embedding);
+  for (let layer = 0; layer < numLayers; layer++) {
+    const name = (part: string) => `layers.${layer}.${part}`;
+    const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
+    const qkv = network.linear(normed, {
+      weight: matrix(name('qkv'), qkvWidth, hiddenSize),
+      bias: biased(name('qkv.bias'), qkvWidth),
+    });
+    const attended = network.attention(qkv, layer, headDim ** -0.5);
+    network.addLinear(x, attended, {
+      weight: matrix(name('o'), hiddenSize, numHeads * headDim),
+      bias: biased(name('o.bias'), hiddenSize),
+    });
+    const normedAgain = network.rmsNorm(x, vector(name('norm2'), hiddenSize), 1e-5);
+    const gated = network.gatedLinear(normedAgain, {
+      weight: matrix(name('gateUp'), 2 * intermediateSize, hiddenSize),
+      bias: biased(name('gateUp.bias'), 2 * intermediateSize),
+      activation: shape.activation,
+    });
+    network.addLinear(x, gated, { weight: matrix(name('down'), hiddenSize, intermediateSize) });
+  }
+  const selected = network.selectRows(x);
+  const normed = network.rmsNorm(selected, vector('norm', hiddenSize), 1e-5);
+  return network.build(network.linear(normed, { weight: embedding }));
+}
+
+function makeWeights(plan: NetworkPlan, shape: TinyShape) {
+  const random = new Random(shape.seed);
+  const weights = new Map<string, Float32Array>();
+  const tensors: EngineTensor[] = [];
+  let offset = 0;
+  for (const { name, kind, rows, columns } of plan.weights) {
+    const dtype = kind === 'vector' ? 'f32' : shape.precision;
+    const spread = kind === 'vector' ? 0.2 : 1 / Math.sqrt(columns);
+    const values = Float32Array.from({ length: rows * columns }, () => {
+      const value = (kind === 'vector' && !name.endsWith('bias') ? 1 : 0) + random.normal() * spread;
+      return dtype === 'bf16' ? roundToBf16(value) : value;
+    });
+    weights.set(name, values);
+    const byteLength = values.length * (dtype === 'f32' ? 4 : 2);
+    tensors.push({ name, dtype, rows, columns, offset, byteLength });
+    offset = Math.ceil((offset + byteLength) / 64) * 64;
+  }
+  const bytes = new Uint8Array(offset);
+  for (const { name, dtype, offset: begin, byteLength } of tensors) {
+    const values = weights.get(name)!;
+    const stored = dtype === 'f32' ? values : Uint16Array.from(values, bf16Bits);
+    bytes.set(new Uint8Array(stored.buffer, stored.byteOffset, byteLength), begin);
+  }
+  return { weights, tensors, bytes };
+}
