@@ -215,21 +215,36 @@ export function variableName(option: string): string {
   return `SKEIN_${flagName(option).replaceAll('-', '_').toUpperCase()}`;
 }
 
-/** The options as a Markdown table: one row each, all its names side by side. */
+const code = (name: string | null) => (name === null ? '' : `\`${name}\``);
+
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}
+
+/** Flags, variables, defaults and meanings as a Markdown table, for users of the server. */
+export function flagsTable(): string {
+  const rows = Object.entries<OptionSpec>(OPTIONS).map(([name, spec]) => [
+    code(`--${flagName(name)}`),
+    code(variableName(name)),
+    spec.defaultText ?? 'required',
+    (spec.choices === undefined ? spec.help : `${spec.help}; one of ${spec.choices.join(', ')}`).replaceAll(
+      '|',
+      '\\|',
+    ),
+  ]);
+  return markdownTable(['flag', 'environment', 'default', 'meaning'], rows);
+}
+
+/** All names of each option side by side as a Markdown table, for readers of the code. */
 export function optionsTable(): string {
-  const code = (name: string | null) => (name === null ? '' : `\`${name}\``);
-  const rows = Object.entries<OptionSpec>(OPTIONS).map(([name, spec]) => {
-    const cells = [
-      code(`--${flagName(name)}`),
-      code(variableName(name)),
-      code(name),
-      code(spec.gptManagerField),
-      code(spec.seedName),
-      spec.defaultText ?? 'required',
-      spec.help.replaceAll('|', '\\|'),
-    ];
-    return `| ${cells.join(' | ')} |`;
-  });
-  const head = "| flag | environment | option | GptManager field | seed's name | default | meaning |";
-  return [head, '|---|---|---|---|---|---|---|', ...rows].join('\n');
+  const rows = Object.entries<OptionSpec>(OPTIONS).map(([name, spec]) => [
+    code(`--${flagName(name)}`),
+    code(variableName(name)),
+    code(name),
+    code(spec.gptManagerField),
+    code(spec.seedName),
+    spec.defaultText ?? 'required',
+  ]);
+  return markdownTable(['flag', 'environment', 'option', 'GptManager field', "seed's name", 'default'], rows);
 }

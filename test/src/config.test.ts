@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig, UsageError } from '../../src/config.js';
-import { flagName, OPTIONS, optionsTable, variableName } from '../../src/config-options.js';
+import { flagName, flagsTable, OPTIONS, optionsTable, variableName } from '../../src/config-options.js';
+import { withOptionTables } from '../../tools/option-tables.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-config-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -84,13 +85,27 @@ describe('loadConfig', () => {
   });
 });
 
-describe('the table of options', () => {
-  it('has a row with all names for every option', () => {
-    const table = optionsTable();
+describe('the tables of options', () => {
+  it('have a row with all names for every option', () => {
     for (const name of Object.keys(OPTIONS)) {
-      expect(table).toContain(`| \`--${flagName(name)}\` | \`${variableName(name)}\` | \`${name}\` |`);
+      const names = `| \`--${flagName(name)}\` | \`${variableName(name)}\` |`;
+      expect(optionsTable()).toContain(`${names} \`${name}\` |`);
+      expect(flagsTable()).toContain(names);
     }
-    const widths = table.split('\n').map((line) => line.replaceAll('\\|', '').split('|').length);
-    expect(new Set(widths).size).toBe(1);
+    for (const table of [optionsTable(), flagsTable()]) {
+      const widths = table.split('\n').map((line) => line.replaceAll('\\|', '').split('|').length);
+      expect(new Set(widths).size).toBe(1);
+    }
   });
+
+  it.each(['README.md', 'ARCHITECTURE.md'])(
+    'in %s are up to date (npx tsx tools/write-option-tables.ts)',
+    (name) => {
+      const path = new URL(`../../${name}`, import.meta.url);
+      if (!existsSync(path)) return expect(name).toBe('ARCHITECTURE.md');
+      const text = readFileSync(path, 'utf8');
+      expect(withOptionTables(text)).toBe(text);
+      if (name === 'README.md') expect(text).toContain(flagsTable());
+    },
+  );
 });
