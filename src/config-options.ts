@@ -106,12 +106,6 @@ export const OPTIONS = {
     help: 'where engines built from models are kept',
     defaultText: "the user's cache directory",
   }),
-  modelType: choice(['InflightFusedBatching', 'InflightBatching', 'V1'], 'InflightFusedBatching', {
-    metavar: 'SCHEME',
-    help: 'batching scheme',
-    gptManagerField: 'modelType',
-    seedName: 'modelType',
-  }),
   schedulerPolicy: choice(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'], 'GUARANTEED_NO_EVICT', {
     metavar: 'POLICY',
     help: 'whether a request that has begun may be paused for another',
@@ -136,7 +130,7 @@ export const OPTIONS = {
     gptManagerField: 'optionalParams.maxNumTokens',
     seedName: 'maxNumTokens',
   }),
-  maxQueueSize: integerWithDefault(512, 0, 1_000_000, {
+  maxQueueSize: integerWithDefault(256, 1, 1_000_000, {
     help: 'requests that may wait; more are refused with 429',
   }),
   enableChunkedContext: {

@@ -20,13 +20,30 @@ export type {
   TensorData,
 } from '../callbacks/types.js';
 export type { EngineInfo } from '../callbacks/worker-messages.js';
+export { type BuildOptions, type BuildProgress, buildEngine } from '../engine/builder.js';
 export { ParameterError, type SamplingParams } from '../engine/decoding/sampling-params.js';
+export { type Engine, EngineError, openEngine } from '../engine/engine.js';
+export { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
 export { GptManager, type ManagerState } from '../engine/gpt-manager.js';
 export type {
   FunctionCallbacks,
   GptManagerOptions,
   IterationStats,
   KvCacheConfig,
+  ModelType,
   ModuleCallbacks,
   OptionalParams,
 } from '../engine/gpt-manager-options.js';
+export { AddonError } from '../engine/native/load-addon.js';
+export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
+export { CheckpointError } from '../models/checkpoints/checkpoint.js';
+export type { SchedulerPolicy } from '../scheduler/types.js';
+export { ContextLengthError, InvalidRequestError } from './generation/errors.js';
+export type {
+  SamplingOptions,
+  TextLogProb,
+  TextPiece,
+  TokenLogProb,
+} from './generation/text-generation.js';
+export type { EngineCounts, ModelInfo, ModelOptions } from './load-model.js';
+export { type Completion, DEFAULT_MAX_TOKENS, type GenerateOptions, Skein } from './skein.js';

@@ -1,31 +1,38 @@
 import { type ChatMessage, ChatTemplate, type RenderOptions } from '../../models/chat-template.js';
-import { StreamingDetokenizer, Tokenizer } from '../../models/tokenizer/index.js';
+import {
+  readTokenizerFiles,
+  StreamingDetokenizer,
+  Tokenizer,
+  TokenizerPool,
+} from '../../models/tokenizer/index.js';
 import type { ChatRenderOptions, Detokenizer, PromptTokens, TextCodec } from './text-model.js';
 
-export interface CodecFiles {
-  tokenizerJson: unknown;
-  tokenizerConfig: Record<string, unknown>;
-  /** Jinja; null where the model has none. */
-  chatTemplate: string | null;
-}
-
-/** A model's own tokenizer and chat template. */
+/** The tokenizer and the chat template of an engine directory. Long texts are encoded in a thread of their own. */
 export class ModelCodec implements TextCodec {
-  readonly tokenizer: Tokenizer;
+  readonly #tokenizer: Tokenizer;
+  readonly #pool: TokenizerPool;
   readonly #chatTemplate: ChatTemplate;
 
-  /** @throws TokenizerError, ChatTemplateError where the model's files are not usable. */
-  constructor(files: CodecFiles) {
-    this.tokenizer = new Tokenizer(files);
-    this.#chatTemplate = new ChatTemplate(files.chatTemplate, this.tokenizer);
+  private constructor(tokenizer: Tokenizer, pool: TokenizerPool, chatTemplate: ChatTemplate) {
+    this.#tokenizer = tokenizer;
+    this.#pool = pool;
+    this.#chatTemplate = chatTemplate;
+  }
+
+  /** @throws TokenizerError, ChatTemplateError where the engine's files are not usable. */
+  static async open(engineDirectory: string): Promise<ModelCodec> {
+    const files = await readTokenizerFiles(engineDirectory);
+    const tokenizer = new Tokenizer(files);
+    const pool = new TokenizerPool(tokenizer, { directory: engineDirectory });
+    return new ModelCodec(tokenizer, pool, new ChatTemplate(files.chatTemplate, tokenizer));
   }
 
   /** A prompt for completion is the caller's own: special tokens in it are tokens. */
-  encodeText(text: string): PromptTokens {
-    return this.tokenizer.encode(text);
+  encodeText(text: string): Promise<PromptTokens> {
+    return this.#pool.encode(text);
   }
 
-  encodeChat(messages: readonly ChatMessage[], options: ChatRenderOptions): PromptTokens {
+  encodeChat(messages: readonly ChatMessage[], options: ChatRenderOptions): Promise<PromptTokens> {
     const render: RenderOptions = {
       addGenerationPrompt: options.addGenerationPrompt ?? true,
       continueFinalMessage: options.continueFinalMessage ?? false,
@@ -33,14 +40,18 @@ export class ModelCodec implements TextCodec {
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
     // The template writes its own BOS: the tokenizer adds no second one.
     const { segments } = this.#chatTemplate.render(messages, render);
-    return this.tokenizer.encodeSegments(segments, { addSpecialTokens: false });
+    return this.#pool.encodeSegments(segments, { addSpecialTokens: false });
   }
 
   createDetokenizer(options: { skipSpecialTokens: boolean }): Detokenizer {
-    return new StreamingDetokenizer(this.tokenizer, options);
+    return new StreamingDetokenizer(this.#tokenizer, options);
   }
 
   tokenBytes(token: number): Uint8Array {
-    return this.tokenizer.tokenBytes(token);
+    return this.#tokenizer.tokenBytes(token);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
   }
 }

@@ -1,9 +1,13 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import { UsageError } from '../config.js';
 import type { createApp } from './app.js';
 import type { ServerState } from './server-state.js';
+
+/** The address that was asked for cannot be listened on. */
+export class ListenError extends Error {
+  override name = 'ListenError';
+}
 
 /** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
 const KEEP_ALIVE_MS = 75_000;
@@ -35,7 +39,7 @@ export class HttpServer {
     });
   }
 
-  /** @throws UsageError where the address cannot be listened on. */
+  /** @throws ListenError where the address cannot be listened on. */
   static async listen({ app, state, host, port }: HttpServerOptions): Promise<HttpServer> {
     const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false });
     const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
@@ -84,16 +88,26 @@ export class HttpServer {
   }
 }
 
+/** Fails where an address cannot be listened on, before anything costly is begun. @throws ListenError */
+export async function checkAddress(host: string, port: number): Promise<void> {
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
+    probe.listen(port, host, resolve);
+  });
+  await new Promise((resolve) => probe.close(resolve));
+}
+
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
   if (error.code === 'EADDRINUSE') {
-    return new UsageError(
+    return new ListenError(
       `Port ${port} on ${host} is in use; choose another with --port (0 takes a free one).`,
     );
   }
   if (error.code === 'EACCES') {
-    return new UsageError(
+    return new ListenError(
       `Port ${port} on ${host} needs more rights than this process has; choose one above 1023.`,
     );
   }
-  return new UsageError(`Cannot listen on ${host}:${port}: ${error.message}.`);
+  return new ListenError(`Cannot listen on ${host}:${port}: ${error.message}.`);
 }

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { IterationStats } from '../../engine/gpt-manager-options.js';
 import type { ObservedRequest, RequestObserver } from './request-observer.js';
 
 /** Buckets of vLLM's metrics, in seconds, so that dashboards made for it fit. */
@@ -32,11 +33,8 @@ export interface EngineGauges {
   usedBlocks: number;
 }
 
-/** What one iteration did. */
-export interface IterationCounts {
-  tokens: number;
-  preemptions: number;
-}
+/** What of an iteration's statistics is counted. */
+export type IterationCounts = Pick<IterationStats, 'contextTokens' | 'generatedTokens' | 'totalPauses'>;
 
 export interface HttpExchange {
   handler: string;
@@ -91,6 +89,7 @@ export class ServerMetrics {
     buckets: HTTP_BUCKETS,
     registers: [this.#registry],
   });
+  #pauses = 0;
   readonly #promptLength;
   readonly #generatedLength;
   readonly #maxTokens;
@@ -128,9 +127,10 @@ export class ServerMetrics {
     this.#httpDuration.observe({ handler, method }, durationMs / 1000);
   }
 
-  iteration({ tokens, preemptions }: IterationCounts): void {
-    this.#iterationTokens.observe(this.#labels, tokens);
-    if (preemptions > 0) this.#preemptions.inc(this.#labels, preemptions);
+  iteration({ contextTokens, generatedTokens, totalPauses }: IterationCounts): void {
+    this.#iterationTokens.observe(this.#labels, contextTokens + generatedTokens);
+    if (totalPauses > this.#pauses) this.#preemptions.inc(this.#labels, totalPauses - this.#pauses);
+    this.#pauses = totalPauses;
   }
 
   /** Follows a request that was just accepted. */

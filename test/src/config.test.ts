@@ -29,7 +29,7 @@ describe('loadConfig', () => {
       host: 'file-host',
       port: 5,
       maxBatchSize: 4,
-      maxQueueSize: 512,
+      maxQueueSize: 256,
     });
   });
 

@@ -1,6 +1,7 @@
 import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
 import { ParameterError } from '../../../engine/decoding/sampling-params.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
+import { TokenizerBusyError } from '../../../models/tokenizer/index.js';
 import { InvalidRequestError } from '../../generation/errors.js';
 
 type ErrorStatus = 400 | 401 | 404 | 405 | 413 | 429 | 499 | 500 | 503;
@@ -77,12 +78,18 @@ export function toApiError(error: unknown): ApiError {
       headers: { 'retry-after': String(RETRY_AFTER_S) },
     });
   }
+  if (error instanceof TokenizerBusyError) {
+    const headers = { 'retry-after': String(RETRY_AFTER_S) };
+    return new ApiError(429, error.message, { type: 'rate_limit_error', code: 'queue_full', headers });
+  }
   if (error instanceof HostClosedError) {
     return new ApiError(503, 'The engine is not running.', {
       code: 'engine_unavailable',
       headers: { 'retry-after': String(RETRY_AFTER_S) },
     });
   }
+  // The host refuses what it cannot even hand to the engine with the reason as the cause.
+  if (error instanceof RequestError && error.cause instanceof ParameterError) return toApiError(error.cause);
   if (error instanceof RequestError) return new ApiError(500, error.message, { code: 'engine_error' });
   return new ApiError(500, 'The server failed to handle this request.', { code: 'internal_error' });
 }

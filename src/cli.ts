@@ -1,0 +1,95 @@
+#!/usr/bin/env node
+import { Command, CommanderError, Option } from 'commander';
+import { skeinVersion } from '../engine/package-info.js';
+import { build } from './commands/build.js';
+import { serve } from './commands/serve.js';
+import { loadConfig, UsageError } from './config.js';
+import { flagName, OPTIONS, type OptionSpec, variableName } from './config-options.js';
+import { closestName } from './did-you-mean.js';
+
+/** Something went wrong while running: the model, the machine, the network. */
+const EXIT_FAILURE = 1;
+/** The command line, the environment or the configuration file asks for something that does not exist. */
+const EXIT_USAGE = 2;
+
+function serveCommand(): Command {
+  const command = new Command('serve')
+    .description('serve a model with the OpenAI API')
+    .addOption(new Option('--config <FILE>', 'JSON or YAML file with options (SKEIN_CONFIG)'));
+  for (const [name, spec] of Object.entries<OptionSpec>(OPTIONS)) {
+    for (const option of commanderOptions(name, spec)) command.addOption(option);
+  }
+  return command
+    .addHelpText('after', '\nEach option: flag, else environment variable, else --config FILE, else default.')
+    .action(async (flags: Record<string, unknown>) => {
+      const file = typeof flags.config === 'string' ? flags.config : undefined;
+      await serve(loadConfig({ flags, environment: process.env, file }));
+    });
+}
+
+function commanderOptions(name: string, spec: OptionSpec): Option[] {
+  const preset = spec.defaultText === null ? '' : `; default: ${spec.defaultText}`;
+  const help = `${spec.help} (${variableName(name)}${preset})`;
+  if (spec.kind !== 'switch') return [new Option(`--${flagName(name)} <${spec.metavar}>`, help)];
+  return [new Option(`--${flagName(name)}`, help), new Option(`--no-${flagName(name)}`).hideHelp()];
+}
+
+function buildCommand(): Command {
+  return new Command('build')
+    .description('turn a model into an engine directory')
+    .argument('<MODEL>', 'a Hugging Face directory, a GGUF file, or a folder with one')
+    .requiredOption('-o, --output <DIR>', 'the engine directory to write')
+    .addOption(new Option('--weights <PRECISION>', 'auto, f32 or bf16').default('auto'))
+    .addOption(new Option('--threads <N>', 'threads that convert').default(undefined, 'all'))
+    .action(build);
+}
+
+function program(): Command {
+  const root = new Command('skein')
+    .description('In-flight batching LLM serving for Node.js')
+    .version(`skein ${skeinVersion()}`)
+    .addCommand(serveCommand())
+    .addCommand(buildCommand());
+  for (const command of [root, ...root.commands]) {
+    command.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
+    command.configureOutput({ outputError: () => {} });
+  }
+  return root;
+}
+
+/** Commander's sentence, with the options there are where it has no suggestion. */
+function usageMessage(error: CommanderError, root: Command): string {
+  const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
+  if (message.includes('Did you mean')) return sentence;
+  if (error.code === 'commander.unknownCommand' || error.code === 'commander.help') {
+    return `${sentence}; commands: ${root.commands.map((command) => command.name()).join(', ')}.`;
+  }
+  const command = root.commands.find((candidate) => candidate.name() === process.argv[2]) ?? root;
+  if (error.code !== 'commander.unknownOption') return `${sentence}. See skein ${command.name()} --help.`;
+  const visible = command.options.filter((option) => !option.hidden).map((option) => option.long ?? '');
+  const typed = /'(-[^']*)'/.exec(message)?.[1] ?? '';
+  const meant = closestName(typed, visible);
+  return `${sentence}; ${meant === null ? `options: ${visible.join(', ')}` : `did you mean ${meant}?`}`;
+}
+
+async function main(): Promise<number> {
+  const root = program();
+  try {
+    await root.parseAsync();
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return 0;
+      // Without a command commander prints the help itself.
+      if (error.code !== 'commander.help') process.stderr.write(`skein: ${usageMessage(error, root)}\n`);
+      return EXIT_USAGE;
+    }
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`skein: ${message}\n`);
+    if (process.env.SKEIN_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+    return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILURE;
+  }
+}
+
+process.exitCode = await main();

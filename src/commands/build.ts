@@ -1,0 +1,36 @@
+import { type BuildOptions, buildEngine } from '../../engine/builder.js';
+import { UsageError } from '../config.js';
+import { OPTIONS } from '../config-options.js';
+import { closestName } from '../did-you-mean.js';
+import { showBuildProgress } from './build-progress.js';
+
+interface BuildFlags {
+  output: string;
+  weights: string;
+  threads?: string;
+}
+
+/** skein build MODEL -o DIR. @throws UsageError, CheckpointError, EngineError, AddonError. */
+export async function build(model: string, flags: BuildFlags): Promise<void> {
+  const { choices } = OPTIONS.weights;
+  const precision = choices.find((choice) => choice === flags.weights);
+  if (precision === undefined) {
+    const meant = closestName(flags.weights, choices);
+    const hint = meant === null ? '' : ` Did you mean ${meant}?`;
+    throw new UsageError(`--weights is "${flags.weights}"; it must be one of ${choices.join(', ')}.${hint}`);
+  }
+  const options: BuildOptions = {
+    model,
+    outputDirectory: flags.output,
+    precision,
+    onProgress: showBuildProgress(process.stderr),
+  };
+  if (flags.threads !== undefined) {
+    const threads = OPTIONS.threads.schema.safeParse(Number(flags.threads));
+    if (!threads.success)
+      throw new UsageError(`--threads is "${flags.threads}"; it must be an integer from 1 to 1024.`);
+    if (threads.data !== undefined) options.threads = threads.data;
+  }
+  const engine = await buildEngine(options);
+  process.stdout.write(`${engine.directory}: ${engine.manifest.precision} engine of ${model}\n`);
+}

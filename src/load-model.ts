@@ -1,0 +1,201 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
+import type { BuildProgress } from '../engine/builder.js';
+import { type Engine, openEngine } from '../engine/engine.js';
+import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
+import type { KvDtype } from '../engine/executor.js';
+import type { IterationStats, OptionalParams } from '../engine/gpt-manager-options.js';
+import { loadAddon } from '../engine/native/load-addon.js';
+import { skeinVersion } from '../engine/package-info.js';
+import type { SchedulerPolicy } from '../scheduler/types.js';
+import { ModelCodec } from './generation/model-codec.js';
+import type { TextModel } from './generation/text-model.js';
+
+/** How to load a model. Names and defaults are those of the flags of `skein serve`. */
+export interface ModelOptions {
+  /** A Hugging Face directory, a GGUF file or a folder with one, or an engine directory. */
+  model: string;
+  weights?: 'auto' | 'f32' | 'bf16' | undefined;
+  kvDtype?: 'auto' | KvDtype | undefined;
+  threads?: number | undefined;
+  cacheDir?: string | undefined;
+  schedulerPolicy?: SchedulerPolicy | undefined;
+  maxNumSequences?: number | undefined;
+  maxBatchSize?: number | undefined;
+  maxNumTokens?: number | undefined;
+  maxQueueSize?: number | undefined;
+  enableChunkedContext?: boolean | undefined;
+  maxInputLen?: number | undefined;
+  maxSeqLen?: number | undefined;
+  maxTokens?: number | undefined;
+  freeGpuMemoryFraction?: number | undefined;
+  tokensPerBlock?: number | undefined;
+  /** Called while the engine is built, which happens once per model. */
+  onProgress?: ((progress: BuildProgress) => void) | undefined;
+  /** Gives up loading. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface ModelInfo {
+  /** The model's folder or file name. */
+  name: string;
+  /** Changes with the model's files, its precision and the version of skein. */
+  fingerprint: string;
+  enginePath: string;
+  executor: string;
+  instructionSet: string;
+  threads: number;
+  weights: string;
+  kvDtype: string;
+  /** Tokens that the KV cache holds over all requests. */
+  kvTokens: number;
+  maxInputLen: number;
+  maxSeqLen: number;
+}
+
+export interface EngineCounts {
+  running: number;
+  waiting: number;
+  maxBlocks: number;
+  usedBlocks: number;
+}
+
+/** A model that runs. */
+export interface LoadedModel {
+  info: ModelInfo;
+  model: TextModel;
+  counts(): EngineCounts;
+  onStats(listener: (stats: IterationStats) => void): () => void;
+  /** Calls the listener should the engine fail. */
+  onFailure(listener: (error: Error) => void): void;
+  /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
+  close(options?: { abort?: boolean }): Promise<void>;
+}
+
+/**
+ * Builds the engine where that was not done before, and starts it.
+ * @throws CheckpointError, EngineError, AddonError, each with one sentence about what is wrong.
+ */
+export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
+  // Everything needs it, and its absence has a better explanation than what would fail later.
+  loadAddon();
+  const engine = await engineOf(options);
+  options.signal?.throwIfAborted();
+  const codec = await ModelCodec.open(engine.directory);
+  const statsListeners = new Set<(stats: IterationStats) => void>();
+  const failureListeners = new Set<(error: Error) => void>();
+  let last: IterationStats | null = null;
+  const host = new InProcessHost({
+    ...hostOptions(engine, options),
+    onIterationStats: (stats) => {
+      last = stats;
+      for (const listener of statsListeners) listener(stats);
+    },
+    onError: (error) => {
+      for (const listener of failureListeners) listener(error);
+    },
+  });
+  const close = async ({ abort = false } = {}) => {
+    await host.close({ abort });
+    await codec.close();
+  };
+  const info = await host.ready;
+  if (options.signal?.aborted) await close({ abort: true });
+  options.signal?.throwIfAborted();
+  const kvTokens = info.numBlocks * info.tokensPerBlock;
+  // A sequence that the whole cache cannot hold would be refused later, with less of an explanation.
+  const maxSeqLen = Math.min(info.maxSeqLen, kvTokens);
+  const maxInputLen = Math.min(info.maxInputLen, maxSeqLen - 1);
+  return {
+    info: {
+      name: basename(resolve(options.model)).replace(/\.gguf$/i, ''),
+      fingerprint: fingerprint(engine),
+      enginePath: engine.directory,
+      executor: info.executor,
+      instructionSet: info.instructionSet,
+      threads: info.threads,
+      weights: engine.manifest.precision,
+      kvDtype: info.kvDtype,
+      kvTokens,
+      maxInputLen,
+      maxSeqLen,
+    },
+    model: {
+      codec,
+      engine: host,
+      vocabSize: info.vocabSize,
+      maxInputLen,
+      maxSeqLen,
+      endTokens: info.endTokenIds,
+    },
+    counts: () => ({
+      running: host.running,
+      waiting: host.queued,
+      maxBlocks: info.numBlocks,
+      usedBlocks: last?.usedBlocks ?? 0,
+    }),
+    onStats: (listener) => {
+      statsListeners.add(listener);
+      return () => statsListeners.delete(listener);
+    },
+    onFailure: (listener) => {
+      failureListeners.add((error) => {
+        if (host.state === 'failed') listener(error);
+      });
+    },
+    close,
+  };
+}
+
+/** Options of the host: those of the same names that were given. */
+function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOptions {
+  const { maxTokens, freeGpuMemoryFraction, kvDtype, maxQueueSize } = options;
+  const optionalParams: OptionalParams = {
+    ...given(options, [
+      'threads',
+      'maxNumSequences',
+      'maxBatchSize',
+      'maxNumTokens',
+      'enableChunkedContext',
+      'maxInputLen',
+      'maxSeqLen',
+      'tokensPerBlock',
+    ]),
+    kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction }, ['maxTokens', 'freeGpuMemoryFraction']),
+  };
+  if (kvDtype !== undefined && kvDtype !== 'auto') optionalParams.kvDtype = kvDtype;
+  return {
+    enginePath: engine.directory,
+    modelType: 'InflightFusedBatching',
+    maxBeamWidth: 1,
+    schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
+    optionalParams,
+    ...(maxQueueSize === undefined ? {} : { maxQueueSize }),
+  };
+}
+
+/** The fields that are not undefined. */
+function given<T extends object, K extends keyof T>(
+  from: T,
+  names: readonly K[],
+): { [Name in K]?: Exclude<T[Name], undefined> } {
+  const entries = names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]);
+  return Object.fromEntries(entries) as { [Name in K]?: Exclude<T[Name], undefined> };
+}
+
+async function engineOf(options: ModelOptions): Promise<Engine> {
+  if (existsSync(join(options.model, 'engine.json'))) return openEngine(options.model);
+  const cached: CachedEngineOptions = { model: options.model, precision: options.weights ?? 'auto' };
+  if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
+  if (options.threads !== undefined) cached.threads = options.threads;
+  if (options.onProgress !== undefined) cached.onProgress = options.onProgress;
+  if (options.signal !== undefined) cached.signal = options.signal;
+  return cachedEngine(cached);
+}
+
+function fingerprint({ manifest }: Engine): string {
+  const identity = `${manifest.source.hash}\0${manifest.precision}\0${skeinVersion()}`;
+  return `fp_${createHash('sha256').update(identity).digest('hex').slice(0, 12)}`;
+}

@@ -1,0 +1,174 @@
+import type { FinishReason } from '../callbacks/token-request.js';
+import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { ChatMessage } from '../models/chat-template.js';
+import { InvalidRequestError } from './generation/errors.js';
+import {
+  generateText,
+  type SamplingOptions,
+  type TextLogProb,
+  type TextPiece,
+} from './generation/text-generation.js';
+import type { PromptTokens } from './generation/text-model.js';
+import {
+  type EngineCounts,
+  type LoadedModel,
+  loadModel,
+  type ModelInfo,
+  type ModelOptions,
+} from './load-model.js';
+
+/** What to generate. One of prompt, messages and promptTokens is given. */
+export interface GenerateOptions extends SamplingOptions {
+  /** Text to go on with. */
+  prompt?: string | undefined;
+  /** A conversation to answer, through the model's chat template. */
+  messages?: readonly ChatMessage[] | undefined;
+  promptTokens?: PromptTokens | undefined;
+  /** Default: what the context leaves, at most DEFAULT_MAX_TOKENS. */
+  maxTokens?: number | undefined;
+  minTokens?: number | undefined;
+  /** Texts that end the answer; they are not part of it. */
+  stop?: string | readonly string[] | undefined;
+  stopTokens?: readonly number[] | undefined;
+  includeStop?: boolean | undefined;
+  ignoreEos?: boolean | undefined;
+  /** Default true. */
+  skipSpecialTokens?: boolean | undefined;
+  /** 0: the drawn tokens' log-probs; n: those of the n most probable tokens too. */
+  logProbs?: number | undefined;
+  /** 0..1, higher first; default 0.5. */
+  priority?: number | undefined;
+  /** With messages: end the prompt with the header of an answer. Default true. */
+  addGenerationPrompt?: boolean | undefined;
+  /** With messages: go on with the last message instead of answering it. */
+  continueFinalMessage?: boolean | undefined;
+  /** With messages: further variables of the chat template. */
+  templateVariables?: Readonly<Record<string, unknown>> | undefined;
+  /** Ends the request in any state. */
+  signal?: AbortSignal | undefined;
+}
+
+/** A whole answer. */
+export interface Completion {
+  text: string;
+  tokens: number[];
+  logProbs: TextLogProb[];
+  finishReason: FinishReason;
+  /** The stop string or stop token that ended it. */
+  stopReason: string | number | null;
+  /** Tokens of the prompt. */
+  promptTokens: number;
+}
+
+/** Most tokens of an answer whose request names no limit. */
+export const DEFAULT_MAX_TOKENS = 1024;
+
+/**
+ * A model in this process: text in, text out, many requests at once in flight.
+ *
+ *   const skein = await Skein.load({ model: './smollm2' });
+ *   for await (const piece of skein.generate({ prompt: 'Once upon a time' })) process.stdout.write(piece.text);
+ *   await skein.close();
+ */
+export class Skein {
+  readonly #loaded: LoadedModel;
+
+  private constructor(loaded: LoadedModel) {
+    this.#loaded = loaded;
+  }
+
+  /**
+   * Loads a model; the first time it is built into the cache.
+   * @throws CheckpointError, EngineError, AddonError, each with one sentence about what is wrong.
+   */
+  static async load(options: ModelOptions): Promise<Skein> {
+    return new Skein(await loadModel(options));
+  }
+
+  /** What was loaded, and how it runs. */
+  get info(): ModelInfo {
+    return this.#loaded.info;
+  }
+
+  /** Requests running and waiting right now, and the KV cache blocks that they hold. */
+  get counts(): EngineCounts {
+    return this.#loaded.counts();
+  }
+
+  /** Calls the listener after each iteration, until the function that it returns is called. */
+  onStats(listener: (stats: IterationStats) => void): () => void {
+    return this.#loaded.onStats(listener);
+  }
+
+  /** Token ids of a text, as a prompt has them. */
+  async encode(text: string): Promise<PromptTokens> {
+    return this.#loaded.model.codec.encodeText(text);
+  }
+
+  /**
+   * Generates piece by piece. Leaving the loop, or aborting the signal, ends the request and frees its memory.
+   * @throws InvalidRequestError, QueueFullError, RequestError.
+   */
+  async *generate(options: GenerateOptions): AsyncGenerator<TextPiece, void, undefined> {
+    const promptTokens = await this.#promptTokens(options);
+    yield* this.#start(options, promptTokens);
+  }
+
+  /** Generates a whole answer. @throws InvalidRequestError, QueueFullError, RequestError. */
+  async complete(options: GenerateOptions): Promise<Completion> {
+    const promptTokens = await this.#promptTokens(options);
+    const texts: string[] = [];
+    const tokens: number[] = [];
+    const logProbs: TextLogProb[] = [];
+    let finishReason: FinishReason = 'cancelled';
+    let stopReason: string | number | null = null;
+    for await (const piece of this.#start(options, promptTokens)) {
+      texts.push(piece.text);
+      for (const token of piece.tokens) tokens.push(token);
+      for (const logProb of piece.logProbs) logProbs.push(logProb);
+      if (piece.finishReason !== null)
+        ({ finishReason, stopReason } = { ...piece, finishReason: piece.finishReason });
+    }
+    return {
+      text: texts.join(''),
+      tokens,
+      logProbs,
+      finishReason,
+      stopReason,
+      promptTokens: promptTokens.length,
+    };
+  }
+
+  /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
+  async close(options: { abort?: boolean } = {}): Promise<void> {
+    await this.#loaded.close(options);
+  }
+
+  #start(options: GenerateOptions, promptTokens: PromptTokens) {
+    const { model } = this.#loaded;
+    const { prompt, messages, stop, maxTokens, ...rest } = options;
+    const room = Math.max(1, model.maxSeqLen - promptTokens.length);
+    return generateText(model, {
+      ...rest,
+      promptTokens,
+      promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
+      maxTokens: maxTokens ?? Math.min(room, DEFAULT_MAX_TOKENS),
+      stop: typeof stop === 'string' ? [stop] : stop,
+    });
+  }
+
+  async #promptTokens({ prompt, messages, promptTokens, ...rest }: GenerateOptions): Promise<PromptTokens> {
+    const given = [prompt, messages, promptTokens].filter((one) => one !== undefined);
+    if (given.length !== 1) {
+      throw new InvalidRequestError('Give one of prompt, messages and promptTokens.', 'prompt');
+    }
+    const { codec } = this.#loaded.model;
+    if (prompt !== undefined) return codec.encodeText(prompt);
+    if (promptTokens !== undefined) return promptTokens;
+    return codec.encodeChat(messages ?? [], {
+      addGenerationPrompt: rest.addGenerationPrompt ?? !rest.continueFinalMessage,
+      continueFinalMessage: rest.continueFinalMessage,
+      variables: rest.templateVariables,
+    });
+  }
+}

@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const cliPath = fileURLToPath(new URL('../../../dist/src/cli.js', import.meta.url));
+
+/** Engines built by tests; kept from run to run, as a user's cache is. */
+export const testCacheDir = join(tmpdir(), 'skein-test-cache');
+
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Environment without the options of whoever runs the tests. */
+function cleanEnvironment(extra: Record<string, string>): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('SKEIN_') || name === 'SKEIN_ISA',
+  );
+  return { ...Object.fromEntries(kept), ...extra };
+}
+
+/** Runs the compiled command line to its end. */
+export async function runCli(
+  args: readonly string[],
+  options: { environment?: Record<string, string>; cli?: string } = {},
+): Promise<Ended> {
+  const child = spawn(process.execPath, [options.cli ?? cliPath, ...args], {
+    env: cleanEnvironment(options.environment ?? {}),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output = gather(child);
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...output() };
+}
+
+export interface SkeinProcess {
+  url: string;
+  child: ChildProcess;
+  output(): { stdout: string; stderr: string };
+  /** Sends SIGTERM and waits for the end. */
+  stop(): Promise<Ended>;
+}
+
+/** Starts `skein serve` on a free port and waits until it says where it listens. */
+export async function startServer(args: readonly string[]): Promise<SkeinProcess> {
+  const child = spawn(
+    process.execPath,
+    [cliPath, 'serve', '--port', '0', '--cache-dir', testCacheDir, ...args],
+    { env: cleanEnvironment({}), stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const output = gather(child);
+  const ended = once(child, 'close').then(([code]): Ended => ({ code: code as number | null, ...output() }));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout!.on('data', () => {
+      const found = /at (http:\S+)\/v1/.exec(output().stdout)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    void ended.then(({ code, stderr }) => reject(new Error(`skein serve ended with ${code}: ${stderr}`)));
+  });
+  return {
+    url,
+    child,
+    output,
+    stop: () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+function gather(child: ChildProcess): () => { stdout: string; stderr: string } {
+  let stdout = '';
+  let stderr = '';
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  return () => ({ stdout, stderr });
+}
