@@ -11,7 +11,10 @@ export type TokenizerSource =
 export interface TokenizerPoolOptions {
   /** Threads at most; each is started when it is first needed. Default 1. */
   workers?: number;
-  /** Texts longer than this many UTF-16 units go to a worker. Default 16384, about 10 ms of work. */
+  /**
+   * Texts longer than this many UTF-16 units go to a worker. Default 8192: some 10 ms of work for prose, ten times
+   * that for one endless word.
+   */
   threshold?: number;
   /** Texts that may wait or be in work at a time. Default 256. */
   maxJobs?: number;
@@ -57,7 +60,7 @@ export class TokenizerPool {
     this.#tokenizer = tokenizer;
     this.#source = source;
     this.#maxWorkers = Math.max(1, options.workers ?? 1);
-    this.#threshold = options.threshold ?? 16_384;
+    this.#threshold = options.threshold ?? 8192;
     this.#maxJobs = options.maxJobs ?? 256;
   }
 
