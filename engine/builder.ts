@@ -182,9 +182,15 @@ async function convertAll(
       done = job.targetOffset + size;
     }
     convert(weightsFile, step, threads);
-    await setImmediate(); // signals and timers of the process have their turn
+    await eventLoopTurn();
     options.signal?.throwIfAborted();
   }
+}
+
+/** Signals and timers have their turn. One immediate may run in the turn that is under way, after its look at events. */
+async function eventLoopTurn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }
 
 function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gguf as referenceReader } from '@huggingface/gguf';
@@ -251,6 +251,13 @@ describe('readGguf', () => {
       expect(() => readGguf(file(whole.subarray(0, length)))).toThrow(CheckpointError);
     }
     expect(readGguf(file(whole)).tensors.length).toBe(1);
+  });
+
+  it('reads no more than its limit of a large file', () => {
+    const path = file(new GgufWriter().header(0, 1).u64(2 ** 32).bytes());
+    truncateSync(path, 8 * 2 ** 30); // sparse
+    expect(() => readGguf(path)).toThrow(/takes 4294967296 bytes at byte 32, which is beyond a header of 134217728/);
+    truncateSync(path, 0);
   });
 
   it('says what cannot be opened', () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -112,6 +112,13 @@ describe('readSafetensors', () => {
       expect(() => readSafetensors(path)).toThrow(path);
     });
   }
+
+  it('reads no more than its limit of a large file', () => {
+    const path = file(length(2n ** 32n));
+    truncateSync(path, 8 * 2 ** 30); // sparse
+    expect(() => readSafetensors(path)).toThrow(/header is 4294967296 bytes long; at most 33554432 are read/);
+    truncateSync(path, 0);
+  });
 
   it('refuses every truncation of a file', () => {
     const whole = safetensorsBytes([a, b]);
