@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { validateRequest, whyIdIsInvalid } from '../../callbacks/request-validation.js';
+import type { Tensor } from '../../callbacks/types.js';
+import { encodeWordList } from '../../engine/decoding/stop-words.js';
+import { bool, f32, i32, makeRequest, u64 } from '../support/loop-harness.js';
+
+const LIMITS = { vocabSize: 100, maxBeamWidth: 1, maxTopLogProbs: 5 };
+const validate = (inputs: Record<string, Tensor>, priority?: number) =>
+  validateRequest(makeRequest(1n, [1, 2, 3], 4, inputs, priority), LIMITS, () => 99n);
+
+describe('validateRequest', () => {
+  it('is greedy where nothing of sampling is given, with a drawn seed and no end_id', () => {
+    const spec = validateRequest(makeRequest(1n, [1, 2, 3], 4), LIMITS, () => 99n);
+    expect(spec).toMatchObject({ maxNewTokens: 4, endId: -1, padId: 0, streaming: true, priority: 0.5 });
+    expect(spec.sampling).toMatchObject({ temperature: 0, topK: 0, topP: 1, seed: 99n });
+    expect([...spec.promptTokens]).toEqual([1, 2, 3]);
+  });
+
+  it('reads every parameter', () => {
+    const spec = validate(
+      {
+        temperature: f32(0.5),
+        runtime_top_k: i32(10),
+        runtime_top_p: f32(0.25),
+        runtime_min_p: f32(0.125),
+        repetition_penalty: f32(1.5),
+        presence_penalty: f32(0.5),
+        frequency_penalty: f32(-0.5),
+        min_length: i32(2),
+        random_seed: u64(2n ** 64n - 1n),
+        end_id: i32(7),
+        stop_words_list: encodeWordList([
+          [5, 7, 3],
+          [9, 2],
+        ]),
+        return_log_probs: bool(true),
+        top_log_probs: i32(5),
+        beam_width: i32(1),
+        time_limit_ms: i32(50),
+      },
+      1,
+    );
+    expect(spec.sampling).toEqual({
+      temperature: 0.5,
+      topK: 10,
+      topP: 0.25,
+      minP: 0.125,
+      repetitionPenalty: 1.5,
+      presencePenalty: 0.5,
+      frequencyPenalty: -0.5,
+      minLength: 2,
+      seed: 2n ** 64n - 1n,
+    });
+    expect(spec.stopWords.map((word) => [...word])).toEqual([
+      [5, 7, 3],
+      [9, 2],
+    ]);
+    expect(spec).toMatchObject({ endId: 7, padId: 7, topLogProbs: 5, priority: 1, timeLimitMs: 50 });
+  });
+
+  it.each<[string, Record<string, Tensor>, RegExp]>([
+    ['type', { temperature: i32(1) }, /temperature holds Int32Array; Float32Array/],
+    ['shape', { temperature: { shape: [2], data: new Float32Array(2) } }, /temperature has the shape \[2\]/],
+    ['size', { input_ids: { shape: [1, 4], data: new Int32Array(3) } }, /input_ids .* is 4 values.* has 3/],
+    ['no shape', { end_id: { data: Int32Array.of(1) } as unknown as Tensor }, /end_id has no shape/],
+    ['vocabulary', { input_ids: { shape: [1, 2], data: Int32Array.of(5, 100) } }, /100 at place 1.*0 to 99/],
+    ['empty prompt', { input_ids: { shape: [1, 0], data: new Int32Array(0) } }, /input_ids is empty/],
+    ['no new tokens', { request_output_len: i32(0) }, /request_output_len is 0; .* from 1/],
+    ['NaN', { temperature: f32(Number.NaN) }, /temperature is NaN/],
+    ['top-p', { runtime_top_p: f32(1.5) }, /runtime_top_p is 1.5; .* from 0 to 1/],
+    ['top-k', { runtime_top_k: i32(-1) }, /runtime_top_k is -1/],
+    ['end_id', { end_id: i32(100) }, /end_id is 100; .* from -1 to 99/],
+    ['top log-probs', { top_log_probs: i32(6) }, /top_log_probs is 6; .* from 0 to 5/],
+    ['beams', { beam_width: i32(4) }, /beam_width is 4; .* maxBeamWidth = 1/],
+    ['logits', { return_context_logits: bool(true) }, /return_context_logits is refused/],
+    ['later work', { embedding_bias: f32(1) }, /embedding_bias is refused: .* not supported yet/],
+    [
+      'unknown',
+      { tempurature: f32(1) },
+      /tempurature is not the name of an input tensor; known are input_ids/,
+    ],
+    ['inherited name', { toString: f32(1) }, /toString is not the name/],
+    [
+      'offsets of stop words',
+      { stop_words_list: { shape: [1, 2, 2], data: Int32Array.of(1, 2, 2, 1) } },
+      /offset 1 at place 1/,
+    ],
+  ])('refuses a wrong %s, naming field, value and limit', (_, inputs, message) => {
+    expect(() => validate(inputs)).toThrow(message);
+  });
+
+  it.each(['input_ids', 'request_output_len'])('refuses a request without %s', (name) => {
+    const request = makeRequest(1n, [1], 1);
+    delete request.inputs[name];
+    expect(() => validateRequest(request, LIMITS, () => 0n)).toThrow(`${name} is missing`);
+  });
+
+  it('refuses a priority outside 0..1 and inputs that are none', () => {
+    expect(() => validate({}, 1.5)).toThrow(/priority is 1.5/);
+    const broken = { requestId: 1n, inputs: undefined as unknown as Record<string, Tensor> };
+    expect(() => validateRequest(broken, LIMITS, () => 0n)).toThrow(/inputs is missing/);
+  });
+});
+
+describe('whyIdIsInvalid', () => {
+  it('takes all of u64 and nothing else', () => {
+    expect(whyIdIsInvalid(0n)).toBeNull();
+    expect(whyIdIsInvalid(2n ** 64n - 1n)).toBeNull();
+    for (const id of [-1n, 2n ** 64n, 5, '5', undefined]) expect(whyIdIsInvalid(id)).toMatch(/requestId is/);
+  });
+});

@@ -1,0 +1,288 @@
+import { describe, expect, it } from 'vitest';
+import { encodeWordList } from '../../engine/decoding/stop-words.js';
+import {
+  bool,
+  f32,
+  i32,
+  LoopHarness,
+  makeRequest,
+  runAlone,
+  tensorOf,
+  u64,
+} from '../support/loop-harness.js';
+
+const PROMPT = [3, 1, 4, 1, 5];
+
+describe('responses', () => {
+  it('stream one token an iteration, with the cumulative length, and mark the last as final', () => {
+    const harness = new LoopHarness();
+    harness.waiting.push(makeRequest(7n, PROMPT, 3));
+    harness.runToEnd();
+    expect(harness.responses.map((r) => tensorOf(r.outputs, 'output_ids')?.shape)).toEqual([
+      [1, 1, 1],
+      [1, 1, 1],
+      [1, 1, 1],
+    ]);
+    expect(harness.responses.map((r) => tensorOf(r.outputs, 'sequence_length')?.data[0])).toEqual([6, 7, 8]);
+    expect(harness.responses.map((r) => r.final)).toEqual([false, false, true]);
+    expect(harness.resultOf(7n).finishReason).toBe(3);
+  });
+
+  it('come once and whole without streaming: prompt, output, then pad_id up to maxSeqLen', () => {
+    const streamed = runAlone(makeRequest(1n, PROMPT, 4));
+    const harness = new LoopHarness();
+    harness.waiting.push(makeRequest(1n, PROMPT, 4, { streaming: bool(false), pad_id: i32(9) }));
+    harness.runToEnd();
+    expect(harness.responses).toHaveLength(1);
+    const { outputs } = harness.responses[0]!;
+    const ids = tensorOf(outputs, 'output_ids')!;
+    expect(ids.shape).toEqual([1, 1, 64]);
+    expect([...(ids.data as Int32Array)]).toEqual([...PROMPT, ...streamed.tokens, ...Array(55).fill(9)]);
+    expect(tensorOf(outputs, 'context_logits')?.shape).toEqual([1, 1, 1]);
+    expect(tensorOf(outputs, 'generation_logits')?.shape).toEqual([1, 1, 1, 1]);
+    expect(tensorOf(outputs, 'random_seed')?.data[0]).toBe(4711n);
+  });
+
+  it('carry log-probs, their sum, and the most probable tokens where asked', () => {
+    const inputs = { return_log_probs: bool(true), top_log_probs: i32(2) };
+    const result = runAlone(makeRequest(1n, PROMPT, 4, inputs));
+    expect(result.logProbs).toHaveLength(4);
+    expect(result.topTokens).toHaveLength(8);
+    expect(result.topTokens.filter((_, index) => index % 2 === 0)).toEqual(result.tokens);
+    expect(result.cumLogProb).toBe(Math.fround(result.logProbs.reduce((sum, value) => sum + value, 0)));
+    expect(runAlone(makeRequest(1n, PROMPT, 4)).logProbs).toEqual([]);
+  });
+
+  it('return the seed that was given and depend on it', () => {
+    const sample = (seed: bigint) =>
+      runAlone(makeRequest(1n, PROMPT, 8, { temperature: f32(1), random_seed: u64(seed) })).tokens;
+    expect(sample(1n)).toEqual(sample(1n));
+    expect(sample(1n)).not.toEqual(sample(2n));
+  });
+});
+
+describe('stop conditions', () => {
+  const { tokens } = runAlone(makeRequest(1n, PROMPT, 20));
+
+  it('end at end_id, which is not part of the output', () => {
+    const endId = tokens[4]!;
+    const expected = tokens.slice(0, tokens.indexOf(endId));
+    const result = runAlone(makeRequest(1n, PROMPT, 20, { end_id: i32(endId) }));
+    expect(result).toMatchObject({ tokens: expected, finishReason: 1 });
+    expect(result.sequenceLength).toBe(PROMPT.length + expected.length);
+  });
+
+  it('end after a stop word of several tokens, which is part of the output', () => {
+    const word = tokens.slice(3, 6);
+    const words = encodeWordList([[98, 99], word]);
+    expect(runAlone(makeRequest(1n, PROMPT, 20, { stop_words_list: words }))).toMatchObject({
+      tokens: tokens.slice(0, 6),
+      finishReason: 2,
+    });
+  });
+
+  it('take a stop word only from generated tokens, never across the end of the prompt', () => {
+    const across = encodeWordList([[PROMPT.at(-1)!, tokens[0]!]]);
+    const result = runAlone(makeRequest(1n, PROMPT, 20, { stop_words_list: across }));
+    expect(result).toMatchObject({ tokens, finishReason: 3 });
+  });
+
+  it('wait for min_length', () => {
+    const inputs = { stop_words_list: encodeWordList([[tokens[1]!]]), min_length: i32(3) };
+    const result = runAlone(makeRequest(1n, PROMPT, 20, inputs));
+    expect(result.tokens.length).toBeGreaterThanOrEqual(3);
+    const banned = runAlone(makeRequest(1n, PROMPT, 20, { end_id: i32(tokens[0]!), min_length: i32(1) }));
+    expect(banned.tokens[0]).not.toBe(tokens[0]);
+  });
+});
+
+describe('errors belong to one request', () => {
+  const neighbour = makeRequest(2n, [1, 2], 10);
+  const alone = runAlone(neighbour);
+
+  it('a duplicate id is refused; its owner goes on and the id can be used again afterwards', () => {
+    const harness = new LoopHarness();
+    harness.waiting.push(neighbour);
+    harness.loop.iterate();
+    harness.waiting.push(makeRequest(2n, [9], 3));
+    harness.loop.iterate();
+    const refusal = harness.responses.find((response) => response.error !== '')!;
+    expect(refusal).toMatchObject({ requestId: 2n, final: true, outputs: [] });
+    expect(refusal.error).toMatch(/id 2 is being processed/);
+    harness.runToEnd();
+    const rest = harness.responses.filter((response) => response !== refusal);
+    expect(rest.flatMap((r) => [...(tensorOf(r.outputs, 'output_ids')!.data as Int32Array)])).toEqual(
+      alone.tokens,
+    );
+    harness.responses.length = 0;
+    harness.waiting.push(neighbour);
+    harness.runToEnd();
+    expect(harness.resultOf(2n)).toEqual(alone);
+  });
+
+  it('logits that are not finite fail their row only', () => {
+    const harness = new LoopHarness({ fake: { poisonToken: 77 } });
+    harness.waiting.push(makeRequest(1n, [5, 77], 10), neighbour);
+    harness.runToEnd();
+    expect(harness.resultOf(1n).error).toMatch(/not finite/);
+    expect(harness.resultOf(2n)).toEqual(alone);
+    expect(harness.kvCache.freeBlocks).toBe(64);
+  });
+
+  it('a step that throws fails its batch; the loop goes on with what comes next', () => {
+    const harness = new LoopHarness({ fake: { throwToken: 88 } });
+    harness.waiting.push(makeRequest(1n, [5, 88], 10), makeRequest(3n, [6], 10));
+    harness.loop.iterate();
+    for (const id of [1n, 3n]) expect(harness.resultOf(id).error).toMatch(/failed in iteration 1: token 88/);
+    expect(harness.kvCache.freeBlocks).toBe(64);
+    harness.waiting.push(neighbour);
+    harness.runToEnd();
+    expect(harness.resultOf(2n)).toEqual(alone);
+  });
+
+  it.each([
+    ['longer than maxSeqLen', makeRequest(1n, PROMPT, 60), /65.*maxSeqLen = 64/],
+    ['an unknown tensor', makeRequest(1n, PROMPT, 5, { runtime_top_kk: i32(1) }), /runtime_top_kk/],
+  ])('%s is refused at once with the numbers', (_, request, message) => {
+    const harness = new LoopHarness();
+    harness.waiting.push(request);
+    harness.loop.iterate();
+    expect(harness.resultOf(1n).error).toMatch(message);
+    expect(harness.executor.numSteps).toBe(0);
+    expect(harness.stats).toEqual([]);
+  });
+
+  it('a request without a usable id reaches the error hook', () => {
+    const harness = new LoopHarness();
+    harness.waiting.push({ requestId: -1n, inputs: {} });
+    harness.loop.iterate();
+    expect(harness.errors[0]?.message).toMatch(/requestId is -1/);
+    expect(harness.responses).toEqual([]);
+  });
+
+  it('more requests than asked for are refused, each by its own response', () => {
+    const harness = new LoopHarness({ maxNumSequences: 2 });
+    harness.ignoresMax = true;
+    for (let id = 0n; id < 4n; id++) harness.waiting.push(makeRequest(id, PROMPT, 3));
+    harness.runToEnd();
+    const errors = [0n, 1n, 2n, 3n].map((id) => harness.resultOf(id).error !== '');
+    expect(errors).toEqual([false, false, true, true]);
+  });
+});
+
+describe('stop signals', () => {
+  it.each([
+    ['waiting for blocks', 3n],
+    ['between chunks of its context', 2n],
+    ['generating', 1n],
+  ])('end a request that is %s, and free its blocks in that iteration', (_, stopped) => {
+    // The pool holds 8 blocks: 1 takes 3 of them, 2 takes 5, 3 has to wait.
+    const harness = new LoopHarness({
+      numBlocks: 8,
+      maxNumTokens: 16,
+      chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
+    });
+    harness.waiting.push(makeRequest(1n, [1, 2], 20));
+    harness.loop.iterate();
+    harness.waiting.push(makeRequest(2n, Array(36).fill(3), 4), makeRequest(3n, [4], 30));
+    harness.loop.iterate();
+    const before = harness.kvCache.blocksHeld(stopped);
+    const free = harness.kvCache.freeBlocks;
+    harness.stops.add(stopped);
+    harness.loop.iterate();
+    expect(harness.resultOf(stopped)).toMatchObject({ finishReason: 5, error: '' });
+    expect(harness.kvCache.blocksHeld(stopped)).toBe(0);
+    expect(harness.kvCache.freeBlocks).toBeGreaterThanOrEqual(free + before);
+    harness.runToEnd();
+    for (const id of [1n, 2n, 3n]) expect(harness.resultOf(id).finishReason).toBe(id === stopped ? 5 : 3);
+  });
+
+  it('for an unknown request do nothing', () => {
+    const harness = new LoopHarness();
+    harness.stops.add(99n);
+    harness.waiting.push(makeRequest(1n, PROMPT, 3));
+    harness.runToEnd();
+    expect(harness.resultOf(1n).finishReason).toBe(3);
+  });
+
+  it('end a request after its time limit with what it has', () => {
+    const harness = new LoopHarness();
+    harness.waiting.push(makeRequest(1n, PROMPT, 30, { time_limit_ms: i32(100) }));
+    for (let i = 0; i < 5; i++) harness.loop.iterate();
+    harness.nowMs = 100;
+    harness.loop.iterate();
+    expect(harness.resultOf(1n)).toMatchObject({ finishReason: 4 });
+    expect(harness.resultOf(1n).tokens).toHaveLength(6);
+  });
+});
+
+describe('order', () => {
+  it('follows priority, then arrival', () => {
+    const harness = new LoopHarness({ maxBatchSize: 1, maxNumSequences: 4 });
+    harness.waiting.push(makeRequest(1n, [1], 2, {}, 0.2), makeRequest(2n, [2], 2, {}, 0.8));
+    harness.waiting.push(makeRequest(3n, [3], 2, {}, 0.8));
+    harness.runToEnd();
+    const finals = harness.responses.filter((response) => response.final);
+    expect(finals.map((response) => response.requestId)).toEqual([2n, 3n, 1n]);
+  });
+});
+
+describe('statistics', () => {
+  it('have exactly the keys that parsers in the field need, and are not sent when nothing is active', () => {
+    const harness = new LoopHarness();
+    expect(harness.loop.iterate()).toBe(false);
+    expect(harness.statsJson).toEqual([]);
+    harness.waiting.push(makeRequest(1n, PROMPT, 2));
+    harness.runToEnd();
+    expect(harness.statsJson).toHaveLength(2);
+    const first = JSON.parse(harness.statsJson[0]!);
+    expect(first.Timestamp).toMatch(/^\d\d-\d\d-\d{4} \d\d:\d\d:\d\d$/);
+    expect(first).toEqual({
+      'Active Request Count': 1,
+      'Context Requests': 1,
+      'Free KV cache blocks': 63,
+      'Generation Requests': 0,
+      'Iteration Counter': 1,
+      'Max KV cache blocks': 64,
+      'Max Request Count': 8,
+      'MicroBatch ID': 0,
+      'Paused Requests': 0,
+      'Runtime CPU Memory Usage': expect.any(Number),
+      'Runtime GPU Memory Usage': 0,
+      'Runtime Pinned Memory Usage': 0,
+      'Scheduled Requests': 1,
+      Timestamp: expect.any(String),
+      'Tokens per KV cache block': 8,
+      'Total Context Tokens': 5,
+      'Used KV cache blocks': 1,
+    });
+    expect(JSON.parse(harness.statsJson[1]!)).toMatchObject({
+      'Generation Requests': 1,
+      'Iteration Counter': 2,
+      'Total Context Tokens': 0,
+    });
+  });
+});
+
+describe('draining', () => {
+  it('lets active requests end and refuses new ones', () => {
+    const harness = new LoopHarness();
+    harness.waiting.push(makeRequest(1n, PROMPT, 5));
+    harness.loop.iterate();
+    harness.loop.drain();
+    harness.ignoresMax = true;
+    harness.waiting.push(makeRequest(2n, PROMPT, 5));
+    harness.runToEnd();
+    expect(harness.resultOf(1n).tokens).toHaveLength(5);
+    expect(harness.resultOf(2n).error).toMatch(/shutting down/);
+  });
+
+  it('begins with the request whose id is terminateReqId, which gets no answer', () => {
+    const harness = new LoopHarness({ terminateReqId: 42n });
+    harness.waiting.push(makeRequest(1n, PROMPT, 5), makeRequest(42n, PROMPT, 5));
+    harness.runToEnd();
+    expect(harness.loop.isDraining).toBe(true);
+    expect(harness.resultOf(1n).tokens).toHaveLength(5);
+    expect(harness.responses.some((response) => response.requestId === 42n)).toBe(false);
+  });
+});
