@@ -1,0 +1,157 @@
+import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import { RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
+import type { Executor } from '../../engine/executor.js';
+import { GenerationLoop } from '../../engine/generation-loop.js';
+import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.js';
+import { RopeTable } from '../../engine/rope-table.js';
+import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { ModelConfig } from '../../models/model-config.js';
+import type { SchedulerPolicy } from '../../scheduler/types.js';
+import type { Arrival } from './scenario.js';
+
+export interface RunOptions {
+  schedulerPolicy: SchedulerPolicy;
+  /** Blocks of the pool; at most the executor's. */
+  numBlocks: number;
+  /** Tokens of one iteration; with `chunked`, prompts may be cut to fit. */
+  maxNumTokens: number;
+  chunked: boolean;
+}
+
+/** What a request answered: generated tokens, the log-prob of each, and their sum. */
+export interface Answer {
+  tokens: number[];
+  logProbs: number[];
+  error: string;
+}
+
+export interface RunResult {
+  answers: Map<bigint, Answer>;
+  pauses: number;
+  replayMismatches: number;
+  /** Most requests that ran in one iteration. */
+  greatestBatch: number;
+}
+
+/** Runs arrivals through a GenerationLoop in this thread, checking the KV cache after each iteration. */
+export function runLoop(
+  executor: Executor,
+  config: ModelConfig,
+  arrivals: readonly Arrival[],
+  options: RunOptions,
+): RunResult {
+  const { tokensPerBlock, maxSeqLen, maxNumSequences } = executor.options;
+  const recorder = new Recorder(arrivals);
+  const perLength = ropeDependsOnLength(config.rope) ? (n: number) => ropeFrequencies(config.rope, n) : null;
+  const loop = new GenerationLoop(
+    {
+      schedulerPolicy: options.schedulerPolicy,
+      microBatch: {
+        maxBatchSize: maxNumSequences,
+        maxNumTokens: options.maxNumTokens,
+        ...(options.chunked
+          ? { chunking: { policy: 'FIRST_COME_FIRST_SERVED' as const, unit: tokensPerBlock } }
+          : {}),
+      },
+      maxNumSequences,
+      maxInputLen: maxSeqLen,
+      maxSeqLen,
+      maxBeamWidth: 1,
+      maxTopLogProbs: 4,
+      checkIntegrity: true,
+    },
+    {
+      executor,
+      kvCache: new KvCacheManager({ numBlocks: options.numBlocks, tokensPerBlock, maxSeqLen }),
+      rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxNumSequences),
+      callbacks: recorder,
+      clock: () => performance.now(),
+      drawSeed: () => {
+        throw new Error('every sampled request of these tests brings its seed');
+      },
+    },
+  );
+  while (!recorder.isDone) loop.iterate();
+  return recorder.result;
+}
+
+/** Hands requests over when their iteration comes and puts the answers together. */
+class Recorder implements LoopCallbacks {
+  readonly wantsStatsJson = false;
+  readonly result: RunResult = { answers: new Map(), pauses: 0, replayMismatches: 0, greatestBatch: 0 };
+  readonly #waiting: Arrival[];
+  #unfinished: number;
+  #iteration = 0;
+
+  constructor(arrivals: readonly Arrival[]) {
+    this.#waiting = arrivals.toSorted((a, b) => a.iteration - b.iteration);
+    this.#unfinished = arrivals.length;
+  }
+
+  get isDone(): boolean {
+    return this.#unfinished === 0;
+  }
+
+  getInferenceRequests(max: number) {
+    const due = this.#waiting.findIndex(({ iteration }) => iteration > this.#iteration);
+    this.#iteration++;
+    const count = Math.min(max, due < 0 ? this.#waiting.length : due);
+    return this.#waiting.splice(0, count).map(({ request }) => request);
+  }
+
+  pollStopSignals(): Iterable<bigint> {
+    return [];
+  }
+
+  endIteration({ responses, stats }: IterationReport): void {
+    for (let i = 0; i < responses.count; i++) {
+      const answer = this.#answer(responses.requestIds[i]!);
+      const whole = (responses.flags[i]! & RESPONSE_STREAMING) === 0;
+      const start = responses.tokenStart[i]! + (whole ? responses.promptLengths[i]! : 0);
+      answer.tokens.push(...responses.tokens.subarray(start, responses.tokenStart[i + 1]!));
+      answer.logProbs.push(
+        ...responses.logProbs.subarray(responses.logProbStart[i]!, responses.logProbStart[i + 1]!),
+      );
+      if (responses.flags[i]! & RESPONSE_FINAL) this.#unfinished--;
+    }
+    for (const [i, text] of responses.errors) this.#answer(responses.requestIds[i]!).error = text;
+    if (!stats) return;
+    this.result.pauses += stats.pausedRequests;
+    this.result.replayMismatches = stats.totalReplayMismatches;
+    this.result.greatestBatch = Math.max(this.result.greatestBatch, stats.scheduledRequests);
+  }
+
+  reportError(error: Error): void {
+    throw error;
+  }
+
+  #answer(requestId: bigint): Answer {
+    let answer = this.result.answers.get(requestId);
+    if (!answer) {
+      answer = { tokens: [], logProbs: [], error: '' };
+      this.result.answers.set(requestId, answer);
+    }
+    return answer;
+  }
+}
+
+/** Each request alone: in an empty engine, its prompt whole, nothing before or beside it. */
+export function runAlone(
+  executor: Executor,
+  config: ModelConfig,
+  arrivals: readonly Arrival[],
+): Map<bigint, Answer> {
+  const answers = new Map<bigint, Answer>();
+  const { numBlocks, maxNumTokens } = executor.options;
+  for (const { request } of arrivals) {
+    const options = {
+      schedulerPolicy: 'GUARANTEED_NO_EVICT' as const,
+      numBlocks,
+      maxNumTokens,
+      chunked: false,
+    };
+    const run = runLoop(executor, config, [{ iteration: 0, request }], options);
+    answers.set(request.requestId, run.answers.get(request.requestId)!);
+  }
+  return answers;
+}

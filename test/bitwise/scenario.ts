@@ -1,0 +1,70 @@
+import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
+
+/** A request and the iteration before which it arrives. */
+export interface Arrival {
+  iteration: number;
+  request: InferenceRequest;
+}
+
+export interface ScenarioLimits {
+  vocabSize: number;
+  requests: number;
+  maxPrompt: number;
+  maxNew: number;
+  /** Iterations over which the requests arrive. */
+  arrivalSpan: number;
+  seed: number;
+}
+
+/** Mulberry32: numbers in [0, 1) that are the same on every machine. */
+export function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Requests of random lengths, arrivals and sampling parameters; ids from 1. Each returns its log-probs. */
+export function randomScenario(limits: ScenarioLimits): Arrival[] {
+  const random = randomNumbers(limits.seed);
+  const integer = (min: number, max: number) => min + Math.floor(random() * (max - min + 1));
+  return Array.from({ length: limits.requests }, (_, index) => {
+    const promptLength = integer(1, limits.maxPrompt);
+    const prompt = Int32Array.from({ length: promptLength }, () => integer(3, limits.vocabSize - 1));
+    const inputs: Record<string, Tensor> = {
+      input_ids: { shape: [1, promptLength], data: prompt },
+      request_output_len: oneInt(integer(1, limits.maxNew)),
+      return_log_probs: { shape: [1], data: Uint8Array.of(1) },
+      streaming: { shape: [1], data: Uint8Array.of(index % 2) },
+      ...samplingOf(index, random),
+    };
+    const iteration = integer(0, limits.arrivalSpan);
+    return { iteration, request: { requestId: BigInt(index + 1), inputs } };
+  });
+}
+
+/** Every fourth request is greedy; the others use one truncation or penalty after the other. */
+function samplingOf(index: number, random: () => number): Record<string, Tensor> {
+  if (index % 4 === 0) return {};
+  const inputs: Record<string, Tensor> = {
+    temperature: oneFloat(0.5 + random()),
+    random_seed: { shape: [1], data: BigUint64Array.of(BigInt(Math.floor(random() * 2 ** 32))) },
+  };
+  if (index % 4 === 1) inputs.runtime_top_k = oneInt(1 + Math.floor(random() * 40));
+  if (index % 4 === 2) inputs.runtime_top_p = oneFloat(0.3 + 0.7 * random());
+  if (index % 3 === 0) inputs.repetition_penalty = oneFloat(1.2);
+  if (index % 3 === 1) inputs.presence_penalty = oneFloat(0.4);
+  if (index % 5 === 0) inputs.frequency_penalty = oneFloat(0.3);
+  return inputs;
+}
+
+function oneInt(value: number): Tensor {
+  return { shape: [1], data: Int32Array.of(value) };
+}
+
+function oneFloat(value: number): Tensor {
+  return { shape: [1], data: Float32Array.of(value) };
+}

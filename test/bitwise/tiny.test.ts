@@ -1,0 +1,126 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
+import { type Arrival, randomScenario } from './scenario.js';
+
+const REQUESTS = 32;
+const MAX_SEQ_LEN = 160;
+const TOKENS_PER_BLOCK = 32;
+/** Every request has room. */
+const WIDE_POOL = 160;
+/** One sequence of MAX_SEQ_LEN and one block more. */
+const SMALL_POOL = 6;
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+const RUNS: { name: string; threads: number; options: RunOptions }[] = [
+  { name: 'together', threads: 1, options: run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
+  { name: 'together, chunked', threads: 2, options: run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true) },
+  { name: 'together, small pool', threads: 2, options: run('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false) },
+  { name: 'maximal use', threads: 8, options: run('MAX_UTILIZATION', WIDE_POOL, 512, false) },
+  { name: 'maximal use, small pool', threads: 2, options: run('MAX_UTILIZATION', SMALL_POOL, 512, false) },
+  {
+    name: 'maximal use, small pool, chunked',
+    threads: 8,
+    options: run('MAX_UTILIZATION', SMALL_POOL, 64, true),
+  },
+];
+
+function run(
+  schedulerPolicy: RunOptions['schedulerPolicy'],
+  numBlocks: number,
+  maxNumTokens: number,
+  chunked: boolean,
+): RunOptions {
+  return { schedulerPolicy, numBlocks, maxNumTokens, chunked };
+}
+
+async function openTiny(
+  variant: string,
+  precision: 'f32' | 'bf16',
+  threads: number,
+  instructionSet = INSTRUCTION_SETS.at(-1)!,
+) {
+  const engine = await engines.get(tinyModelPath(variant), precision);
+  const executor = openExecutor(engine, {
+    instructionSet,
+    threads,
+    maxSeqLen: MAX_SEQ_LEN,
+    tokensPerBlock: TOKENS_PER_BLOCK,
+    numBlocks: WIDE_POOL,
+    maxNumTokens: 512,
+    maxNumSequences: REQUESTS,
+    maxLogitRows: REQUESTS,
+  });
+  return { executor, config: engine.manifest.config };
+}
+
+function scenario(vocabSize: number): Arrival[] {
+  return randomScenario({
+    vocabSize,
+    requests: REQUESTS,
+    maxPrompt: 80,
+    maxNew: 48,
+    arrivalSpan: 40,
+    seed: 42,
+  });
+}
+
+/** === on every token and on every bit of every log-prob. */
+function expectSameAnswers(result: RunResult, alone: Map<bigint, Answer>): void {
+  expect(result.answers.size).toBe(alone.size);
+  for (const [requestId, expected] of alone) {
+    const found = result.answers.get(requestId)!;
+    expect(found.error, `request ${requestId}`).toBe('');
+    expect(found.tokens, `tokens of request ${requestId}`).toStrictEqual(expected.tokens);
+    expect(found.logProbs, `log-probs of request ${requestId}`).toStrictEqual(expected.logProbs);
+  }
+  expect(result.replayMismatches).toBe(0);
+}
+
+describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alone', (instructionSet) => {
+  describe.each(['f32', 'bf16'] as const)('%s', (precision) => {
+    let alone: Map<bigint, Answer>;
+
+    it('alone: every request gets the tokens it asked for', async () => {
+      const { executor, config } = await openTiny('gqa', precision, 1, instructionSet);
+      const arrivals = scenario(config.vocabSize);
+      alone = runAlone(executor, config, arrivals);
+      executor.close();
+      for (const { request } of arrivals) {
+        const answer = alone.get(request.requestId)!;
+        expect(answer.error).toBe('');
+        expect(answer.tokens.length).toBe((request.inputs.request_output_len!.data as Int32Array)[0]);
+        expect(answer.logProbs.length).toBe(answer.tokens.length);
+        expect(answer.logProbs.every((logProb) => logProb <= 0)).toBe(true);
+      }
+    });
+
+    it.each(RUNS)('$name, $threads threads', async ({ threads, options }) => {
+      const { executor, config } = await openTiny('gqa', precision, threads, instructionSet);
+      const result = runLoop(executor, config, scenario(config.vocabSize), options);
+      executor.close();
+      expectSameAnswers(result, alone);
+      if (options.numBlocks === WIDE_POOL) expect(result.greatestBatch).toBeGreaterThan(16);
+      if (options.schedulerPolicy === 'MAX_UTILIZATION' && options.numBlocks === SMALL_POOL) {
+        expect(result.pauses).toBeGreaterThan(20);
+      } else {
+        expect(result.pauses).toBe(0);
+      }
+    });
+  });
+});
+
+// Sizes that no tile divides, biases, and frequencies that depend on each request's final length.
+describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => {
+  it.each(['f32', 'bf16'] as const)('%s: together as alone, paused and chunked', async (precision) => {
+    const { executor, config } = await openTiny(variant, precision, 2);
+    const arrivals = scenario(config.vocabSize);
+    const alone = runAlone(executor, config, arrivals);
+    const result = runLoop(executor, config, arrivals, run('MAX_UTILIZATION', SMALL_POOL, 64, true));
+    executor.close();
+    expectSameAnswers(result, alone);
+    expect(result.pauses).toBeGreaterThan(20);
+  });
+});

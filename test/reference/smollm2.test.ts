@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import { openExecutor, TestEngines } from '../support/test-engine.js';
+import { describeWithTestModel, testModelPath } from '../support/test-model.js';
+import { firstWrongToken, GAP_MIN, klDivergenceOfTop, readGolden, type Smollm2Prompt } from './goldens.js';
+import { argmax, SequenceDriver } from './sequence-driver.js';
+
+/** Greatest difference of a logit in f32. */
+const F32_LOGIT_DIFFERENCE_MAX = 2e-3;
+/** Divergence in nats of bf16 weights, activations and KV cache from the f32 reference: at one position, and on average. */
+const BF16_DIVERGENCE_MAX = 0.05;
+const BF16_DIVERGENCE_MEAN_MAX = 0.01;
+
+const prompts = readGolden<Smollm2Prompt>('smollm2');
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+/** Prompt and reference continuation in one sequence: the logits at each position that the golden speaks of. */
+function teacherForced(driver: SequenceDriver, { promptIds, tokens, logits }: Smollm2Prompt) {
+  const sequence = [...promptIds, ...tokens.slice(0, -1)];
+  const first = promptIds.length - 1;
+  const steps = tokens.map((_, step) => first + step);
+  const positions = [...new Set([...logits.map(({ position }) => position), ...steps])].sort((a, b) => a - b);
+  driver.begin(sequence.length);
+  const found = driver.logitsAt(sequence, positions, sequence.length);
+  const at = (position: number) => found[positions.indexOf(position)]!;
+  return { steps: steps.map(at), chosen: logits.map(({ position }) => at(position)) };
+}
+
+async function open(precision: 'f32' | 'bf16') {
+  const engine = await engines.get(testModelPath!, precision);
+  const executor = openExecutor(engine, {
+    maxNumTokens: 2048,
+    maxSeqLen: 2048,
+    maxLogitRows: 128,
+    threads: 2,
+  });
+  return { executor, driver: new SequenceDriver(executor, engine.manifest.config) };
+}
+
+describeWithTestModel('SmolLM2 in f32 against Hugging Face transformers', () => {
+  let driver: SequenceDriver;
+  let executor: NativeExecutor;
+  beforeAll(async () => {
+    ({ executor, driver } = await open('f32'));
+  });
+  afterAll(() => executor.close());
+
+  it.each(prompts)('$name: logits, and the token of each step', (prompt) => {
+    const { steps, chosen } = teacherForced(driver, prompt);
+    for (const [i, { position, tokens, values }] of prompt.logits.entries()) {
+      const difference = tokens.reduce(
+        (max, t, k) => Math.max(max, Math.abs(values[k]! - chosen[i]![t]!)),
+        0,
+      );
+      expect(difference, `position ${position}`).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+    }
+    for (const [step, logits] of steps.entries()) {
+      if (prompt.gaps[step]! > GAP_MIN) expect(argmax(logits), `step ${step}`).toBe(prompt.tokens[step]);
+    }
+  });
+
+  it.each(prompts.filter(({ name }) => /^(one|plain|chat|digits|emoji)/.test(name)))(
+    '$name: greedy tokens, one generation step each',
+    (prompt) => {
+      const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 64);
+      expect(firstWrongToken(tokens, prompt)).toBeNull();
+    },
+  );
+});
+
+describeWithTestModel('SmolLM2 in bf16 against Hugging Face transformers in f32', () => {
+  it('diverges little', async () => {
+    const { executor, driver } = await open('bf16');
+    const divergences: number[] = [];
+    let same = 0;
+    let comparable = 0;
+    for (const prompt of prompts) {
+      const { steps, chosen } = teacherForced(driver, prompt);
+      divergences.push(...prompt.logits.map((reference, i) => klDivergenceOfTop(reference, chosen[i]!)));
+      comparable += steps.length;
+      same += steps.filter((logits, step) => argmax(logits) === prompt.tokens[step]).length;
+    }
+    executor.close();
+    const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
+    const greatest = Math.max(...divergences);
+    console.log(
+      `SmolLM2, bf16 against f32, top 20 and the rest, ${divergences.length} positions: KL divergence mean ` +
+        `${mean.toExponential(2)}, greatest ${greatest.toExponential(2)} nats; same greedy token at ${same} of ${comparable} steps`,
+    );
+    expect(mean).toBeLessThan(BF16_DIVERGENCE_MEAN_MAX);
+    expect(greatest).toBeLessThan(BF16_DIVERGENCE_MAX);
+    expect(same / comparable).toBeGreaterThan(0.95);
+  });
+});

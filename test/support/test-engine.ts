@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildEngine } from '../../engine/builder.js';
+import type { Engine } from '../../engine/engine.js';
+import type { ExecutorOptions, InstructionSet, WeightPrecision } from '../../engine/executor.js';
+import { loadAddon } from '../../engine/native/load-addon.js';
+import { NativeExecutor } from '../../engine/native/native-executor.js';
+
+/** Instruction sets that this machine runs, from the slowest to the fastest. */
+export const INSTRUCTION_SETS: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
+
+/** Path of a committed tiny model: see tools/reference/tiny-models.py. */
+export function tinyModelPath(variant: string): string {
+  return fileURLToPath(new URL(`../fixtures/tiny-${variant}`, import.meta.url));
+}
+
+/** Builds engines into a temporary folder; `remove` deletes it. */
+export class TestEngines {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'skein-test-'));
+  readonly #engines = new Map<string, Promise<Engine>>();
+
+  /** The engine of a model in a precision, built once. */
+  get(model: string, precision: WeightPrecision): Promise<Engine> {
+    const key = `${precision} ${model}`;
+    const known = this.#engines.get(key);
+    if (known) return known;
+    const outputDirectory = join(this.#folder, String(this.#engines.size));
+    const engine = buildEngine({ model, outputDirectory, precision, threads: 1 });
+    this.#engines.set(key, engine);
+    return engine;
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** What a test changes of the executor's options; the rest is small and enough for a few hundred tokens. */
+export type TestExecutorOptions = Partial<ExecutorOptions>;
+
+/** A native executor on an engine. The KV cache has the weights' precision unless the options say otherwise. */
+export function openExecutor(engine: Engine, options: TestExecutorOptions = {}): NativeExecutor {
+  const { plan, weightsFile, directory, manifest } = engine;
+  const maxSeqLen = options.maxSeqLen ?? 256;
+  const tokensPerBlock = options.tokensPerBlock ?? 32;
+  return new NativeExecutor(
+    { plan, weightsFile, tensors: manifest.tensors, packedFolder: directory },
+    {
+      threads: 1,
+      maxNumTokens: 256,
+      maxNumSequences: 1,
+      maxLogitRows: 32,
+      maxSeqLen,
+      tokensPerBlock,
+      numBlocks: Math.ceil(maxSeqLen / tokensPerBlock),
+      kvDtype: manifest.precision,
+      ...options,
+    },
+  );
+}
