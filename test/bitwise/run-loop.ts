@@ -67,7 +67,7 @@ export function runLoop(
       callbacks: recorder,
       clock: () => performance.now(),
       drawSeed: () => {
-        throw new Error('every sampled request of these tests brings its seed');
+        throw new Error('every request of these tests brings its seed');
       },
     },
   );

@@ -48,11 +48,10 @@ export function randomScenario(limits: ScenarioLimits): Arrival[] {
 
 /** Every fourth request is greedy; the others use one truncation or penalty after the other. */
 function samplingOf(index: number, random: () => number): Record<string, Tensor> {
-  if (index % 4 === 0) return {};
-  const inputs: Record<string, Tensor> = {
-    temperature: oneFloat(0.5 + random()),
-    random_seed: { shape: [1], data: BigUint64Array.of(BigInt(Math.floor(random() * 2 ** 32))) },
-  };
+  const seed = BigInt(Math.floor(random() * 2 ** 32));
+  const inputs: Record<string, Tensor> = { random_seed: { shape: [1], data: BigUint64Array.of(seed) } };
+  if (index % 4 === 0) return inputs;
+  inputs.temperature = oneFloat(0.5 + random());
   if (index % 4 === 1) inputs.runtime_top_k = oneInt(1 + Math.floor(random() * 40));
   if (index % 4 === 2) inputs.runtime_top_p = oneFloat(0.3 + 0.7 * random());
   if (index % 3 === 0) inputs.repetition_penalty = oneFloat(1.2);

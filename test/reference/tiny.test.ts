@@ -6,7 +6,7 @@ import { SequenceDriver } from './sequence-driver.js';
 /** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 /** Greatest divergence at one position, in nats, of bf16 weights, activations and KV cache from the f32 reference. */
-const BF16_DIVERGENCE_MAX = 0.02;
+const BF16_DIVERGENCE_MAX = 0.05;
 /** Chunks of the context: whole, and pieces that end inside a block of 32 tokens. */
 const CHUNKS = [256, 23];
 
