@@ -1,8 +1,8 @@
-#include "kernels/kernels.h"
+#include "kernels/portable.h"
 
 namespace skein {
 const KernelTable& avx2Kernels() {
-  static const KernelTable table{.name = "avx2"};
+  static const KernelTable table = portable("avx2");
   return table;
 }
 }  // namespace skein

@@ -1,8 +1,8 @@
-#include "kernels/kernels.h"
+#include "kernels/portable.h"
 
 namespace skein {
 const KernelTable& avx512Kernels() {
-  static const KernelTable table{.name = "avx512"};
+  static const KernelTable table = portable("avx512");
   return table;
 }
 }  // namespace skein

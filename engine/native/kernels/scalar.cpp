@@ -1,8 +1,8 @@
-#include "kernels/kernels.h"
+#include "kernels/portable.h"
 
 namespace skein {
 const KernelTable& scalarKernels() {
-  static const KernelTable table{.name = "scalar"};
+  static const KernelTable table = portable("scalar");
   return table;
 }
 }  // namespace skein
