@@ -5,11 +5,11 @@ import { type Arrival, randomScenario } from './scenario.js';
 
 const REQUESTS = 32;
 const MAX_SEQ_LEN = 160;
-const TOKENS_PER_BLOCK = 32;
+const TOKENS_PER_BLOCK = 16;
 /** Every request has room. */
-const WIDE_POOL = 160;
-/** One sequence of MAX_SEQ_LEN and one block more. */
-const SMALL_POOL = 6;
+const WIDE_POOL = 320;
+/** Two sequences of MAX_SEQ_LEN and a little more. */
+const SMALL_POOL = 24;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
