@@ -88,15 +88,25 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
     if (topP < 1) selection_.keepMass(topP * selection_.sum());
     if (minP > 0) selection_.keepProbability(minP);
   } else if (topP < 1) {
-    // Tokens below this floor hold less than 1 - topP of the mass together, so none of them is kept.
     const double total = sumProbabilities();
-    const double floor = (1.0 - topP) * total / vocabSize_ * 0.999;
-    selection_.gather(logits, probabilities_.data(), vocabSize_, std::max(static_cast<float>(floor), minP));
+    gatherMass(logits, topP * total, total, minP);
     selection_.keepMass(topP * total);
   } else {
     selection_.gather(logits, probabilities_.data(), vocabSize_, minP);
   }
   return selection_.draw(uniform * selection_.sum());
+}
+
+// Gathers a prefix of the order that holds at least `mass`, or all tokens of at least minP. Probabilities are relative
+// to the greatest: in most rows a handful of tokens does.
+void RowSampler::gatherMass(const float* logits, double mass, double total, float minP) {
+  // Tokens below this floor hold less than the rest of the mass together, so none of them is needed.
+  const float lowest = static_cast<float>((total - mass) / vocabSize_ * 0.999);
+  for (const float floor : {0x1p-6f, 0x1p-12f, lowest}) {
+    const float least = std::max({floor, lowest, minP});
+    selection_.gather(logits, probabilities_.data(), vocabSize_, least);
+    if (least <= std::max(lowest, minP) || selection_.sum() >= mass * 1.0001) return;
+  }
 }
 
 // Fills chunkSums_; eight running sums per chunk, always added in the same order.

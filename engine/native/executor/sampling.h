@@ -27,6 +27,7 @@ class RowSampler {
   bool applyPenalties(const SamplingView& sampling, int64_t row, float* logits);
   void restore(float* logits);
   int32_t choose(const SamplingView& sampling, int64_t row, const float* logits, int32_t best, float maximum);
+  void gatherMass(const float* logits, double mass, double total, float minP);
   int32_t drawFromAll(double uniform) const;
   double sumProbabilities();
   void writeLogProbs(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, const float* logits,

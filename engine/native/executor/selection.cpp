@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 namespace skein {
 namespace {
@@ -14,20 +15,16 @@ constexpr int32_t kBuckets[kDigits] = {1 << 11, 1 << 11, 1 << 10};
 constexpr int32_t kStride = 16;
 constexpr int32_t kGroup = 64;
 
-// Calls visit(i) for each i with values[i] >= floor, in ascending order. Most strides hold none.
+// Calls visit(i, hit) in ascending order for each i with values[i] >= floor, and for others near them with hit = 0.
+// Most strides hold none; within one, hits are too irregular to branch on.
 template <typename Visit>
 void forEachAtLeast(const float* values, int32_t n, float floor, const Visit& visit) {
-  int32_t i = 0;
-  for (; i + kStride <= n; i += kStride) {
+  for (int32_t i = 0; i < n; i += kStride) {
+    const int32_t end = std::min(i + kStride, n);
     int32_t hits = 0;
-    for (int32_t j = 0; j < kStride; ++j) hits |= values[i + j] >= floor;
+    for (int32_t j = i; j < end; ++j) hits |= values[j] >= floor;
     if (hits == 0) continue;
-    for (int32_t j = i; j < i + kStride; ++j) {
-      if (values[j] >= floor) visit(j);
-    }
-  }
-  for (; i < n; ++i) {
-    if (values[i] >= floor) visit(i);
+    for (int32_t j = i; j < end; ++j) visit(j, static_cast<int32_t>(values[j] >= floor));
   }
 }
 
@@ -41,15 +38,17 @@ uint32_t orderedKey(float logit) {
 }
 
 Selection::Selection(int32_t n)
-    : candidates_(static_cast<size_t>(n)),
+    : candidates_(static_cast<size_t>(n) + 1),
       histogram_(static_cast<size_t>(kBuckets[0])),
-      maxima_(static_cast<size_t>(n / kGroup)) {}
+      maxima_(static_cast<size_t>(n / kGroup)),
+      members_(static_cast<size_t>(n)) {}
 
 void Selection::gather(const float* logits, const float* probabilities, int32_t n, float floor) {
   size_ = 0;
   const float least = std::max(floor, 1e-37f);  // denormals are flushed: below this lies only zero
-  forEachAtLeast(probabilities, n, least, [&](int32_t i) {
-    candidates_[static_cast<size_t>(size_++)] = {i, orderedKey(logits[i]), probabilities[i]};
+  forEachAtLeast(probabilities, n, least, [&](int32_t i, int32_t hit) {
+    candidates_[static_cast<size_t>(size_)] = {i, orderedKey(logits[i]), probabilities[i]};
+    size_ += hit;
   });
 }
 
@@ -72,8 +71,9 @@ float Selection::boundOfGreatest(const float* logits, int32_t n, int32_t k) {
 
 void Selection::gatherGreatest(const float* logits, const float* probabilities, int32_t n, int32_t k) {
   size_ = 0;
-  forEachAtLeast(logits, n, boundOfGreatest(logits, n, k), [&](int32_t i) {
-    candidates_[static_cast<size_t>(size_++)] = {i, orderedKey(logits[i]), probabilities[i]};
+  forEachAtLeast(logits, n, boundOfGreatest(logits, n, k), [&](int32_t i, int32_t hit) {
+    candidates_[static_cast<size_t>(size_)] = {i, orderedKey(logits[i]), probabilities[i]};
+    size_ += hit;
   });
   if (k < size_) keepPrefix(k, [](const Candidate&) { return 1.0; });
 }
@@ -91,28 +91,40 @@ template <typename Keep>
 void Selection::filter(const Keep& keep) {
   int32_t kept = 0;
   for (int32_t i = 0; i < size_; ++i) {
-    if (keep(candidates_[static_cast<size_t>(i)])) candidates_[static_cast<size_t>(kept++)] = candidates_[static_cast<size_t>(i)];
+    const Candidate candidate = candidates_[static_cast<size_t>(i)];
+    candidates_[static_cast<size_t>(kept)] = candidate;
+    kept += static_cast<int32_t>(keep(candidate));
   }
   size_ = kept;
 }
 
-// Shortest prefix of the order (key descending, token ascending) whose weights reach `wanted`.
+// Shortest prefix of the order (key descending, token ascending) whose weights reach `wanted`. Each digit's histogram
+// covers only the candidates that share the digits before it; after the first that is a small part of them.
 template <typename Weigh>
 void Selection::keepPrefix(double wanted, const Weigh& weigh) {
-  uint32_t prefix = 0, mask = 0;
+  std::iota(members_.begin(), members_.begin() + size_, 0);
+  int32_t count = size_;
+  uint32_t prefix = 0;
   double above = 0;  // weight of all keys above the prefix
   for (int32_t digit = 0; digit < kDigits; ++digit) {
     const uint32_t shift = static_cast<uint32_t>(kShift[digit]), last = static_cast<uint32_t>(kBuckets[digit] - 1);
+    const auto bucketOf = [&](int32_t member) { return (candidates_[static_cast<size_t>(member)].key >> shift) & last; };
     std::fill(histogram_.begin(), histogram_.begin() + kBuckets[digit], 0.0);
-    for (int32_t i = 0; i < size_; ++i) {
-      const Candidate& candidate = candidates_[static_cast<size_t>(i)];
-      if ((candidate.key & mask) == prefix) histogram_[(candidate.key >> shift) & last] += weigh(candidate);
+    for (int32_t i = 0; i < count; ++i) {
+      const int32_t member = members_[static_cast<size_t>(i)];
+      histogram_[bucketOf(member)] += weigh(candidates_[static_cast<size_t>(member)]);
     }
     int64_t bucket = last;
     while (bucket >= 0 && above + histogram_[static_cast<size_t>(bucket)] < wanted) above += histogram_[static_cast<size_t>(bucket--)];
     if (bucket < 0) return;  // the sum never reaches it: all stay
     prefix |= static_cast<uint32_t>(bucket) << shift;
-    mask |= last << shift;
+    int32_t kept = 0;
+    for (int32_t i = 0; i < count; ++i) {
+      const int32_t member = members_[static_cast<size_t>(i)];
+      members_[static_cast<size_t>(kept)] = member;
+      kept += static_cast<int32_t>(bucketOf(member) == static_cast<uint32_t>(bucket));
+    }
+    count = kept;
   }
   filter([&](const Candidate& candidate) {
     if (candidate.key != prefix) return candidate.key > prefix;
@@ -130,11 +142,15 @@ double Selection::sum() const {
 
 int32_t Selection::draw(double target) const {
   double sum = 0;
+  int32_t last = 0;
   for (int32_t i = 0; i < size_; ++i) {
-    sum += static_cast<double>(candidates_[static_cast<size_t>(i)].probability);
-    if (sum > target) return candidates_[static_cast<size_t>(i)].token;
+    const Candidate& candidate = candidates_[static_cast<size_t>(i)];
+    if (candidate.probability <= 0) continue;  // among the k greatest, but cannot be drawn
+    sum += static_cast<double>(candidate.probability);
+    last = candidate.token;
+    if (sum > target) break;
   }
-  return candidates_[static_cast<size_t>(size_ - 1)].token;
+  return last;
 }
 
 // A sorted list of the best so far; few values of a row ever enter it.

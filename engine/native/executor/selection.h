@@ -46,9 +46,10 @@ class Selection {
   template <typename Keep>
   void filter(const Keep& keep);
 
-  std::vector<Candidate> candidates_;
+  std::vector<Candidate> candidates_;  // one more than a row has: where the last one that is not kept is written
   std::vector<double> histogram_;
   std::vector<float> maxima_;
+  std::vector<int32_t> members_;
   int32_t size_ = 0;
 };
 
