@@ -57,9 +57,7 @@ export class HostBridge {
 
   /** Asks the callbacks for stop signals and, with credit, for requests; what they give is on its way at once. */
   wake(): void {
-    this.#pollStops();
-    this.#pull();
-    this.#scheduleIdlePoll();
+    this.#poll();
   }
 
   /** Takes no more requests; stop signals still go through. */
@@ -93,8 +91,13 @@ export class HostBridge {
       }
     }
     this.#reportStats(message);
-    this.#pollStops();
+    this.#poll();
+  }
+
+  /** Requests first: a stop signal that the callbacks hold for one of them then finds it in flight. */
+  #poll(): void {
     this.#pull();
+    this.#pollStops();
     this.#scheduleIdlePoll();
   }
 

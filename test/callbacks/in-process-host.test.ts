@@ -1,0 +1,218 @@
+import {
+  HostClosedError,
+  InProcessHost,
+  QueueFullError,
+  RequestError,
+  type TokenPiece,
+  type TokenStream,
+} from 'skein';
+import { afterEach, describe, expect, it } from 'vitest';
+import { fakeEngine } from '../support/fake-engine.js';
+import { makeRequest, runAlone } from '../support/loop-harness.js';
+
+const hosts: InProcessHost[] = [];
+afterEach(async () => {
+  for (const host of hosts.splice(0)) await host.close({ abort: true });
+});
+
+function start(
+  engine = '',
+  options: Partial<ConstructorParameters<typeof InProcessHost>[0]> = {},
+): InProcessHost {
+  const host = new InProcessHost({ ...fakeEngine(engine), ...options });
+  hosts.push(host);
+  return host;
+}
+
+async function collect(stream: TokenStream): Promise<{ tokens: number[]; pieces: TokenPiece[] }> {
+  const pieces: TokenPiece[] = [];
+  for await (const piece of stream) pieces.push(piece);
+  return { tokens: pieces.flatMap((piece) => [...piece.tokens]), pieces };
+}
+
+const greedy = { temperature: 0 };
+const alone = (prompt: number[], count: number) => runAlone(makeRequest(1n, prompt, count)).tokens;
+
+describe('InProcessHost', () => {
+  it('streams each of many requests the tokens that it gets alone', async () => {
+    const host = start();
+    const prompts = Array.from({ length: 20 }, (_, index) => [index, 5]);
+    const results = await Promise.all(
+      prompts.map((promptTokens) => collect(host.submit({ promptTokens, maxNewTokens: 30, ...greedy }))),
+    );
+    for (const [index, prompt] of prompts.entries()) {
+      expect(results[index]!.tokens).toEqual(alone(prompt, 30));
+      const reasons = results[index]!.pieces.map((piece) => piece.finishReason);
+      expect(reasons.at(-1)).toBe('length');
+      expect(reasons.slice(0, -1).every((reason) => reason === null)).toBe(true);
+    }
+    expect([host.queued, host.running]).toEqual([0, 0]);
+  });
+
+  it('gives one piece without streaming, and log-probs where asked', async () => {
+    const host = start();
+    const request = {
+      promptTokens: [1, 2],
+      maxNewTokens: 8,
+      returnLogProbs: true,
+      topLogProbs: 3,
+      ...greedy,
+    };
+    const { pieces } = await collect(host.submit({ ...request, streaming: false }));
+    expect(pieces).toHaveLength(1);
+    expect([...pieces[0]!.tokens]).toEqual(alone([1, 2], 8));
+    expect(pieces[0]!.logProbs).toHaveLength(8);
+    expect(pieces[0]!.topTokens).toHaveLength(24);
+    const streamed = await collect(host.submit(request));
+    expect(streamed.pieces.flatMap((piece) => [...piece.topLogProbs!])).toEqual([...pieces[0]!.topLogProbs!]);
+  });
+
+  it('puts together what a slow consumer has not taken', async () => {
+    const host = start();
+    const slow = host.submit({ promptTokens: [1], maxNewTokens: 40, ...greedy });
+    await collect(host.submit({ promptTokens: [2], maxNewTokens: 60, ...greedy }));
+    const { tokens, pieces } = await collect(slow);
+    expect(tokens).toEqual(alone([1], 40));
+    expect(pieces).toHaveLength(1);
+  });
+
+  it('ends before any of several end tokens and after stop words', async () => {
+    const host = start();
+    const full = alone([9], 20);
+    const first = full.indexOf(full[6]!);
+    for (const endTokenIds of [[full[6]!], [99999 % 100, full[6]!]]) {
+      const end = Math.min(...endTokenIds.map((token) => full.indexOf(token)).filter((place) => place >= 0));
+      const request = { promptTokens: [9], maxNewTokens: 20, endTokenIds, returnLogProbs: true, ...greedy };
+      const { tokens, pieces } = await collect(host.submit(request));
+      expect(tokens).toEqual(full.slice(0, end));
+      expect(pieces.flatMap((piece) => [...piece.logProbs!])).toHaveLength(end);
+      expect(pieces.at(-1)!.finishReason).toBe('stop');
+    }
+    const stopWords = [full.slice(first, first + 2)];
+    const stopped = await collect(host.submit({ promptTokens: [9], maxNewTokens: 20, stopWords, ...greedy }));
+    expect(stopped.tokens.slice(-2)).toEqual(stopWords[0]);
+    expect(stopped.pieces.at(-1)!.finishReason).toBe('stop');
+  });
+
+  it('cancels by signal, by cancel, and by leaving the loop, whether queued or running', async () => {
+    const host = start('stepMs=1', {
+      optionalParams: { ...fakeEngine().optionalParams, maxNumSequences: 1 },
+    });
+    await host.ready;
+    const controller = new AbortController();
+    const running = host.submit({ promptTokens: [1], maxNewTokens: 250, signal: controller.signal });
+    const queued = host.submit({ promptTokens: [2], maxNewTokens: 250 });
+    const left = host.submit({ promptTokens: [3], maxNewTokens: 250 });
+    expect([host.running, host.queued]).toEqual([1, 2]);
+    host.cancel(queued.requestId);
+    expect(host.queued).toBe(1);
+    expect((await collect(queued)).pieces.at(-1)!.finishReason).toBe('cancelled');
+    controller.abort();
+    expect((await collect(running)).pieces.at(-1)!.finishReason).toBe('cancelled');
+    for await (const piece of left) {
+      expect(piece.tokens.length).toBeGreaterThan(0);
+      break;
+    }
+    await expect.poll(() => host.running).toBe(0);
+    const after = await collect(host.submit({ promptTokens: [4], maxNewTokens: 5, ...greedy }));
+    expect(after.tokens).toEqual(alone([4], 5));
+    const aborted = host.submit({ promptTokens: [4], maxNewTokens: 5, signal: AbortSignal.abort() });
+    expect((await collect(aborted)).pieces).toMatchObject([{ finishReason: 'cancelled' }]);
+  });
+
+  it('refuses at once what the queue cannot hold', async () => {
+    const host = start('stepMs=1', { maxQueueSize: 2 });
+    await host.ready;
+    const request = { promptTokens: [1], maxNewTokens: 250 };
+    for (let i = 0; i < 6; i++) host.submit(request);
+    expect([host.running, host.queued]).toEqual([4, 2]);
+    expect(() => host.submit(request)).toThrow(QueueFullError);
+  });
+
+  it('runs what waits in the order of priority', async () => {
+    const host = start('', { optionalParams: { ...fakeEngine().optionalParams, maxNumSequences: 1 } });
+    const order: number[] = [];
+    await Promise.all(
+      [0.1, 0.9, 0.5, 0.9].map(async (priority, index) => {
+        await collect(host.submit({ promptTokens: [1], maxNewTokens: 3, priority }));
+        order.push(index);
+      }),
+    );
+    expect(order).toEqual([1, 3, 2, 0]);
+  });
+
+  it('ends a request at its time limit, queued or running', async () => {
+    const host = start('stepMs=5', {
+      optionalParams: { ...fakeEngine().optionalParams, maxNumSequences: 1 },
+    });
+    await host.ready;
+    const running = collect(host.submit({ promptTokens: [1], maxNewTokens: 250, timeLimitMs: 60 }));
+    const queued = collect(host.submit({ promptTokens: [2], maxNewTokens: 250, timeLimitMs: 10 }));
+    expect((await queued).pieces).toMatchObject([{ finishReason: 'timeout' }]);
+    expect((await running).pieces.at(-1)!.finishReason).toBe('timeout');
+  });
+
+  it.each([
+    ['a token outside the vocabulary', { promptTokens: [100], maxNewTokens: 1 }, /0 to 99/],
+    ['a fraction of a token', { promptTokens: [1.5], maxNewTokens: 1 }, /1.5 at place 0/],
+    ['no new tokens', { promptTokens: [1], maxNewTokens: 0 }, /maxNewTokens is 0/],
+    ['a temperature', { promptTokens: [1], maxNewTokens: 1, temperature: -1 }, /temperature is -1/],
+    ['too much', { promptTokens: [1], maxNewTokens: 9999 }, /maxSeqLen = 256/],
+  ])('rejects the stream of a request with %s', async (_, request, message) => {
+    const host = start();
+    const error = await collect(host.submit(request)).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(RequestError);
+    expect((error as Error).message).toMatch(message);
+  });
+
+  it('lets all that was taken end when it closes, and takes no more', async () => {
+    const host = start();
+    const results = Array.from({ length: 10 }, (_, index) =>
+      collect(host.submit({ promptTokens: [index], maxNewTokens: 30, ...greedy })),
+    );
+    const closed = host.close();
+    expect(() => host.submit({ promptTokens: [1], maxNewTokens: 1 })).toThrow(HostClosedError);
+    await closed;
+    for (const [index, result] of results.entries()) {
+      expect((await result).tokens).toEqual(alone([index], 30));
+    }
+    expect(host.state).toBe('stopped');
+    await host.close();
+  });
+
+  it('cancels what is left after the time that a close gives', async () => {
+    const host = start('stepMs=5');
+    await host.ready;
+    const results = Array.from({ length: 6 }, () =>
+      collect(host.submit({ promptTokens: [1], maxNewTokens: 250 })),
+    );
+    await host.close({ timeoutMs: 20 });
+    for (const result of results) expect((await result).pieces.at(-1)!.finishReason).toBe('cancelled');
+  });
+
+  it('fails what runs and what waits when the engine dies', async () => {
+    const host = start('dieToken=66&stepMs=1', { onError: () => {} });
+    await host.ready;
+    const streams = Array.from({ length: 7 }, () =>
+      collect(host.submit({ promptTokens: [1], maxNewTokens: 250 })),
+    );
+    const deadly = collect(host.submit({ promptTokens: [66], maxNewTokens: 250, priority: 1 }));
+    host.cancel(1n);
+    for (const result of await Promise.allSettled([...streams.slice(1), deadly])) {
+      expect(result).toMatchObject({ status: 'rejected', reason: expect.any(RequestError) });
+    }
+    await streams[0];
+    await expect.poll(() => host.state).toBe('failed');
+    expect(() => host.submit({ promptTokens: [1], maxNewTokens: 1 })).toThrow(HostClosedError);
+  });
+
+  it('reports the engine and its statistics', async () => {
+    const json: string[] = [];
+    let seen = 0;
+    const host = start('', { onStats: (stats) => json.push(stats), onIterationStats: () => seen++ });
+    expect(await host.ready).toMatchObject({ maxSeqLen: 256, vocabSize: 100 });
+    await collect(host.submit({ promptTokens: [1], maxNewTokens: 5 }));
+    expect(json).toHaveLength(5);
+    expect(seen).toBe(5);
+  });
+});

@@ -1,0 +1,4 @@
+// A callback module that lacks sendResponse.
+export function getInferenceRequests() {
+  return [];
+}
