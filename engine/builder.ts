@@ -14,7 +14,7 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { planNetwork } from '../models/architectures/index.js';
-import type { Checkpoint } from '../models/checkpoints/checkpoint.js';
+import { type Checkpoint, CheckpointError } from '../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../models/model-config.js';
 import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from './build-directory.js';
@@ -168,7 +168,6 @@ async function convertAll(
   total: number,
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
-  const { convert } = loadAddon();
   const threads = options.threads ?? availableParallelism();
   let done = 0;
   for (let next = 0; next < jobs.length; ) {
@@ -181,9 +180,21 @@ async function convertAll(
       bytes += size;
       done = job.targetOffset + size;
     }
-    convert(weightsFile, step, threads);
+    convertStep(weightsFile, step, threads);
     await eventLoopTurn();
     options.signal?.throwIfAborted();
+  }
+}
+
+/** What goes wrong is the model's fault or the output's: the message begins with the file. */
+function convertStep(weightsFile: string, jobs: ConvertJob[], threads: number): void {
+  const { convert } = loadAddon();
+  try {
+    convert(weightsFile, jobs, threads);
+  } catch (error) {
+    const { message } = error as Error;
+    const Kind = message.startsWith(weightsFile) ? EngineError : CheckpointError;
+    throw new Kind(message, { cause: error });
   }
 }
 

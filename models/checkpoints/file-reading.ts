@@ -3,13 +3,13 @@ import { CheckpointError } from './checkpoint.js';
 
 /** Calls `use` with an open regular file and its size; a file that cannot be opened or read is a CheckpointError. */
 export function withFile<T>(path: string, use: (fd: number, size: number) => T): T {
-  const fd = wrapped(path, () => openSync(path, 'r'));
+  const fd = fileSystemErrors(path, () => {
+    // Looked at first: opening a pipe would wait for its other end.
+    if (!statSync(path).isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
+    return openSync(path, 'r');
+  });
   try {
-    return wrapped(path, () => {
-      const status = fstatSync(fd);
-      if (!status.isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
-      return use(fd, status.size);
-    });
+    return fileSystemErrors(path, () => use(fd, fstatSync(fd).size));
   } finally {
     closeSync(fd);
   }
@@ -31,7 +31,7 @@ export function readExactly(path: string, fd: number, target: Uint8Array, offset
 
 /** The file's text; null where there is no such file. */
 export function readText(path: string, limitBytes: number): string | null {
-  return wrapped(path, () => {
+  return fileSystemErrors(path, () => {
     const status = statSync(path, { throwIfNoEntry: false });
     if (!status) return null;
     if (!status.isFile()) throw new CheckpointError(`${path}: is not a regular file.`);
@@ -69,7 +69,7 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /** Turns the file system's errors into a CheckpointError that names the file. */
-function wrapped<T>(path: string, action: () => T): T {
+export function fileSystemErrors<T>(path: string, action: () => T): T {
   try {
     return action();
   } catch (error) {

@@ -42,8 +42,8 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     headDim,
     rmsNormEpsilon: keys.positive('attention.layer_norm_rms_epsilon'),
     activation: 'silu',
-    attentionBias: tensors.has('blk.0.attn_q.bias'),
-    mlpBias: tensors.has('blk.0.ffn_gate.bias'),
+    attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|output)\.bias$/),
+    mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
     rope: ropeOf(keys, tensors, headDim, maxPositions),
@@ -132,6 +132,11 @@ function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys): void {
     const value = keys.number(key) ?? 0;
     if (value !== 0) throw keys.error(key, `0 (${what})`, value);
   }
+}
+
+/** GGUF has no key for it. One bias calls for them all: the network has no place for some of them. */
+function hasBias(tensors: ReadonlyMap<string, RawTensor>, pattern: RegExp): boolean {
+  return [...tensors.keys()].some((name) => pattern.test(name));
 }
 
 function vocabSizeOf(metadata: GgufMetadata, keys: GgufKeys, embedding: RawTensor | undefined): number {

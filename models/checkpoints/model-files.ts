@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CheckpointError } from './checkpoint.js';
+import { fileSystemErrors } from './file-reading.js';
 import { safetensorsFiles } from './safetensors-directory.js';
 import { TOKENIZER_FILES } from './tokenizer-files.js';
 
@@ -22,6 +23,10 @@ const SIDE_FILES = [
 
 /** Finds a model's files: a .gguf file, a folder with safetensors, or a folder with exactly one GGUF. */
 export function findModelFiles(path: string): ModelFiles {
+  return fileSystemErrors(path, () => find(path));
+}
+
+function find(path: string): ModelFiles {
   const status = statSync(path, { throwIfNoEntry: false });
   if (!status) throw new CheckpointError(`${path}: no such file or folder.`);
   if (!status.isDirectory()) {

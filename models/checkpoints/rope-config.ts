@@ -13,6 +13,9 @@ const SCALINGS = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope'];
 export function ropeOfHuggingFace(config: ConfigFields, headDim: number, maxPositions: number): RopeConfig {
   const given = config.raw('rope_parameters') ?? config.raw('rope_scaling') ?? {};
   if (!isObject(given)) throw config.error('rope_scaling', 'an object');
+  if (Object.values(given).some(isObject)) {
+    throw config.error('rope_parameters', 'one set of parameters for all layers');
+  }
   const rope = new Fields(`${config.where}: rope scaling`, given);
   const theta =
     rope.raw('rope_theta') === undefined

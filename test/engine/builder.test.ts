@@ -135,6 +135,7 @@ describe('buildEngine', () => {
       onProgress: ({ phase }) => phase === 'converting' && shrinks(),
     });
     await expect(vanishing).rejects.toThrow(/model\.safetensors.*beyond the file's 500 bytes/);
+    await expect(vanishing).rejects.toThrow(CheckpointError);
     await expect(buildEngine({ model: broken, outputDirectory, precision: 'f32' })).rejects.toThrow(
       CheckpointError,
     );

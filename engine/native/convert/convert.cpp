@@ -26,9 +26,10 @@ constexpr int64_t kMaxRows = int64_t(1) << 32;
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
+// O_NONBLOCK: a pipe in the place of a file is refused, not waited for; it means nothing to files.
 class File {
  public:
-  File(const std::string& path, int flags) : path_(path), fd_(open(path.c_str(), flags | O_CLOEXEC)) {
+  File(const std::string& path, int flags) : path_(path), fd_(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) fail(path + ": cannot be opened: " + std::strerror(errno) + ".");
     struct stat status;
     if (fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {

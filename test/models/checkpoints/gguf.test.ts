@@ -254,9 +254,16 @@ describe('readGguf', () => {
   });
 
   it('reads no more than its limit of a large file', () => {
-    const path = file(new GgufWriter().header(0, 1).u64(2 ** 32).bytes());
+    const path = file(
+      new GgufWriter()
+        .header(0, 1)
+        .u64(2 ** 32)
+        .bytes(),
+    );
     truncateSync(path, 8 * 2 ** 30); // sparse
-    expect(() => readGguf(path)).toThrow(/takes 4294967296 bytes at byte 32, which is beyond a header of 134217728/);
+    expect(() => readGguf(path)).toThrow(
+      /takes 4294967296 bytes at byte 32, which is beyond a header of 134217728/,
+    );
     truncateSync(path, 0);
   });
 

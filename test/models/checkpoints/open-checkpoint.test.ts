@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -193,6 +194,11 @@ describe('openCheckpoint of a folder with safetensors', () => {
       },
       /high_freq_factor should be more than/,
     ],
+    [
+      'a RoPE for each kind of layer',
+      { config: { rope_parameters: { full: { rope_type: 'yarn' } } } },
+      /one set of parameters/,
+    ],
     ['a theta below 1', { config: { rope_theta: 0.5 } }, /rope theta should be greater than 1/],
     ['a rotation of nothing', { config: { partial_rotary_factor: 0.1 } }, /rotate an even number/],
     ['eos ids that are none', { config: { eos_token_id: ['x'] } }, /eos_token_id should be a token id/],
@@ -222,6 +228,9 @@ describe('openCheckpoint of a folder with safetensors', () => {
     writeFileSync(join(pickled, 'pytorch_model.bin'), 'x');
     expect(() => openCheckpoint(pickled)).toThrow(/pytorch_model\.bin is no such format/);
     expect(() => openCheckpoint(join(root, 'nowhere'))).toThrow(/nowhere: no such file or folder/);
+    const pipe = join(root, 'pipe.gguf');
+    execFileSync('mkfifo', [pipe]);
+    expect(() => openCheckpoint(pipe)).toThrow(/pipe\.gguf: is not a regular file/);
     expect(() => openCheckpoint(join(path, 'config.json'))).toThrow(/a model is a folder or a \.gguf file/);
   });
 
