@@ -13,18 +13,19 @@ describeWithTestModel('SmolLM2 on the default path', () => {
     const { config } = engine.manifest;
     const executor = openExecutor(engine, {
       threads: 2,
-      maxSeqLen: 192,
+      maxSeqLen: 128,
+      tokensPerBlock: 16,
       numBlocks: 64,
       maxNumTokens: 256,
       maxNumSequences: 8,
       maxLogitRows: 8,
     });
-    const limits = { requests: 8, maxPrompt: 120, maxNew: 40, arrivalSpan: 10, seed: 5 };
+    const limits = { requests: 8, maxPrompt: 40, maxNew: 60, arrivalSpan: 10, seed: 5 };
     const arrivals = randomScenario({ vocabSize: config.vocabSize, ...limits });
     const alone = runAlone(executor, config, arrivals);
     const small = {
       schedulerPolicy: 'MAX_UTILIZATION',
-      numBlocks: 7,
+      numBlocks: 12,
       maxNumTokens: 96,
       chunked: true,
     } as const;

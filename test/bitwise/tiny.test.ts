@@ -60,8 +60,8 @@ function scenario(vocabSize: number): Arrival[] {
   return randomScenario({
     vocabSize,
     requests: REQUESTS,
-    maxPrompt: 80,
-    maxNew: 48,
+    maxPrompt: 40,
+    maxNew: 110,
     arrivalSpan: 40,
     seed: 42,
   });

@@ -8,8 +8,8 @@ import { argmax, SequenceDriver } from './sequence-driver.js';
 /** Greatest difference of a logit in f32. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-3;
 /** Divergence in nats of bf16 weights, activations and KV cache from the f32 reference: at one position, and on average. */
-const BF16_DIVERGENCE_MAX = 0.05;
-const BF16_DIVERGENCE_MEAN_MAX = 0.01;
+const BF16_DIVERGENCE_MAX = 0.01;
+const BF16_DIVERGENCE_MEAN_MAX = 1e-3;
 
 const prompts = readGolden<Smollm2Prompt>('smollm2');
 const engines = new TestEngines();
