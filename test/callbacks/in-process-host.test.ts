@@ -95,7 +95,7 @@ describe('InProcessHost', () => {
   });
 
   it('cancels by signal, by cancel, and by leaving the loop, whether queued or running', async () => {
-    const host = start('stepMs=1', {
+    const host = start('stepMs=4', {
       optionalParams: { ...fakeEngine().optionalParams, maxNumSequences: 1 },
     });
     await host.ready;
@@ -148,7 +148,7 @@ describe('InProcessHost', () => {
     await host.ready;
     const running = collect(host.submit({ promptTokens: [1], maxNewTokens: 250, timeLimitMs: 60 }));
     const queued = collect(host.submit({ promptTokens: [2], maxNewTokens: 250, timeLimitMs: 10 }));
-    expect((await queued).pieces).toMatchObject([{ finishReason: 'timeout' }]);
+    expect((await queued).pieces.at(-1)!.finishReason).toBe('timeout');
     expect((await running).pieces.at(-1)!.finishReason).toBe('timeout');
   });
 
@@ -181,7 +181,7 @@ describe('InProcessHost', () => {
   });
 
   it('cancels what is left after the time that a close gives', async () => {
-    const host = start('stepMs=5');
+    const host = start('stepMs=10');
     await host.ready;
     const results = Array.from({ length: 6 }, () =>
       collect(host.submit({ promptTokens: [1], maxNewTokens: 250 })),

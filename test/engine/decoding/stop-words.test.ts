@@ -1,0 +1,47 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decodeWordList, encodeWordList, endsWithStopWord } from '../../../engine/decoding/stop-words.js';
+
+describe('the [1, 2, n] layout of words', () => {
+  it('is the one of the contract', () => {
+    const { shape, data } = encodeWordList([
+      [5, 7, 3],
+      [9, 2],
+    ]);
+    expect(shape).toEqual([1, 2, 5]);
+    expect([...data]).toEqual([5, 7, 3, 9, 2, 3, 5, -1, -1, -1]);
+  });
+
+  it('comes back as it went in', () => {
+    const words = fc.array(fc.array(fc.nat(1000), { minLength: 1, maxLength: 5 }), { maxLength: 6 });
+    fc.assert(
+      fc.property(words, (given) => {
+        const { shape, data } = encodeWordList(given);
+        expect(decodeWordList('stop_words_list', shape, data).map((word) => [...word])).toEqual(given);
+      }),
+    );
+  });
+
+  it.each([[[2, 1]], [[0, -1]], [[3, -1]], [[-2, -1]]])(
+    'refuses the offsets %j over two tokens',
+    (offsets) => {
+      const data = Int32Array.of(1, 2, ...offsets);
+      expect(() => decodeWordList('stop_words_list', [1, 2, 2], data)).toThrow(
+        /stop_words_list has the offset/,
+      );
+    },
+  );
+});
+
+describe('endsWithStopWord', () => {
+  const tokens = Int32Array.of(1, 2, 3, 4, 5, 0, 0);
+  const words = (...list: number[][]) => list.map((word) => Int32Array.from(word));
+
+  it('matches the end of the generated tokens only', () => {
+    expect(endsWithStopWord(words([4, 5]), tokens, 0, 5)).toBe(true);
+    expect(endsWithStopWord(words([3, 4]), tokens, 0, 5)).toBe(false);
+    expect(endsWithStopWord(words([9], [5]), tokens, 4, 5)).toBe(true);
+    expect(endsWithStopWord(words([4, 5]), tokens, 4, 5)).toBe(false);
+    expect(endsWithStopWord([], tokens, 0, 5)).toBe(false);
+  });
+});
