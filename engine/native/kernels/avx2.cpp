@@ -1,8 +1,11 @@
-#include "kernels/portable.h"
+#include "kernels/simd_avx2.h"
+#include "kernels/table.h"
 
 namespace skein {
+
 const KernelTable& avx2Kernels() {
-  static const KernelTable table = portable("avx2");
+  static constexpr KernelTable table = makeTable<Avx2Simd>("avx2");
   return table;
 }
+
 }  // namespace skein

@@ -1,8 +1,11 @@
-#include "kernels/portable.h"
+#include "kernels/simd_avx512.h"
+#include "kernels/table.h"
 
 namespace skein {
+
 const KernelTable& avx512Kernels() {
-  static const KernelTable table = portable("avx512");
+  static constexpr KernelTable table = makeTable<Avx512Simd>("avx512");
   return table;
 }
+
 }  // namespace skein

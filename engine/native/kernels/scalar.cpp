@@ -1,8 +1,11 @@
-#include "kernels/portable.h"
+#include "kernels/simd_emulated.h"
+#include "kernels/table.h"
 
 namespace skein {
+
 const KernelTable& scalarKernels() {
-  static const KernelTable table = portable("scalar");
+  static constexpr KernelTable table = makeTable<EmulatedSimd<8, 6>>("scalar");
   return table;
 }
+
 }  // namespace skein

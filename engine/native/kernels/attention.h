@@ -1,0 +1,259 @@
+// Paged attention of one KV head over one split of a sequence's cache, for context and generation rows alike.
+//
+// The cache is walked in steps of 32 absolute positions. Each step's K and V are brought to f32 once, whatever the
+// cache's type and block size, and serve every row and head that looks at it:
+//
+//   positions   0 ........ 31 | 32 ....... 63 | 64 ...      steps (never moved by chunk, block or split)
+//   blocks      [ 7 ][ 2 ][ 9 ][ 4 ] | [ 1 ] ...            tokensPerBlock 8: four blocks a step
+//   K scratch   [headDim][32]   transposed: 32 scores grow side by side, one fma a dimension
+//   V scratch   [32][padded headDim]
+//
+// A row's own arithmetic: s = q . k (ascending d) * scale, masked beyond its position; m' = max(m, s); c = exp(m - m');
+// p = exp(s - m'); sum = sum * c + p; acc = acc * c, then + p[t] * v[t] in ascending t. No other row takes part in it.
+#pragma once
+#include "kernels/math.h"
+
+namespace skein {
+namespace {
+
+constexpr int padTo(int n, int width) { return (n + width - 1) / width * width; }
+constexpr int kMaxAttentionPairs = 4;
+
+template <class V>
+size_t attentionScratchFloats(int32_t headDim, int32_t) {
+  return size_t(headDim) * kStepTokens + size_t(kStepTokens) * padTo(headDim, V::W);
+}
+
+template <class T>
+inline float cacheValue(T x) {
+  if constexpr (sizeof(T) == 4)
+    return x;
+  else
+    return fromBf16(x);
+}
+
+template <class V>
+inline typename V::F loadCache(const float* p) {
+  return V::load(p);
+}
+template <class V>
+inline typename V::F loadCache(const uint16_t* p) {
+  return V::loadBf16(p);
+}
+
+// `count` cache values to f32.
+template <class V, class T>
+inline void widen(const T* from, int count, float* to) {
+  int i = 0;
+  for (; i + V::W <= count; i += V::W) V::store(to + i, loadCache<V>(from + i));
+  for (; i < count; i++) to[i] = cacheValue(from[i]);
+}
+
+// Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks behind `valid`
+// are not looked at: the table may end there.
+template <class V, class T>
+void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* kStep, float* vStep) {
+  const KvLayer& kv = *args.kv;
+  const int tokens = kv.tokensPerBlock;
+  const int headDim = kv.headDim;
+  const int group = tokens < kStepTokens ? tokens : kStepTokens;
+  const int padded = padTo(headDim, V::W);
+  for (int t = 0; t < kStepTokens; t += group) {
+    if (t >= valid) {
+      for (int d = 0; d < headDim; d++)
+        for (int i = 0; i < group; i++) kStep[d * kStepTokens + t + i] = 0.0f;
+      for (int i = 0; i < group * padded; i++) vStep[size_t(t) * padded + i] = 0.0f;
+      continue;
+    }
+    const int position = stepStart + t;
+    const int offset = position % tokens;
+    const T* block = static_cast<const T*>(kv.base) + size_t(args.blockTable[position / tokens]) * kv.elementsPerBlock() +
+                     size_t(kvHead) * 2 * tokens * headDim;
+    const T* k = block + size_t(offset / group) * headDim * group;
+    const T* v = block + size_t(tokens + offset) * headDim;
+    for (int d = 0; d < headDim; d++) widen<V>(k + size_t(d) * group, group, kStep + d * kStepTokens + t);
+    for (int i = 0; i < group; i++) {
+      float* row = vStep + size_t(t + i) * padded;
+      widen<V>(v + size_t(i) * headDim, headDim, row);
+      for (int d = headDim; d < padded; d++) row[d] = 0.0f;
+    }
+  }
+}
+
+// scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
+template <class V, int N>
+void scoreTile(const float* const* q, const float* kStep, int headDim, float* scores) {
+  constexpr int kVectors = kStepTokens / V::W;
+  typename V::F acc[N][kVectors];
+#pragma GCC unroll 4
+  for (int p = 0; p < N; p++)
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; i++) acc[p][i] = V::set1(0.0f);
+  for (int d = 0; d < headDim; d++) {
+#pragma GCC unroll 4
+    for (int p = 0; p < N; p++) {
+      const auto a = V::set1(q[p][d]);
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; i++) acc[p][i] = V::fma(a, V::load(kStep + d * kStepTokens + i * V::W), acc[p][i]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < N; p++)
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
+}
+
+// Scores of one row -> probabilities against its new maximum; returns the correction of what came before.
+template <class V>
+float softmaxStep(float* scores, float scale, int visible, float* maximum, float* sum) {
+  constexpr int kVectors = kStepTokens / V::W;
+  typename V::F s[kVectors];
+  const auto bound = V::set1(float(visible));
+  auto top = V::set1(kMinusInfinity);
+  for (int i = 0; i < kVectors; i++) {
+    s[i] = V::mul(V::load(scores + i * V::W), V::set1(scale));
+    s[i] = V::selectLess(V::add(V::iota(), V::set1(float(i * V::W))), bound, s[i], V::set1(kMinusInfinity));
+    top = V::max(top, s[i]);
+  }
+  const float stepMaximum = V::reduceMax(top);
+  const float m = stepMaximum > *maximum ? stepMaximum : *maximum;
+  float lanes[V::W];
+  V::store(lanes, vexp<V>(V::set1(*maximum - m)));
+  const float correction = lanes[0];
+  auto total = V::set1(0.0f);
+  for (int i = 0; i < kVectors; i++) {
+    const auto p = vexp<V>(V::sub(s[i], V::set1(m)));
+    V::store(scores + i * V::W, p);
+    total = V::add(total, p);
+  }
+  *sum = *sum * correction + V::reduceAdd(total);
+  *maximum = m;
+  return correction;
+}
+
+// acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of dimensions.
+template <class V, int N, int kVectors>
+void valueTile(const float* scores, const float* corrections, const float* vStep, int padded, float* const* acc, int lanes) {
+  typename V::F sum[N][kVectors];
+#pragma GCC unroll 4
+  for (int p = 0; p < N; p++)
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; i++) {
+      const int left = lanes - i * V::W;
+      sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
+    }
+  for (int t = 0; t < kStepTokens; t++) {
+#pragma GCC unroll 4
+    for (int p = 0; p < N; p++) {
+      const auto a = V::set1(scores[p * kStepTokens + t]);
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; i++) sum[p][i] = V::fma(a, V::load(vStep + size_t(t) * padded + i * V::W), sum[p][i]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < N; p++)
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; i++) {
+      const int left = lanes - i * V::W;
+      storeHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, sum[p][i]);
+    }
+}
+
+template <class V, int N>
+void valueTiles(const float* scores, const float* corrections, const float* vStep, int headDim, float* const* acc) {
+  constexpr int kVectors = 4;
+  const int padded = padTo(headDim, V::W);
+  float* at[N];
+  int d = 0;
+  for (; d + kVectors * V::W <= headDim; d += kVectors * V::W) {
+    for (int p = 0; p < N; p++) at[p] = acc[p] + d;
+    valueTile<V, N, kVectors>(scores, corrections, vStep + d, padded, at, kVectors * V::W);
+  }
+  for (; d < headDim; d += V::W) {
+    for (int p = 0; p < N; p++) at[p] = acc[p] + d;
+    valueTile<V, N, 1>(scores, corrections, vStep + d, padded, at, headDim - d);
+  }
+}
+
+// One step for N pairs that start at `pair` (pair = row * heads per KV head + head).
+template <class V, int N>
+void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const float* kStep,
+                 const float* vStep, float* partial) {
+  const int headDim = args.kv->headDim;
+  const int heads = args.numHeads / args.kv->kvHeads;
+  const float* q[N];
+  float* acc[N];
+  float corrections[N];
+  float scores[N * kStepTokens];
+  for (int p = 0; p < N; p++) {
+    const int row = rowBegin + (pair + p) / heads;
+    const int head = kvHead * heads + (pair + p) % heads;
+    q[p] = args.q + row * args.ldq + int64_t(head) * headDim;
+    acc[p] = partial + size_t(pair + p) * (headDim + 2);
+  }
+  scoreTile<V, N>(q, kStep, headDim, scores);
+  for (int p = 0; p < N; p++) {
+    const int visible = args.firstPosition + rowBegin + (pair + p) / heads - stepStart + 1;
+    corrections[p] = softmaxStep<V>(scores + p * kStepTokens, args.scale, visible, acc[p] + headDim, acc[p] + headDim + 1);
+  }
+  valueTiles<V, N>(scores, corrections, vStep, headDim, acc);
+}
+
+template <class V>
+void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
+                    float* scratch, float* partial) {
+  const int headDim = args.kv->headDim;
+  const int heads = args.numHeads / args.kv->kvHeads;
+  const int pairs = (rowEnd - rowBegin) * heads;
+  for (int p = 0; p < pairs; p++) {
+    float* acc = partial + size_t(p) * (headDim + 2);
+    for (int d = 0; d < headDim; d++) acc[d] = 0.0f;
+    acc[headDim] = kMinusInfinity;
+    acc[headDim + 1] = 0.0f;
+  }
+  float* kStep = scratch;
+  float* vStep = scratch + size_t(headDim) * kStepTokens;
+  const int lastPosition = args.firstPosition + rowEnd - 1;
+  const int splitEnd = (split + 1) * kSplitTokens;
+  for (int step = split * kSplitTokens; step < splitEnd && step <= lastPosition; step += kStepTokens) {
+    const int valid = lastPosition + 1 - step < kStepTokens ? lastPosition + 1 - step : kStepTokens;
+    if (args.kv->dtype == DType::kF32)
+      loadStep<V, float>(args, kvHead, step, valid, kStep, vStep);
+    else
+      loadStep<V, uint16_t>(args, kvHead, step, valid, kStep, vStep);
+    // Rows before this one end before the step begins.
+    const int firstRow = step - args.firstPosition > rowBegin ? step - args.firstPosition : rowBegin;
+    int pair = (firstRow - rowBegin) * heads;
+    for (; pair + 3 <= pairs; pair += 3) attendPairs<V, 3>(args, kvHead, rowBegin, pair, step, kStep, vStep, partial);
+    if (pairs - pair == 2) attendPairs<V, 2>(args, kvHead, rowBegin, pair, step, kStep, vStep, partial);
+    if (pairs - pair == 1) attendPairs<V, 1>(args, kvHead, rowBegin, pair, step, kStep, vStep, partial);
+  }
+}
+
+// Splits in ascending position. A split that the row does not reach has maximum -inf and weighs nothing.
+template <class V>
+void attentionMerge(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y) {
+  float maximum = kMinusInfinity;
+  for (int s = 0; s < splits; s++) {
+    const float m = partials[s * stride + headDim];
+    maximum = m > maximum ? m : maximum;
+  }
+  float sum = 0.0f;
+  for (int d = 0; d < headDim; d++) y[d] = 0.0f;
+  for (int s = 0; s < splits; s++) {
+    const float* part = partials + s * stride;
+    float lanes[V::W];
+    V::store(lanes, vexp<V>(V::set1(part[headDim] - maximum)));
+    const auto weight = V::set1(lanes[0]);
+    sum = sum + lanes[0] * part[headDim + 1];
+    for (int d = 0; d < headDim; d += V::W) {
+      const int left = headDim - d < V::W ? headDim - d : V::W;
+      storeHead<V>(y + d, left, V::fma(weight, loadHead<V>(part + d, left, 0.0f), loadHead<V>(y + d, left, 0.0f)));
+    }
+  }
+  const float inverse = 1.0f / sum;
+  for (int d = 0; d < headDim; d++) y[d] = y[d] * inverse;
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,89 @@
+// The one exponential of all kernels, the activations, and loads of short tails.
+#pragma once
+#include "kernels/kernels.h"
+
+namespace skein {
+namespace {
+
+constexpr float kMinusInfinity = -__builtin_inff();
+
+// exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2; polynomial of degree 7 with the coefficients of Cephes'
+// expf. Within 2 ulp; 0 below -87.3, +inf above 88.3, NaN stays NaN.
+template <class V>
+inline typename V::F vexp(typename V::F x) {
+  const auto n = V::roundNearest(V::mul(x, V::set1(1.44269504088896341f)));
+  auto r = V::fma(n, V::set1(-0.693359375f), x);
+  r = V::fma(n, V::set1(2.12194440e-4f), r);
+  auto p = V::fma(V::set1(1.9875691500e-4f), r, V::set1(1.3981999507e-3f));
+  p = V::fma(p, r, V::set1(8.3334519073e-3f));
+  p = V::fma(p, r, V::set1(4.1665795894e-2f));
+  p = V::fma(p, r, V::set1(1.6666665459e-1f));
+  p = V::fma(p, r, V::set1(5.0000001201e-1f));
+  p = V::add(V::fma(p, V::mul(r, r), r), V::set1(1.0f));
+  const auto inside = V::mul(p, V::pow2(n));
+  const auto notSmall = V::selectLess(x, V::set1(-87.3f), V::set1(0.0f), inside);
+  return V::selectLess(V::set1(88.3f), x, V::set1(__builtin_inff()), notSmall);
+}
+
+// The first `count` lanes from p, `fill` in the others; nothing beyond p[count - 1] is read.
+template <class V>
+inline typename V::F loadHead(const float* p, int count, float fill) {
+  if (count >= V::W) return V::load(p);
+  float lanes[V::W];
+  for (int i = 0; i < V::W; i++) lanes[i] = i < count ? p[i] : fill;
+  return V::load(lanes);
+}
+
+template <class V>
+inline void storeHead(float* p, int count, typename V::F a) {
+  if (count >= V::W) return V::store(p, a);
+  float lanes[V::W];
+  V::store(lanes, a);
+  for (int i = 0; i < count; i++) p[i] = lanes[i];
+}
+
+// One lane after the other, by the C library: for activations that are rare.
+template <class V, class Fn>
+inline typename V::F lanewise(typename V::F x, Fn fn) {
+  float lanes[V::W];
+  V::store(lanes, x);
+  for (int i = 0; i < V::W; i++) lanes[i] = fn(lanes[i]);
+  return V::load(lanes);
+}
+
+template <class V>
+inline typename V::F activate(Activation activation, typename V::F x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return V::div(x, V::add(V::set1(1.0f), vexp<V>(V::sub(V::set1(0.0f), x))));
+    case Activation::kGelu:
+      return lanewise<V>(x, [](float a) { return 0.5f * a * (1.0f + __builtin_erff(a * 0.70710678118654752f)); });
+    case Activation::kGeluTanh:
+      return lanewise<V>(x, [](float a) {
+        return 0.5f * a * (1.0f + __builtin_tanhf(0.79788456080286536f * (a + 0.044715f * a * a * a)));
+      });
+    case Activation::kNone:
+      break;
+  }
+  return x;
+}
+
+// Round to nearest even; NaN stays NaN.
+inline uint16_t toBf16(float x) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, 4);
+  if (x != x) return uint16_t((bits >> 16) | 0x40);
+  return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+inline float fromBf16(uint16_t x) {
+  const uint32_t bits = uint32_t(x) << 16;
+  float f;
+  __builtin_memcpy(&f, &bits, 4);
+  return f;
+}
+
+inline size_t bytesOf(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,72 @@
+// Row-major weights into the panels of gemm.h; outputs beyond n are zero.
+#pragma once
+#include "kernels/gemm.h"
+
+namespace skein {
+namespace {
+
+// Place of output j of a panel within a step of k: bf16 interleaves j and j + W in one word.
+template <class V, class T>
+constexpr int placeInStep(int j) {
+  if constexpr (sizeof(T) == 4) return j;
+  return j < V::W ? 2 * j : 2 * (j - V::W) + 1;
+}
+
+template <class V, class T>
+void packPanel(const T* w, int firstRow, int n, int k, T* panel) {
+  constexpr int NR = kPanelWidth<V>;
+  for (int j = 0; j < NR; j++) {
+    T* to = panel + placeInStep<V, T>(j);
+    if (firstRow + j < n) {
+      const T* from = w + size_t(firstRow + j) * k;
+      for (int kk = 0; kk < k; kk++) to[size_t(kk) * NR] = from[kk];
+    } else {
+      for (int kk = 0; kk < k; kk++) to[size_t(kk) * NR] = T(0);
+    }
+  }
+}
+
+template <class V>
+size_t packedBytes(DType dtype, int32_t n, int32_t k) {
+  return size_t(panelsOf(n, kPanelWidth<V>)) * kPanelWidth<V> * k * bytesOf(dtype);
+}
+
+template <class V>
+size_t packedGatedBytes(DType dtype, int32_t n, int32_t k) {
+  return 2 * packedBytes<V>(dtype, n, k);
+}
+
+template <class V, class T>
+void packOf(const T* w, int n, int k, T* packed) {
+  constexpr int NR = kPanelWidth<V>;
+  for (int p = 0; p < panelsOf(n, NR); p++) packPanel<V>(w, p * NR, n, k, packed + size_t(p) * NR * k);
+}
+
+// gate panel 0, up panel 0, gate panel 1, up panel 1, ...
+template <class V, class T>
+void packGatedOf(const T* w, int n, int k, T* packed) {
+  constexpr int NR = kPanelWidth<V>;
+  for (int p = 0; p < panelsOf(n, NR); p++) {
+    packPanel<V>(w, p * NR, n, k, packed + size_t(2 * p) * NR * k);
+    packPanel<V>(w + size_t(n) * k, p * NR, n, k, packed + size_t(2 * p + 1) * NR * k);
+  }
+}
+
+template <class V>
+void packWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
+  if (dtype == DType::kF32)
+    packOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
+  else
+    packOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+}
+
+template <class V>
+void packGatedWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
+  if (dtype == DType::kF32)
+    packGatedOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
+  else
+    packGatedOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,91 @@
+// Work on one row at a time: norm, embedding, RoPE, the write into the cache.
+#pragma once
+#include "kernels/math.h"
+
+namespace skein {
+namespace {
+
+// y = (x / sqrt(mean(x^2) + epsilon)) * w; the squares are summed in W lanes over ascending columns, then across them.
+template <class V>
+void rmsNorm(const float* x, const float* w, float epsilon, int32_t n, float* y) {
+  auto squares = V::set1(0.0f);
+  for (int i = 0; i < n; i += V::W) {
+    const auto a = loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f);
+    squares = V::fma(a, a, squares);
+  }
+  const auto inverse = V::set1(1.0f / __builtin_sqrtf(V::reduceAdd(squares) / float(n) + epsilon));
+  for (int i = 0; i < n; i += V::W) {
+    const int lanes = n - i < V::W ? n - i : V::W;
+    const auto scaled = V::mul(loadHead<V>(x + i, lanes, 0.0f), inverse);
+    storeHead<V>(y + i, lanes, V::mul(scaled, loadHead<V>(w + i, lanes, 0.0f)));
+  }
+}
+
+template <class V>
+void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
+  if (dtype == DType::kF32) {
+    __builtin_memcpy(y, row, size_t(n) * 4);
+    return;
+  }
+  const uint16_t* from = static_cast<const uint16_t*>(row);
+  for (int i = 0; i < n; i++) y[i] = fromBf16(from[i]);
+}
+
+// The angle is rounded to f32 first, as the reference's is; its sine and cosine are then exact to f32.
+template <class V>
+void ropeAngles(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine, float* sine) {
+  for (int i = 0; i < half; i++) {
+    const float angle = float(position) * inverseFrequencies[i];
+    cosine[i] = float(__builtin_cos(double(angle))) * scale;
+    sine[i] = float(__builtin_sin(double(angle))) * scale;
+  }
+}
+
+template <class V>
+void rope(float* x, int32_t heads, int32_t headDim, int32_t half, const float* cosine, const float* sine) {
+  for (int h = 0; h < heads; h++) {
+    float* low = x + int64_t(h) * headDim;
+    float* high = low + half;
+    for (int i = 0; i < half; i++) {
+      const float a = low[i];
+      const float b = high[i];
+      low[i] = a * cosine[i] - b * sine[i];
+      high[i] = b * cosine[i] + a * sine[i];
+    }
+  }
+}
+
+template <class T>
+inline T toCache(float x) {
+  if constexpr (sizeof(T) == 4)
+    return x;
+  else
+    return toBf16(x);
+}
+
+template <class T>
+void storeKvOf(const KvLayer& kv, const float* k, const float* v, int64_t slot) {
+  const int tokens = kv.tokensPerBlock;
+  const int headDim = kv.headDim;
+  const int group = tokens < kStepTokens ? tokens : kStepTokens;
+  const int offset = int(slot % tokens);
+  T* block = static_cast<T*>(kv.base) + size_t(slot / tokens) * kv.elementsPerBlock();
+  for (int h = 0; h < kv.kvHeads; h++) {
+    T* head = block + size_t(h) * 2 * tokens * headDim;
+    T* kTo = head + size_t(offset / group) * headDim * group + offset % group;
+    T* vTo = head + size_t(tokens + offset) * headDim;
+    for (int d = 0; d < headDim; d++) kTo[size_t(d) * group] = toCache<T>(k[h * headDim + d]);
+    for (int d = 0; d < headDim; d++) vTo[d] = toCache<T>(v[h * headDim + d]);
+  }
+}
+
+template <class V>
+void storeKv(const KvLayer& kv, const float* k, const float* v, int64_t slot) {
+  if (kv.dtype == DType::kF32)
+    storeKvOf<float>(kv, k, v, slot);
+  else
+    storeKvOf<uint16_t>(kv, k, v, slot);
+}
+
+}  // namespace
+}  // namespace skein

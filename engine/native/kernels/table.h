@@ -1,0 +1,40 @@
+// The kernel table of one set of vector traits.
+#pragma once
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+#include "kernels/kernels.h"
+#include "kernels/pack.h"
+#include "kernels/rows.h"
+#include "kernels/vocab.h"
+
+namespace skein {
+namespace {
+
+template <class V>
+constexpr KernelTable makeTable(const char* name) {
+  return KernelTable{
+      .name = name,
+      .panelWidth = kPanelWidth<V>,
+      .tileRows = V::kTileRows,
+      .packedBytes = packedBytes<V>,
+      .packWeights = packWeights<V>,
+      .packedGatedBytes = packedGatedBytes<V>,
+      .packGatedWeights = packGatedWeights<V>,
+      .gemm = gemm<V>,
+      .gatedGemm = gatedGemm<V>,
+      .rmsNorm = rmsNorm<V>,
+      .embeddingRow = embeddingRow<V>,
+      .ropeAngles = ropeAngles<V>,
+      .rope = rope<V>,
+      .storeKv = storeKv<V>,
+      .attentionSplit = attentionSplit<V>,
+      .attentionScratchFloats = attentionScratchFloats<V>,
+      .attentionMerge = attentionMerge<V>,
+      .argmax = argmax<V>,
+      .sumExp = sumExp<V>,
+      .expRow = expRow<V>,
+  };
+}
+
+}  // namespace
+}  // namespace skein
