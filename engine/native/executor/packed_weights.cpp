@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,7 +16,7 @@ namespace skein {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Raised when the kernels pack differently or this header changes.
+// Raised when this header changes. How the kernels pack is part of the fingerprint.
 constexpr uint32_t kPackedVersion = 1;
 constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'P', 'K', '1'};
 
@@ -54,6 +55,19 @@ class Fingerprint {
  private:
   uint64_t hash_ = 0xCBF29CE484222325u;
 };
+
+// Packs a known matrix both ways: kernels that pack differently, by panels or by blocks of k, give another fingerprint,
+// so that a file of an older build is never misread.
+void addPacking(Fingerprint& print, const KernelTable& kernels, DType dtype) {
+  constexpr int32_t kRows = 67, kColumns = 1031;
+  std::vector<uint16_t> matrix(size_t(2) * 2 * kRows * kColumns);
+  for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<uint16_t>(0x3F00 + i % 251);
+  std::vector<uint8_t> packed(std::max(kernels.packedBytes(dtype, kRows, kColumns), kernels.packedGatedBytes(dtype, kRows, kColumns)));
+  kernels.packWeights(dtype, matrix.data(), kRows, kColumns, packed.data());
+  print.add(packed.data(), kernels.packedBytes(dtype, kRows, kColumns));
+  kernels.packGatedWeights(dtype, matrix.data(), kRows, kColumns, packed.data());
+  print.add(packed.data(), kernels.packedGatedBytes(dtype, kRows, kColumns));
+}
 
 int64_t modificationTime(const struct stat& status) {
 #if defined(__APPLE__)
@@ -162,6 +176,8 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
   Fingerprint print;
   print.add(std::string(kernels.name));
   print.add(kernels.panelWidth);
+  addPacking(print, kernels, DType::kF32);
+  addPacking(print, kernels, DType::kBf16);
   print.add(static_cast<int64_t>(status.st_size));
   print.add(modificationTime(status));
   for (const Entry& entry : entries_) {
