@@ -3,7 +3,7 @@
  *
  *     npm run bench:compare -- --model DIR_OR_GGUF
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -42,6 +42,9 @@ const { values: flags } = parseArgs({
     output: { type: 'string' },
   },
 });
+
+/** Engines are built here and removed at the end. */
+const ENGINES = join(tmpdir(), `skein-compare-${process.pid}`);
 
 const numbers = (list: string) => list.split(',').map(Number);
 const log = (text: string) => console.error(text);
@@ -123,7 +126,7 @@ async function runSkein(plan: Plan, measured: Measured, round: number): Promise<
     const dist = (path: string) => import(new URL(`../../dist/${path}`, import.meta.url).href);
     const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
     const { buildEngine } = (await dist('engine/builder.js')) as typeof import('../../engine/builder.js');
-    const engine = join(tmpdir(), `skein-compare-${process.pid}`, precision);
+    const engine = join(ENGINES, precision);
     await buildEngine({ model, outputDirectory: engine, precision });
     const bench = new EngineBench(GptManager, engine, threads, Math.max(...sequences));
     await bench.ready;
@@ -156,4 +159,8 @@ function report(plan: Plan, llama: LlamaCpp, all: Measured[]): void {
   }
 }
 
-await main();
+try {
+  await main();
+} finally {
+  rmSync(ENGINES, { recursive: true, force: true });
+}

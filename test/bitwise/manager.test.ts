@@ -1,0 +1,103 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildEngine, GptManager, type InferenceRequest, type NamedTensor } from 'skein';
+import { afterAll, expect, it } from 'vitest';
+import { tinyModelPath } from '../support/test-engine.js';
+import type { Answer } from './run-loop.js';
+import { randomScenario } from './scenario.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-manager-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/**
+ * Sends `requests` through a manager with its real worker, `inFlight` at a time in random arrival, and shuts it down.
+ * Non-streaming responses hold prompt and output; streaming ones what is new.
+ */
+async function runManager(
+  enginePath: string,
+  requests: InferenceRequest[],
+  inFlight: number,
+  small: boolean,
+) {
+  const answers = new Map<bigint, Answer>();
+  const waiting = [...requests];
+  let active = 0;
+  let pauses = 0;
+  let finished = 0;
+  let resolve = () => {};
+  const done = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  const manager = new GptManager({
+    enginePath,
+    modelType: 'InflightFusedBatching',
+    maxBeamWidth: 1,
+    schedulerPolicy: small ? 'MAX_UTILIZATION' : 'GUARANTEED_NO_EVICT',
+    getInferenceRequests: (max) => {
+      const count = Math.min(max < 0 ? inFlight : max, inFlight - active, small ? 3 : inFlight);
+      active += Math.min(count, waiting.length);
+      return waiting.splice(0, count);
+    },
+    sendResponse: (requestId, outputs, final, error) => {
+      const answer = answers.get(requestId) ?? { tokens: [], logProbs: [], error: '' };
+      answers.set(requestId, answer);
+      answer.error += error;
+      addOutputs(answer, requests.find((request) => request.requestId === requestId)!, outputs);
+      if (!final) return;
+      active--;
+      if (++finished === requests.length) resolve();
+    },
+    onIterationStats: (stats) => {
+      pauses = stats.totalPauses;
+    },
+    optionalParams: {
+      threads: small ? 2 : 1,
+      tokensPerBlock: 16,
+      maxSeqLen: 160,
+      maxNumSequences: 32,
+      enableChunkedContext: small,
+      kvCacheConfig: { maxTokens: small ? 24 * 16 : 32 * 160 },
+      ...(small ? { maxNumTokens: 64 } : {}),
+      checkIntegrity: true,
+    },
+  });
+  await manager.ready;
+  await done;
+  await manager.shutdown();
+  return { answers, pauses };
+}
+
+function addOutputs(answer: Answer, request: InferenceRequest, outputs: NamedTensor[]): void {
+  const data = (name: string) => outputs.find((output) => output.name === name)?.data;
+  const tokens = data('output_ids') as Int32Array | undefined;
+  const length = data('sequence_length') as Int32Array | undefined;
+  if (!tokens || !length) return;
+  const streaming = (request.inputs.streaming!.data as Uint8Array)[0] === 1;
+  const promptLength = request.inputs.input_ids!.data.length;
+  answer.tokens.push(...(streaming ? tokens : tokens.subarray(promptLength, length[0]!)));
+  const logProbs = data('output_log_probs') as Float32Array | undefined;
+  if (logProbs) answer.logProbs.push(...logProbs.subarray(0, answer.tokens.length - answer.logProbs.length));
+}
+
+it('a manager with its worker answers 32 requests together as one after the other', async () => {
+  const enginePath = join(folder, 'engine');
+  const engine = await buildEngine({
+    model: tinyModelPath('gqa'),
+    outputDirectory: enginePath,
+    precision: 'bf16',
+  });
+  const { vocabSize } = engine.manifest.config;
+  const limits = { vocabSize, requests: 32, maxPrompt: 40, maxNew: 110, arrivalSpan: 0, seed: 11 };
+  const requests = randomScenario(limits).map(({ request }) => request);
+  const alone = await runManager(enginePath, requests, 1, false);
+  const together = await runManager(enginePath, requests, 32, true);
+  expect(alone.pauses).toBe(0);
+  expect(together.pauses).toBeGreaterThan(10);
+  for (const { requestId, inputs } of requests) {
+    const expected = alone.answers.get(requestId)!;
+    expect(expected.tokens.length).toBe((inputs.request_output_len!.data as Int32Array)[0]);
+    expect(expected.logProbs.length).toBe(expected.tokens.length);
+    expect(together.answers.get(requestId), `request ${requestId}`).toStrictEqual(expected);
+  }
+});
