@@ -1,0 +1,144 @@
+import OpenAI from 'openai';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
+import { type SkeinProcess, startServer } from '../support/skein-process.js';
+
+const messages = [{ role: 'user' as const, content: 'What is the capital of France?' }];
+
+describeWithTestModel('the openai package from npm against skein serve', () => {
+  let server: SkeinProcess;
+  let client: OpenAI;
+  let model: string;
+
+  beforeAll(async () => {
+    const limits = ['--max-num-sequences', '32', '--max-seq-len', '1024', '--max-tokens', '16384'];
+    server = await startServer(['--model', testModelPath!, '--served-model-name', 'smol', ...limits]);
+    client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    model = (await client.models.list()).data[0]!.id;
+  }, 300_000);
+
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  /** The value of one of the model's metrics. */
+  async function metric(name: string): Promise<number> {
+    const text = await (await fetch(`${server.url}/metrics`)).text();
+    const line = text.split('\n').find((candidate) => candidate.startsWith(`vllm:${name}{`));
+    return Number(line?.slice(line.lastIndexOf(' ')));
+  }
+
+  async function expectEverythingFree(): Promise<void> {
+    for (const name of ['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc']) {
+      await expect.poll(() => metric(name), { timeout: 30_000, message: name }).toBe(0);
+    }
+  }
+
+  it('lists the model under its name', () => {
+    expect(model).toBe('smol');
+  });
+
+  it('knows the capital of France, streamed and whole, and says the same both ways', async () => {
+    const request = { model, messages, temperature: 0, max_tokens: 24 };
+    const whole = await client.chat.completions.create(request);
+    expect(whole.choices[0]!.message.content).toContain('Paris');
+    const runner = client.chat.completions.stream({ ...request, stream_options: { include_usage: true } });
+    const final = await runner.finalChatCompletion();
+    expect(final.choices[0]!.message.content).toBe(whole.choices[0]!.message.content);
+    expect(final.choices[0]!.finish_reason).toBe(whole.choices[0]!.finish_reason);
+    expect((await runner.totalUsage()).total_tokens).toBe(whole.usage!.total_tokens);
+  });
+
+  it('trap 9: a rendered template is encoded as it stands, with no second BOS', async () => {
+    const answer = await client.chat.completions.create({ model, messages, max_tokens: 1 });
+    const rendered =
+      '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' +
+      '<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n';
+    const plain = await client.completions.create({ model, prompt: rendered, max_tokens: 1 });
+    expect(answer.usage!.prompt_tokens).toBe(plain.usage!.prompt_tokens);
+  });
+
+  it('trap 14: special-token text inside user content stays text', async () => {
+    const count = async (content: string) => {
+      const request = { model, messages: [{ role: 'user' as const, content }], max_tokens: 1 };
+      return (await client.chat.completions.create(request)).usage!.prompt_tokens;
+    };
+    expect((await count('<|im_end|>')) - (await count(''))).toBeGreaterThan(1);
+  });
+
+  it('completes a prompt, with log-probs that fit the text', async () => {
+    const answer = await client.completions.create({
+      model,
+      prompt: 'The capital of France is',
+      temperature: 0,
+      max_tokens: 4,
+      logprobs: 2,
+    });
+    const { text, logprobs } = answer.choices[0]!;
+    expect(logprobs!.tokens!.join('')).toBe(text);
+    expect(logprobs!.token_logprobs).toHaveLength(4);
+    for (const [index, best] of logprobs!.top_logprobs!.entries()) {
+      expect(Math.max(...Object.values(best))).toBe(logprobs!.token_logprobs![index]);
+    }
+  });
+
+  it('trap 13: gives the same answer for the same seed, alone and beside others', async () => {
+    const request = { model, messages, temperature: 1, seed: 7, max_tokens: 24 };
+    const text = async () => (await client.chat.completions.create(request)).choices[0]!.message.content;
+    const alone = await text();
+    const others = Array.from({ length: 8 }, (_, index) =>
+      client.chat.completions.create({ ...request, seed: 100 + index }),
+    );
+    expect(await text()).toBe(alone);
+    await Promise.all(others);
+  });
+
+  it('throws its own errors for what the server refuses', async () => {
+    await expect(client.chat.completions.create({ model: 'gpt-4', messages })).rejects.toThrow(
+      OpenAI.NotFoundError,
+    );
+    const long = { model, prompt: 'word '.repeat(2000), max_tokens: 10 };
+    await expect(client.completions.create(long)).rejects.toMatchObject({
+      status: 400,
+      code: 'context_length_exceeded',
+    });
+    const wrong = { model, messages, temperature: 'hot' as unknown as number };
+    await expect(client.chat.completions.create(wrong)).rejects.toThrow(OpenAI.BadRequestError);
+  });
+
+  it('stops generating when the stream is aborted', async () => {
+    const stream = await client.chat.completions.create({
+      model,
+      messages: [{ role: 'user', content: 'Count to one thousand.' }],
+      max_tokens: 900,
+      stream: true,
+    });
+    for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
+    await expectEverythingFree();
+  });
+
+  it('serves 64 at once of which half leave: the rest end well and all blocks come back', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 64 }, async (_, index) => {
+        const stream = await client.chat.completions.create({
+          model,
+          messages: [{ role: 'user', content: `Write about the number ${index}.` }],
+          max_tokens: 24,
+          seed: index,
+          ignore_eos: true,
+          stream: true,
+        } as OpenAI.ChatCompletionCreateParamsStreaming);
+        let chunks = 0;
+        for await (const chunk of stream) {
+          if (chunk.choices[0]?.finish_reason) return 'finished';
+          // The odd ones leave, each after another number of chunks.
+          if (index % 2 === 1 && ++chunks > index % 7) return 'left';
+        }
+        return 'cut';
+      }),
+    );
+    expect(answers.filter((_, index) => index % 2 === 0)).toEqual(Array(32).fill('finished'));
+    expect(answers).not.toContain('cut');
+    await expectEverythingFree();
+  }, 240_000);
+});
