@@ -134,7 +134,8 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
       running: host.running,
       waiting: host.queued,
       maxBlocks: info.numBlocks,
-      usedBlocks: last?.usedBlocks ?? 0,
+      // A final response comes after the request's blocks are free; an idle engine sends no statistics that say so.
+      usedBlocks: host.running === 0 ? 0 : (last?.usedBlocks ?? 0),
     }),
     onStats: (listener) => {
       statsListeners.add(listener);

@@ -28,10 +28,21 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
     return Number(line?.slice(line.lastIndexOf(' ')));
   }
 
+  /** Nothing runs or waits, and the next request is alone in the KV cache. */
   async function expectEverythingFree(): Promise<void> {
     for (const name of ['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc']) {
       await expect.poll(() => metric(name), { timeout: 30_000, message: name }).toBe(0);
     }
+    const stream = await client.chat.completions.create({
+      model,
+      messages,
+      max_tokens: 200,
+      stream: true,
+      seed: 1,
+    });
+    for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
+    // 237 tokens at most in blocks of 32, of 512 blocks: what was left behind would come on top.
+    expect(await metric('kv_cache_usage_perc')).toBeLessThanOrEqual(8 / 512);
   }
 
   it('lists the model under its name', () => {
