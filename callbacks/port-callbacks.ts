@@ -1,6 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
-import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 import type { HostMessage, WorkerMessage } from './worker-messages.js';
 
@@ -62,7 +61,7 @@ export class PortCallbacks implements LoopCallbacks {
       draining: this.#isDraining,
     };
     this.#reported = this.#received;
-    this.#port.postMessage(message, batch === null ? [] : buffersOf(batch));
+    this.#port.postMessage(message, batch === null ? [] : [batch.requestIds.buffer as ArrayBuffer]);
   }
 
   /** Returns the credits of requests that left nothing to report. Called when the loop has nothing to do. */
@@ -94,11 +93,4 @@ export class PortCallbacks implements LoopCallbacks {
       else this.#shutdownAsked = true;
     }
   }
-}
-
-/** The arrays are moved, not copied a second time. */
-function buffersOf(batch: ResponseBatch): ArrayBuffer[] {
-  return Object.values(batch)
-    .filter((value) => ArrayBuffer.isView(value))
-    .map((value) => value.buffer as ArrayBuffer);
 }
