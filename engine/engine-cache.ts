@@ -29,7 +29,7 @@ import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { resolveWeightPrecision } from './weight-precision.js';
 
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
-  /** Default: SKEIN_CACHE, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
+  /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
   cacheDirectory?: string;
   /** After a build the engines used longest ago are removed until the cache is no larger; default 50 GiB. */
   maxCacheBytes?: number;
@@ -43,7 +43,7 @@ const LOCK_POLL_MS = 100;
 const LOCK_STALE_AFTER_MS = 10 * 60 * 1000;
 
 export function defaultCacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
-  if (env.SKEIN_CACHE) return resolve(env.SKEIN_CACHE);
+  if (env.SKEIN_CACHE_DIR) return resolve(env.SKEIN_CACHE_DIR);
   return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'skein');
 }
 
@@ -197,7 +197,7 @@ function makeProbe(entry: string): string {
     return makeBuildDirectory(entry);
   } catch (error) {
     throw new EngineError(
-      `${entry}: the engine is not in the cache yet and the cache cannot be written (${(error as Error).message}); set SKEIN_CACHE to a folder that can, or build the engine with "skein build".`,
+      `${entry}: the engine is not in the cache yet and the cache cannot be written (${(error as Error).message}); set SKEIN_CACHE_DIR to a folder that can, or build the engine with "skein build".`,
       { cause: error },
     );
   }

@@ -94,7 +94,7 @@ describe('cachedEngine', () => {
     const file = join(root, 'a-file');
     writeFileSync(file, 'x');
     await expect(open(join(file, 'cache'))).rejects.toThrow(EngineError);
-    await expect(open(join(file, 'cache'))).rejects.toThrow(/cache cannot be written .* set SKEIN_CACHE/);
+    await expect(open(join(file, 'cache'))).rejects.toThrow(/cache cannot be written .* set SKEIN_CACHE_DIR/);
   });
 
   it('removes what was used longest ago beyond its size, never what it just built', async () => {
@@ -120,8 +120,8 @@ describe('cachedEngine', () => {
     expect(readdirSync(cache)).toEqual([basename(engine.directory)]);
   });
 
-  it('finds its directory from SKEIN_CACHE, XDG_CACHE_HOME or the home directory', () => {
-    expect(defaultCacheDirectory({ SKEIN_CACHE: '/x/y', XDG_CACHE_HOME: '/z' })).toBe('/x/y');
+  it('finds its directory from SKEIN_CACHE_DIR, XDG_CACHE_HOME or the home directory', () => {
+    expect(defaultCacheDirectory({ SKEIN_CACHE_DIR: '/x/y', XDG_CACHE_HOME: '/z' })).toBe('/x/y');
     expect(defaultCacheDirectory({ XDG_CACHE_HOME: '/z' })).toBe('/z/skein');
     expect(defaultCacheDirectory({})).toBe(join(homedir(), '.cache', 'skein'));
   });
