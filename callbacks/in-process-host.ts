@@ -112,7 +112,7 @@ export class InProcessHost {
     try {
       this.#enqueue(inferenceRequestOf(requestId, request), request, pieces);
     } catch (error) {
-      pieces.fail(new RequestError((error as Error).message, { cause: error }));
+      pieces.fail(new RequestError((error as Error).message, { cause: error, isInvalid: true }));
     }
     return pieces;
   }
@@ -200,8 +200,10 @@ export class InProcessHost {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
     if (final) this.#forget(entry);
-    if (error !== '') entry.pieces.fail(new RequestError(error));
-    else entry.pieces.push(outputs, final);
+    if (error !== '') {
+      const isInvalid = outputs.some((output) => output.name === 'invalid_request');
+      entry.pieces.fail(new RequestError(error, { isInvalid }));
+    } else entry.pieces.push(outputs, final);
   }
 
   #forget(entry: Entry): void {

@@ -6,6 +6,8 @@ export const RESPONSE_STREAMING = 2;
 export const RESPONSE_LOG_PROBS = 4;
 /** Failed: there are no tensors, the text stands in `errors`. */
 export const RESPONSE_ERROR = 8;
+/** With RESPONSE_ERROR: the request itself is at fault; nothing of it ran. */
+export const RESPONSE_INVALID = 16;
 
 /**
  * All responses of one iteration in flat arrays, as they cross from the worker to the host's thread: no object per

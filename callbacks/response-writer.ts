@@ -2,6 +2,7 @@ import type { LlmRequest } from '../engine/llm-request.js';
 import {
   RESPONSE_ERROR,
   RESPONSE_FINAL,
+  RESPONSE_INVALID,
   RESPONSE_LOG_PROBS,
   RESPONSE_STREAMING,
   type ResponseBatch,
@@ -36,10 +37,10 @@ export class ResponseWriter implements ResponseBatch {
     this.#numTop = 0;
   }
 
-  /** A final response without tensors. */
-  addError(requestId: bigint, error: string): void {
+  /** A final response without tensors. `isInvalid`: the request itself is at fault. */
+  addError(requestId: bigint, error: string, isInvalid = false): void {
     const index = this.#open(requestId);
-    this.flags[index] = RESPONSE_FINAL | RESPONSE_ERROR;
+    this.flags[index] = RESPONSE_FINAL | RESPONSE_ERROR | (isInvalid ? RESPONSE_INVALID : 0);
     this.errors.push([index, error]);
   }
 

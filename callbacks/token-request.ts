@@ -46,6 +46,13 @@ export interface TokenStream extends AsyncIterable<TokenPiece> {
 /** The engine refused or failed this request; the message is the error text of its final response. */
 export class RequestError extends Error {
   override name = 'RequestError';
+  /** The request itself is at fault: it would be refused again, and nothing of it ran. */
+  readonly isInvalid: boolean;
+
+  constructor(message: string, options: { isInvalid?: boolean; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.isInvalid = options.isInvalid ?? false;
+  }
 }
 
 /** The host's queue is full: nothing was accepted. */

@@ -23,7 +23,7 @@ export type GetInferenceRequestsCallback = (max: number) => InferenceRequest[] |
 
 /**
  * Called at the end of an iteration for each response. `final` is true for the last response of a request, whose
- * state is freed before this call. A non-empty `error` implies `final`.
+ * state is freed before this call. A non-empty `error` implies `final`; see unpackResponses for the tensors.
  */
 export type SendResponseCallback = (
   requestId: bigint,

@@ -1,6 +1,7 @@
 import {
   RESPONSE_ERROR,
   RESPONSE_FINAL,
+  RESPONSE_INVALID,
   RESPONSE_LOG_PROBS,
   RESPONSE_STREAMING,
   type ResponseBatch,
@@ -30,6 +31,10 @@ export interface Response {
  *   top_token_ids      [1, 1, n, k] and
  *   top_log_probs      [1, 1, n, k] most probable first; where top_log_probs was asked for
  *   random_seed        [1] u64, with the final response
+ *
+ * A response with an error has none of them. Where the request itself is at fault, so that nothing of it ran, it has
+ *
+ *   invalid_request    [1] bool, 1
  */
 export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Generator<Response> {
   const errors = new Map(batch.errors);
@@ -39,7 +44,9 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
     const requestId = batch.requestIds[i]!;
     const final = (flags & RESPONSE_FINAL) !== 0;
     if ((flags & RESPONSE_ERROR) !== 0) {
-      yield { requestId, outputs: [], final, error: errors.get(i) ?? 'The request failed.' };
+      const isInvalid = (flags & RESPONSE_INVALID) !== 0;
+      const outputs = isInvalid ? [{ name: 'invalid_request', shape: [1], data: Uint8Array.of(1) }] : [];
+      yield { requestId, outputs, final, error: errors.get(i) ?? 'The request failed.' };
       continue;
     }
     const outputs = coreOutputs(batch, i, maxSeqLen);

@@ -141,13 +141,14 @@ export class GenerationLoop {
       admitted.ropeRow = this.#world.rope.assign(admitted.promptLength + admitted.maxNewTokens);
       this.#active.add(admitted);
     } catch (error) {
-      this.#refuse(request, messageOf(error));
+      this.#refuse(request, messageOf(error), error instanceof ParameterError);
     }
   }
 
   /** A final response with the reason; where not even the id can be used, only the error hook hears of it. */
-  #refuse(request: InferenceRequest, why: string): void {
-    if (whyIdIsInvalid(request.requestId) === null) this.#responses.addError(request.requestId, why);
+  #refuse(request: InferenceRequest, why: string, isInvalid = false): void {
+    if (whyIdIsInvalid(request.requestId) === null)
+      this.#responses.addError(request.requestId, why, isInvalid);
     else this.#world.callbacks.reportError(new Error(why));
   }
 
@@ -281,11 +282,14 @@ export class GenerationLoop {
 
   /** Hands over responses and statistics; false if there were neither. */
   #report(blocks: KvCacheStats, startMs: number): boolean {
-    const { callbacks, executor } = this.#world;
+    const { callbacks, executor, kvCache } = this.#world;
     const wasActive = this.#counts.activeRequests > 0;
     if (!wasActive && this.#responses.count === 0) return false;
     const iterationMs = this.#world.clock() - startMs;
-    const stats = wasActive ? this.#statistics.finishIteration(this.#counts, blocks, iterationMs) : null;
+    const { usedBlocks } = kvCache.stats();
+    const stats = wasActive
+      ? this.#statistics.finishIteration(this.#counts, blocks, usedBlocks, iterationMs)
+      : null;
     const json =
       stats !== null && callbacks.wantsStatsJson
         ? batchManagerStatsJson(stats, executor.memory(), new Date())

@@ -109,8 +109,11 @@ export interface IterationStats {
   /** Tokens drawn in this iteration. */
   generatedTokens: number;
   maxBlocks: number;
+  /** Free and used blocks are those while the executor ran: before what ended gave its own back. */
   freeBlocks: number;
   usedBlocks: number;
+  /** Blocks in use at the end of the iteration: what ended in it has given its own back. */
+  heldBlocks: number;
   tokensPerBlock: number;
   maxRequests: number;
   /** Totals since the start. */

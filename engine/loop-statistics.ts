@@ -48,8 +48,16 @@ export class LoopStatistics {
     return this.#iteration;
   }
 
-  /** `blocks`: the KV cache after this iteration's allocation, before finished requests gave theirs back. */
-  finishIteration(counts: IterationCounts, blocks: KvCacheStats, iterationMs: number): IterationStats {
+  /**
+   * `blocks`: the KV cache after this iteration's allocation, before finished requests gave theirs back; `heldBlocks`:
+   * those in use after they did.
+   */
+  finishIteration(
+    counts: IterationCounts,
+    blocks: KvCacheStats,
+    heldBlocks: number,
+    iterationMs: number,
+  ): IterationStats {
     this.#iteration++;
     this.#totalIterationMs += iterationMs;
     this.#totalExecutorMs += counts.executorMs;
@@ -72,6 +80,7 @@ export class LoopStatistics {
       maxBlocks: blocks.maxBlocks,
       freeBlocks: blocks.freeBlocks,
       usedBlocks: blocks.usedBlocks,
+      heldBlocks,
       tokensPerBlock: blocks.tokensPerBlock,
       maxRequests: this.#maxRequests,
       totalIterationMs: this.#totalIterationMs,

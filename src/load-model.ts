@@ -32,6 +32,8 @@ export interface ModelOptions {
   maxTokens?: number | undefined;
   freeGpuMemoryFraction?: number | undefined;
   tokensPerBlock?: number | undefined;
+  /** See OptionalParams.executorModule: an executor of one's own. */
+  executorModule?: string | URL | undefined;
   /** Called while the engine is built, which happens once per model. */
   onProgress?: ((progress: BuildProgress) => void) | undefined;
   /** Gives up loading. */
@@ -83,25 +85,33 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
   loadAddon();
   const engine = await engineOf(options);
   options.signal?.throwIfAborted();
-  const codec = await ModelCodec.open(engine.directory);
   const statsListeners = new Set<(stats: IterationStats) => void>();
   const failureListeners = new Set<(error: Error) => void>();
-  let last: IterationStats | null = null;
+  let usedBlocks = 0;
   const host = new InProcessHost({
     ...hostOptions(engine, options),
     onIterationStats: (stats) => {
-      last = stats;
+      usedBlocks = stats.heldBlocks;
       for (const listener of statsListeners) listener(stats);
     },
     onError: (error) => {
+      if (host.state === 'failed') usedBlocks = 0; // the memory went with the engine
       for (const listener of failureListeners) listener(error);
     },
   });
+  // The worker loads the engine meanwhile.
+  const opening = ModelCodec.open(engine.directory);
   const close = async ({ abort = false } = {}) => {
     await host.close({ abort });
-    await codec.close();
+    await opening.then(
+      (codec) => codec.close(),
+      () => {},
+    );
   };
-  const info = await host.ready;
+  const [codec, info] = await Promise.all([opening, host.ready]).catch(async (error: unknown) => {
+    await close({ abort: true });
+    throw error;
+  });
   if (options.signal?.aborted) await close({ abort: true });
   options.signal?.throwIfAborted();
   const kvTokens = info.numBlocks * info.tokensPerBlock;
@@ -134,8 +144,7 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
       running: host.running,
       waiting: host.queued,
       maxBlocks: info.numBlocks,
-      // A final response comes after the request's blocks are free; an idle engine sends no statistics that say so.
-      usedBlocks: host.running === 0 ? 0 : (last?.usedBlocks ?? 0),
+      usedBlocks,
     }),
     onStats: (listener) => {
       statsListeners.add(listener);
@@ -163,6 +172,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'maxInputLen',
       'maxSeqLen',
       'tokensPerBlock',
+      'executorModule',
     ]),
     kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction }, ['maxTokens', 'freeGpuMemoryFraction']),
   };

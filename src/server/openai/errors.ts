@@ -90,6 +90,7 @@ export function toApiError(error: unknown): ApiError {
   }
   // The host refuses what it cannot even hand to the engine with the reason as the cause.
   if (error instanceof RequestError && error.cause instanceof ParameterError) return toApiError(error.cause);
+  if (error instanceof RequestError && error.isInvalid) return new ApiError(400, error.message);
   if (error instanceof RequestError) return new ApiError(500, error.message, { code: 'engine_error' });
   return new ApiError(500, 'The server failed to handle this request.', { code: 'internal_error' });
 }
