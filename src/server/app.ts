@@ -11,6 +11,7 @@ import { ApiError, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { modelObject } from './openai/models.js';
+import type { Exchange } from './openai/respond.js';
 import type { RouteContext } from './openai/route-context.js';
 import { findModel } from './openai/route-context.js';
 import { bodyTooLarge, MAX_BODY_BYTES, readJson } from './read-json.js';
@@ -79,14 +80,17 @@ export function createApp(options: AppOptions): Hono<Env> {
   });
   app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => respondToError(bodyTooLarge(), c) }));
 
-  const logError = (c: Context<Env>) => (error: unknown) =>
-    log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed');
-  app.post('/v1/chat/completions', async (c) =>
-    chatCompletions(context, await readJson(c), c.req.raw.signal, logError(c)),
-  );
-  app.post('/v1/completions', async (c) =>
-    completions(context, await readJson(c), c.req.raw.signal, logError(c)),
-  );
+  const exchangeOf = (c: Context<Env>): Exchange => {
+    const outgoing = c.env?.outgoing;
+    return {
+      signal: c.req.raw.signal,
+      disconnect: outgoing === undefined ? null : () => void outgoing.destroy(),
+      logError: (error) =>
+        log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
+    };
+  };
+  app.post('/v1/chat/completions', async (c) => chatCompletions(context, await readJson(c), exchangeOf(c)));
+  app.post('/v1/completions', async (c) => completions(context, await readJson(c), exchangeOf(c)));
   app.get('/v1/models', (c) => c.json({ object: 'list', data: options.models.map(modelObject) }));
   // Names may hold slashes, as those of the Hugging Face hub do.
   app.get('/v1/models/:id{.+}', (c) => c.json(modelObject(findModel(context, c.req.param('id')))));

@@ -5,7 +5,7 @@ import type { ServedModel } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { chatLogProbs } from './log-probs.js';
-import type { FrameWriter } from './respond.js';
+import type { Exchange, FrameWriter } from './respond.js';
 import { collect, respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
@@ -18,8 +18,7 @@ import { finishReason, usage } from './usage.js';
 export async function chatCompletions(
   context: RouteContext,
   body: unknown,
-  clientSignal: AbortSignal,
-  logError: (error: unknown) => void,
+  exchange: Exchange,
 ): Promise<Response> {
   const request = parseRequest(chatRequestSchema, body);
   checkCombinations(request);
@@ -36,9 +35,9 @@ export async function chatCompletions(
   const run = new ChoiceRun(model, [choice], request.n ?? 1, context.observe);
   const answer = new ChatAnswer(model, request, promptTokens.length, run);
   if (request.stream) {
-    return respondWithStream(run, answer.frameWriter(), context.eventStream, clientSignal, logError);
+    return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   }
-  return answer.whole(clientSignal);
+  return answer.whole(exchange.signal);
 }
 
 function checkCombinations(request: ChatRequest): void {

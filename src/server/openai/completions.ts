@@ -5,7 +5,7 @@ import type { ServedModel } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { legacyLogProbs } from './log-probs.js';
-import type { FrameWriter } from './respond.js';
+import type { Exchange, FrameWriter } from './respond.js';
 import { collect, respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
@@ -21,8 +21,7 @@ const DEFAULT_MAX_TOKENS = 16;
 export async function completions(
   context: RouteContext,
   body: unknown,
-  clientSignal: AbortSignal,
-  logError: (error: unknown) => void,
+  exchange: Exchange,
 ): Promise<Response> {
   const request = parseRequest(completionRequestSchema, body);
   checkCombinations(request);
@@ -41,9 +40,9 @@ export async function completions(
   const run = new ChoiceRun(model, requests, request.n ?? 1, context.observe);
   const answer = new CompletionAnswer(model, request, prompts, run);
   if (request.stream) {
-    return respondWithStream(run, answer.frameWriter(), context.eventStream, clientSignal, logError);
+    return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   }
-  return answer.whole(clientSignal);
+  return answer.whole(exchange.signal);
 }
 
 function checkCombinations(request: CompletionRequest): void {

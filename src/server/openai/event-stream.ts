@@ -24,6 +24,7 @@ export class EventStream {
   readonly body: ReadableStream<Uint8Array>;
   readonly #options: EventStreamOptions;
   readonly #onGone: () => void;
+  readonly #disconnect: (() => void) | null;
   readonly #keepAlive: NodeJS.Timeout;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #closed = false;
@@ -32,10 +33,18 @@ export class EventStream {
   #resume: (() => void) | null = null;
   #stall: NodeJS.Timeout | null = null;
 
-  /** @param onGone called once when the reader leaves or is cut off. */
-  constructor(options: EventStreamOptions, onGone: () => void) {
+  /**
+   * @param onGone called once when the reader leaves or is cut off.
+   * @param disconnect closes the reader's connection, where there is one. (An error in the stream itself, which is
+   * what a reader without a connection gets, the HTTP library would print as a fault of its own.)
+   */
+  constructor(
+    options: EventStreamOptions,
+    { onGone, disconnect = null }: { onGone: () => void; disconnect?: (() => void) | null },
+  ) {
     this.#options = options;
     this.#onGone = onGone;
+    this.#disconnect = disconnect;
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -82,7 +91,9 @@ export class EventStream {
 
   #cutOff(): void {
     if (this.#closed) return;
-    this.#controller.error(new Error('The client did not read its stream in time.'));
+    if (this.#disconnect === null) {
+      this.#controller.error(new Error('The client did not read its stream in time.'));
+    } else this.#disconnect();
     this.#end(true);
   }
 

@@ -19,6 +19,15 @@ export interface FrameWriter {
   end(): string;
 }
 
+/** The HTTP exchange that an answer belongs to. */
+export interface Exchange {
+  /** Raised when the client leaves. */
+  signal: AbortSignal;
+  /** Closes the client's connection; null where there is none. */
+  disconnect: (() => void) | null;
+  logError: (error: unknown) => void;
+}
+
 /**
  * Answers with a stream. Its status and headers wait for the first frame, so that a refusal by the engine is still a
  * proper HTTP error; after a long silence (a long prompt) they go out with a keep-alive comment all the same.
@@ -27,13 +36,12 @@ export async function respondWithStream(
   run: ChoiceRun,
   writer: FrameWriter,
   options: EventStreamOptions,
-  clientSignal: AbortSignal,
-  logError: (error: unknown) => void,
+  { signal, disconnect, logError }: Exchange,
 ): Promise<Response> {
   // Until the body is read, this alone tells of a client that left.
-  clientSignal.addEventListener('abort', () => run.abort(), { once: true });
-  if (clientSignal.aborted) run.abort();
-  const stream = new EventStream(options, () => run.abort());
+  signal.addEventListener('abort', () => run.abort(), { once: true });
+  if (signal.aborted) run.abort();
+  const stream = new EventStream(options, { onGone: () => run.abort(), disconnect });
   let begin: () => void = () => {};
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
