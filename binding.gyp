@@ -31,7 +31,7 @@
           "target_name": "skein_avx512",
           "type": "static_library",
           "sources": ["engine/native/kernels/avx512.cpp"],
-          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mprefer-vector-width=512", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mprefer-vector-width=512"]
         }
       ]
     }]

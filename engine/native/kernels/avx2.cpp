@@ -1,3 +1,4 @@
+#include "kernels/peak.h"
 #include "kernels/simd_avx2.h"
 #include "kernels/table.h"
 
@@ -7,5 +8,7 @@ const KernelTable& avx2Kernels() {
   static constexpr KernelTable table = makeTable<Avx2Simd>("avx2");
   return table;
 }
+
+float avx2Peak(int64_t iterations) { return peakLoop<Avx2Simd>(iterations); }
 
 }  // namespace skein

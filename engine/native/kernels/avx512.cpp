@@ -1,3 +1,4 @@
+#include "kernels/peak.h"
 #include "kernels/simd_avx512.h"
 #include "kernels/table.h"
 
@@ -7,5 +8,7 @@ const KernelTable& avx512Kernels() {
   static constexpr KernelTable table = makeTable<Avx512Simd>("avx512");
   return table;
 }
+
+float avx512Peak(int64_t iterations) { return peakLoop<Avx512Simd>(iterations); }
 
 }  // namespace skein

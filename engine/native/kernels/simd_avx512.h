@@ -1,6 +1,15 @@
 // Sixteen lanes of AVX-512 (F, BW, VL, DQ).
 #pragma once
+// GCC 12 takes its own header's deliberately undefined operands for mistakes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 #include <cstdint>
 

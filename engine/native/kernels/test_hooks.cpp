@@ -1,5 +1,215 @@
 #include "kernels/test_hooks.h"
 
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "kernels/peak.h"
+
 namespace skein {
-Napi::Object kernelTestHooks(Napi::Env env) { return Napi::Object::New(env); }
+namespace {
+
+const KernelTable& tableOf(const Napi::CallbackInfo& info) {
+  const std::string name = info[0].As<Napi::String>();
+  if (name == "emulated16") return emulated16Kernels();
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512})
+    if (isaSupported(isa) && name == kernelsOf(isa).name) return kernelsOf(isa);
+  throw Napi::Error::New(info.Env(), std::string("this processor has no kernels named ").append(name));
+}
+
+// Fields of the one argument object that each hook takes after the table's name.
+class Fields {
+ public:
+  explicit Fields(const Napi::CallbackInfo& info) : object_(info[1].As<Napi::Object>()) {}
+
+  int32_t integer(const char* name) const { return object_.Get(name).As<Napi::Number>().Int32Value(); }
+  float number(const char* name) const { return object_.Get(name).As<Napi::Number>().FloatValue(); }
+  DType dtype() const { return object_.Get("dtype").As<Napi::String>().Utf8Value() == "bf16" ? DType::kBf16 : DType::kF32; }
+  // Where a typed array's view begins; null when the field is absent or null.
+  template <class T = float>
+  T* data(const char* name) const {
+    const Napi::Value value = object_.Get(name);
+    if (!value.IsTypedArray()) return nullptr;
+    const auto array = value.As<Napi::TypedArray>();
+    return reinterpret_cast<T*>(static_cast<char*>(array.ArrayBuffer().Data()) + array.ByteOffset());
+  }
+
+ private:
+  Napi::Object object_;
+};
+
+Napi::Value shape(const Napi::CallbackInfo& info) {
+  const KernelTable& table = tableOf(info);
+  auto result = Napi::Object::New(info.Env());
+  result.Set("panelWidth", table.panelWidth);
+  result.Set("tileRows", table.tileRows);
+  return result;
+}
+
+// The packed bytes start as NaN and are followed by a guard.
+Napi::Value pack(const Napi::CallbackInfo& info) {
+  const KernelTable& table = tableOf(info);
+  const Fields fields(info);
+  const int32_t n = fields.integer("n"), k = fields.integer("k");
+  const bool gated = fields.integer("gated") != 0;
+  const size_t bytes = (gated ? table.packedGatedBytes : table.packedBytes)(fields.dtype(), n, k);
+  constexpr size_t kGuard = 256;
+  std::vector<uint8_t> packed(bytes + kGuard, 0xff);
+  (gated ? table.packGatedWeights : table.packWeights)(fields.dtype(), fields.data<void>("w"), n, k, packed.data());
+  for (size_t i = bytes; i < packed.size(); ++i)
+    if (packed[i] != 0xff) throw Napi::Error::New(info.Env(), "packing wrote beyond its bytes");
+  auto result = Napi::Uint8Array::New(info.Env(), bytes);
+  std::memcpy(result.Data(), packed.data(), bytes);
+  return result;
+}
+
+void gemm(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const GemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"), .dtype = f.dtype(),
+                      .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
+                      .residual = f.data("residual"), .ldr = f.integer("ldr"), .y = f.data("y"),
+                      .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation"))};
+  tableOf(info).gemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"), f.integer("panelEnd"));
+}
+
+void gatedGemm(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const GatedGemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"),
+                           .dtype = f.dtype(), .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
+                           .y = f.data("y"), .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation"))};
+  tableOf(info).gatedGemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"),
+                          f.integer("panelEnd"));
+}
+
+KvLayer layerOf(const Fields& f) {
+  return {.base = f.data<void>("cache"), .dtype = f.dtype(), .tokensPerBlock = f.integer("tokensPerBlock"),
+          .kvHeads = f.integer("kvHeads"), .headDim = f.integer("headDim")};
+}
+
+void storeKv(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).storeKv(layerOf(f), f.data("k"), f.data("v"), f.integer("slot"));
+}
+
+// Rows [rowBegin, rowEnd) of one sequence over all its heads and splits; y: [rows][numHeads * headDim]. Scratch and
+// partial results start as NaN, so that a kernel that reads what it has not written shows it. A row merges its own splits,
+// as in the executor; here every split is handed all the rows, also those that end before it begins.
+void attention(const Napi::CallbackInfo& info) {
+  const KernelTable& table = tableOf(info);
+  const Fields f(info);
+  const KvLayer kv = layerOf(f);
+  const AttentionArgs args{.kv = &kv, .blockTable = f.data<int32_t>("blockTable"), .q = f.data("q"),
+                           .ldq = f.integer("ldq"), .numHeads = f.integer("numHeads"),
+                           .firstPosition = f.integer("firstPosition"), .scale = f.number("scale")};
+  const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
+  const int32_t heads = args.numHeads / kv.kvHeads;
+  const int32_t splits = (args.firstPosition + rowEnd - 1) / kSplitTokens + 1;
+  const int64_t pairs = int64_t(rowEnd - rowBegin) * heads;
+  const int64_t stride = kv.headDim + 2;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> scratch(table.attentionScratchFloats(kv.headDim, heads), kNan);
+  std::vector<float> partials(size_t(splits * pairs * stride), kNan);
+  float* y = f.data("y");
+  for (int32_t kvHead = 0; kvHead < kv.kvHeads; ++kvHead) {
+    for (int32_t s = 0; s < splits; ++s)
+      table.attentionSplit(args, kvHead, rowBegin, rowEnd, s, scratch.data(), partials.data() + s * pairs * stride);
+    for (int64_t i = 0; i < pairs; ++i) {
+      const int32_t own = (args.firstPosition + rowBegin + int32_t(i / heads)) / kSplitTokens + 1;
+      const int64_t head = i / heads * args.numHeads + kvHead * heads + i % heads;
+      table.attentionMerge(partials.data() + i * stride, pairs * stride, own, kv.headDim, y + head * kv.headDim);
+    }
+  }
+}
+
+void rmsNorm(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).rmsNorm(f.data("x"), f.data("w"), f.number("epsilon"), f.integer("n"), f.data("y"));
+}
+
+void embeddingRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).embeddingRow(f.dtype(), f.data<void>("row"), f.integer("n"), f.data("y"));
+}
+
+void ropeAngles(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).ropeAngles(f.data("inverseFrequencies"), f.integer("half"), f.number("scale"), f.integer("position"),
+                           f.data("cosine"), f.data("sine"));
+}
+
+void rope(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).rope(f.data("x"), f.integer("heads"), f.integer("headDim"), f.integer("half"), f.data("cosine"),
+                     f.data("sine"));
+}
+
+Napi::Value argmax(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  float maximum = std::numeric_limits<float>::quiet_NaN();
+  auto result = Napi::Object::New(info.Env());
+  result.Set("index", tableOf(info).argmax(f.data("logits"), f.integer("n"), &maximum));
+  result.Set("maximum", maximum);
+  return result;
+}
+
+Napi::Value sumExp(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  return Napi::Number::New(info.Env(), tableOf(info).sumExp(f.data("logits"), f.integer("n"), f.number("maximum"),
+                                                            f.number("inverseTemperature")));
+}
+
+void expRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).expRow(f.data("logits"), f.integer("n"), f.number("maximum"), f.number("inverseTemperature"),
+                       f.data("y"));
+}
+
+Napi::Value names(const Napi::CallbackInfo& info) {
+  auto result = Napi::Array::New(info.Env());
+  uint32_t count = 0;
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512})
+    if (isaSupported(isa)) result.Set(count++, kernelsOf(isa).name);
+  result.Set(count, "emulated16");
+  return result;
+}
+
+// Floating-point operations of a register-only loop of `iterations` steps; 0 where the table has none.
+Napi::Value peak(const Napi::CallbackInfo& info) {
+  const KernelTable& table = tableOf(info);
+  const int64_t iterations = info[1].As<Napi::Number>().Int64Value();
+  [[maybe_unused]] volatile float sink = 0;
+#ifdef SKEIN_X64
+  if (&table == &avx2Kernels()) sink = avx2Peak(iterations);
+  else if (&table == &avx512Kernels()) sink = avx512Peak(iterations);
+  else
+#endif
+    return Napi::Number::New(info.Env(), 0);
+  return Napi::Number::New(info.Env(), 2.0 * double(iterations) * table.panelWidth * table.tileRows);
+}
+
+}  // namespace
+
+Napi::Object kernelTestHooks(Napi::Env env) {
+  auto hooks = Napi::Object::New(env);
+  const auto add = [&](const char* name, auto function) { hooks.Set(name, Napi::Function::New(env, function, name)); };
+  add("names", names);
+  add("shape", shape);
+  add("pack", pack);
+  add("gemm", gemm);
+  add("gatedGemm", gatedGemm);
+  add("storeKv", storeKv);
+  add("attention", attention);
+  add("rmsNorm", rmsNorm);
+  add("embeddingRow", embeddingRow);
+  add("ropeAngles", ropeAngles);
+  add("rope", rope);
+  add("argmax", argmax);
+  add("sumExp", sumExp);
+  add("expRow", expRow);
+  add("peak", peak);
+  return hooks;
+}
+
 }  // namespace skein

@@ -2,6 +2,13 @@
 #pragma once
 #include <napi.h>
 
+#include "kernels/kernels.h"
+
 namespace skein {
+
 Napi::Object kernelTestHooks(Napi::Env env);
-}
+
+// The twin of avx512Kernels(), reached through the hooks only.
+const KernelTable& emulated16Kernels();
+
+}  // namespace skein

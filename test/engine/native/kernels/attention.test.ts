@@ -1,0 +1,281 @@
+import { describe, expect, it } from 'vitest';
+import {
+  bitsOf,
+  type Dtype,
+  expectSameBits,
+  fromBf16,
+  guarded,
+  isEmulated,
+  kernels,
+  randomFloats,
+  randomOf,
+  tables,
+  toBf16,
+  twins,
+} from './kernel-hooks.js';
+
+interface Shape {
+  dtype: Dtype;
+  tokens: number;
+  tokensPerBlock: number;
+  kvHeads: number;
+  /** Query heads per KV head. */
+  group: number;
+  headDim: number;
+}
+
+/**
+ * A pool whose blocks the sequence takes in a shuffled order. Its own blocks are zeroed before they are written, as the
+ * executor does; all others, and the table's entries behind the last block, are poison (NaN, a block far outside).
+ */
+function cacheOf(table: string, s: Shape, k: Float32Array, v: Float32Array) {
+  const { tokensPerBlock, kvHeads, headDim, dtype } = s;
+  const width = kvHeads * headDim;
+  const blocks = Math.ceil(s.tokens / tokensPerBlock);
+  const perBlock = 2 * width * tokensPerBlock;
+  const elements = (2 * blocks + 1) * perBlock;
+  const cache =
+    dtype === 'f32' ? new Float32Array(elements).fill(Number.NaN) : new Uint16Array(elements).fill(0x7fc0);
+  // Every other block, from the last to the first: neighbours on both sides belong to nobody.
+  const blockTable = Int32Array.from({ length: blocks }, (_, i) => 2 * (blocks - 1 - i) + 1);
+  for (const block of blockTable) cache.fill(0, block * perBlock, (block + 1) * perBlock);
+  const layer = { dtype, cache, tokensPerBlock, kvHeads, headDim };
+  for (let t = 0; t < s.tokens; t++) {
+    const slot = blockTable[Math.floor(t / tokensPerBlock)]! * tokensPerBlock + (t % tokensPerBlock);
+    const row = (x: Float32Array) => x.subarray(t * width, (t + 1) * width);
+    kernels.storeKv(table, { ...layer, slot, k: row(k), v: row(v) });
+  }
+  return { layer, blockTable };
+}
+
+/** Attention of one position over the exact values that the cache holds, in double precision: [numHeads * headDim]. */
+function expectedRow(s: Shape, q: Float32Array, keys: Float32Array, values: Float32Array, position: number) {
+  const width = s.kvHeads * s.headDim;
+  const numHeads = s.kvHeads * s.group;
+  return Array.from({ length: numHeads }, (_, head) => {
+    const at = Math.floor(head / s.group) * s.headDim;
+    const query = (position * numHeads + head) * s.headDim;
+    const scores = Array.from({ length: position + 1 }, (_, t) => {
+      let sum = 0;
+      for (let d = 0; d < s.headDim; d++) sum += q[query + d]! * keys[t * width + at + d]!;
+      return sum / Math.sqrt(s.headDim);
+    });
+    const greatest = Math.max(...scores);
+    const weights = scores.map((score) => Math.exp(score - greatest));
+    const total = weights.reduce((a, b) => a + b, 0);
+    return Array.from(
+      { length: s.headDim },
+      (_, d) => weights.reduce((sum, w, t) => sum + w * values[t * width + at + d]!, 0) / total,
+    );
+  }).flat();
+}
+
+function sequenceOf(table: string, s: Shape, seed = 1) {
+  const numHeads = s.kvHeads * s.group;
+  const stride = numHeads * s.headDim;
+  const q = randomFloats(s.tokens * stride, seed).map((x) => 3 * x);
+  const k = randomFloats(s.tokens * s.kvHeads * s.headDim, seed + 1);
+  const v = randomFloats(s.tokens * s.kvHeads * s.headDim, seed + 2);
+  const { layer, blockTable } = cacheOf(table, s, k, v);
+  /** One call for the chunk of positions [begin, end), of which it computes the rows [rowBegin, rowEnd). */
+  const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin) => {
+    const rows = rowEnd - rowBegin;
+    const queries = guarded(end - begin, stride, stride + 4, q.subarray(begin * stride, end * stride));
+    const y = guarded(1, rows * stride, rows * stride);
+    const needed = Math.ceil((begin + rowEnd) / s.tokensPerBlock);
+    kernels.attention(table, {
+      ...layer,
+      blockTable: blockTable.map((block, i) => (i < needed ? block : 1 << 24)),
+      q: queries.view,
+      ldq: stride + 4,
+      numHeads,
+      firstPosition: begin,
+      scale: 1 / Math.sqrt(s.headDim),
+      rowBegin,
+      rowEnd,
+      y: y.view,
+    });
+    expect(y.guardsIntact()).toBe(true);
+    return Array.from({ length: rows }, (_, r) => y.view.slice(r * stride, (r + 1) * stride));
+  };
+  const exact = (x: Float32Array) => (s.dtype === 'f32' ? x : fromBf16(toBf16(x)));
+  const [keys, values] = [exact(k), exact(v)];
+  const expected = (position: number) => expectedRow(s, q, keys, values, position);
+  return { run, expected };
+}
+
+function expectNear(actual: Float32Array, wanted: number[]) {
+  let worst = 0;
+  wanted.forEach((x, i) => {
+    const error = Math.abs(actual[i]! - x);
+    if (!(error <= worst)) worst = error; // NaN counts
+  });
+  expect(worst).toBeLessThan(5e-6);
+}
+
+const LAYOUTS = [
+  ['f32', 1, 8],
+  ['bf16', 3, 16],
+  ['f32', 4, 32],
+  ['bf16', 1, 64],
+  ['bf16', 4, 128],
+] as const;
+
+describe.each(tables)('attention, %s', (table) => {
+  const below = (random: () => number, n: number) => Math.floor(((random() + 1) / 2) * n);
+
+  it('agrees with a double precision softmax for every head size, group and block size', () => {
+    for (const headDim of [8, 16, 24, 40, 64, 80, 128])
+      for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
+        const shape = { dtype, tokens: 70, tokensPerBlock, kvHeads: 2, group, headDim };
+        const sequence = sequenceOf(table, shape);
+        const rows = sequence.run(0, 70);
+        for (const position of [0, 1, 31, 32, 33, 69])
+          expectNear(rows[position]!, sequence.expected(position));
+      }
+  });
+
+  it('gives a token in any chunk the bits of its generation step', () => {
+    const random = randomOf(11);
+    for (let trial = 0; trial < (isEmulated(table) ? 20 : 60); trial++) {
+      const tokens = 1 + below(random, isEmulated(table) ? 120 : 300);
+      const shape: Shape = {
+        dtype: below(random, 2) ? 'f32' : 'bf16',
+        tokens,
+        tokensPerBlock: 8 << below(random, 5),
+        kvHeads: 1 + below(random, 2),
+        group: [1, 3, 4][below(random, 3)]!,
+        headDim: [8, 16, 24, 64, 80, 128][below(random, 6)]!,
+      };
+      const sequence = sequenceOf(table, shape, trial);
+      const alone = Array.from({ length: tokens }, (_, t) => sequence.run(t, t + 1)[0]!);
+      for (let begin = 0; begin < tokens; ) {
+        const end = Math.min(tokens, begin + 1 + below(random, 90));
+        sequence.run(begin, end).forEach((row, r) => {
+          expectSameBits(
+            row,
+            alone[begin + r]!,
+            () => `position ${begin + r} in ${begin}..${end} of ${JSON.stringify(shape)}`,
+          );
+        });
+        begin = end;
+      }
+    }
+  });
+
+  it('gives the rows of any part of a chunk the same bits', () => {
+    const shape = {
+      dtype: 'bf16',
+      tokens: 75,
+      tokensPerBlock: 16,
+      kvHeads: 1,
+      group: 3,
+      headDim: 24,
+    } as const;
+    const sequence = sequenceOf(table, shape, 5);
+    const whole = sequence.run(20, 75);
+    for (let rowBegin = 0; rowBegin < 55; rowBegin += 3)
+      for (const count of [1, 2, 5, 16, 40]) {
+        const rowEnd = Math.min(55, rowBegin + count);
+        sequence.run(20, 75, rowBegin, rowEnd).forEach((row, r) => {
+          expectSameBits(row, whole[rowBegin + r]!, () => `row ${rowBegin + r} of ${rowBegin}..${rowEnd}`);
+        });
+      }
+  });
+
+  it('merges several splits of the cache to the same bits and the right values', () => {
+    const tokens = isEmulated(table) ? 1100 : 1500;
+    for (const [dtype, tokensPerBlock, headDim] of [
+      ['bf16', 16, 16],
+      ['f32', 64, 24],
+    ] as const) {
+      const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 1, group: 3, headDim });
+      const chunk = sequence.run(500, tokens);
+      for (const position of [500, 511, 512, 513, 543, 544, 1023, 1024, tokens - 1]) {
+        const alone = sequence.run(position, position + 1)[0]!;
+        expectSameBits(chunk[position - 500]!, alone, () => `position ${position}`);
+        expectNear(alone, sequence.expected(position));
+      }
+    }
+  });
+
+  it('gives the same bits whatever the block size', () => {
+    for (const dtype of ['f32', 'bf16'] as const) {
+      const shape = { dtype, tokens: 100, kvHeads: 2, group: 3, headDim: 64 };
+      const [first, ...others] = [8, 16, 32, 64, 128].map((tokensPerBlock) =>
+        Buffer.concat(
+          sequenceOf(table, { ...shape, tokensPerBlock })
+            .run(0, 100)
+            .map(bitsOf),
+        ),
+      );
+      for (const other of others) expect(other.equals(first!)).toBe(true);
+    }
+  });
+
+  it('writes a token into its slot, K transposed by groups and V row by row, and nothing else', () => {
+    for (const [dtype, , tokensPerBlock] of LAYOUTS) {
+      const [kvHeads, headDim] = [3, 24];
+      const width = kvHeads * headDim;
+      const [k, v] = [randomFloats(width, 3), randomFloats(width, 4)];
+      const cache =
+        dtype === 'f32'
+          ? new Float32Array(3 * 2 * width * tokensPerBlock).fill(Number.NaN)
+          : new Uint16Array(3 * 2 * width * tokensPerBlock).fill(0x7fc0);
+      const wanted = cache.slice();
+      const group = Math.min(32, tokensPerBlock);
+      for (const offset of [0, 5, tokensPerBlock - 1]) {
+        const slot = tokensPerBlock + offset;
+        kernels.storeKv(table, { dtype, cache, tokensPerBlock, kvHeads, headDim, slot, k, v });
+        const [storedK, storedV] = dtype === 'f32' ? [k, v] : [toBf16(k), toBf16(v)];
+        for (let head = 0; head < kvHeads; head++)
+          for (let d = 0; d < headDim; d++) {
+            const base = (kvHeads + head) * 2 * tokensPerBlock * headDim;
+            const inGroup = (Math.floor(offset / group) * headDim + d) * group + (offset % group);
+            wanted[base + inGroup] = storedK[head * headDim + d]!;
+            wanted[base + (tokensPerBlock + offset) * headDim + d] = storedV[head * headDim + d]!;
+          }
+      }
+      expect(Buffer.from(cache.buffer).equals(Buffer.from(wanted.buffer))).toBe(true);
+    }
+  });
+
+  it('rounds to the nearest bf16, ties to even, and keeps infinities and NaN', () => {
+    const k = Float32Array.of(
+      1.00390625,
+      1.01171875,
+      -1.0039064,
+      3.4e38,
+      Number.NEGATIVE_INFINITY,
+      -0,
+      1e-40,
+      Number.NaN,
+    );
+    const cache = new Uint16Array(2 * 8 * 8);
+    kernels.storeKv(table, {
+      dtype: 'bf16',
+      cache,
+      tokensPerBlock: 8,
+      kvHeads: 1,
+      headDim: 8,
+      slot: 0,
+      k,
+      v: k,
+    });
+    const v = cache.subarray(64, 72);
+    expect([...v.subarray(0, 7)]).toEqual([0x3f80, 0x3f82, 0xbf81, 0x7f80, 0xff80, 0x8000, 0x0001]);
+    expect(fromBf16(v)[7]).toBeNaN();
+    for (let d = 0; d < 8; d++) expect(cache[d * 8]).toBe(v[d]);
+  });
+});
+
+it.each(twins)('attention, %s gives the bits of %s', (vector, scalar) => {
+  for (const headDim of [8, 24, 40, 64, 80, 128])
+    for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
+      const shape: Shape = { dtype, tokens: 90, tokensPerBlock, kvHeads: 2, group, headDim };
+      const wanted = sequenceOf(scalar, shape).run(0, 90);
+      const rows = sequenceOf(vector, shape).run(0, 90);
+      for (const [i, row] of rows.entries())
+        expectSameBits(row, wanted[i]!, () => `position ${i} of ${JSON.stringify(shape)}`);
+    }
+});
