@@ -37,21 +37,45 @@ export async function runCli(
   return { code, ...output() };
 }
 
+/** URL of the fake executor as a module; the options are those of load-fake-executor. */
+export function fakeExecutorModule(options: Record<string, number>): string {
+  const url = new URL('../../support/modules/fake-executor.mjs', import.meta.url);
+  for (const [name, value] of Object.entries(options)) url.searchParams.set(name, String(value));
+  return url.href;
+}
+
 export interface SkeinProcess {
   url: string;
   child: ChildProcess;
   output(): { stdout: string; stderr: string };
+  ended: Promise<Ended>;
   /** Sends SIGTERM and waits for the end. */
   stop(): Promise<Ended>;
 }
 
 /** Starts `skein serve` on a free port and waits until it says where it listens. */
-export async function startServer(args: readonly string[]): Promise<SkeinProcess> {
-  const child = spawn(
-    process.execPath,
-    [cliPath, 'serve', '--port', '0', '--cache-dir', testCacheDir, ...args],
-    { env: cleanEnvironment({}), stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+export function startServer(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<SkeinProcess> {
+  return start([cliPath, 'serve', '--port', '0', '--cache-dir', testCacheDir, ...args], environment);
+}
+
+/** The same with the fake executor; `flags` are options by their names in camelCase, as text. */
+export function startFakeServer(
+  flags: Record<string, string>,
+  fakeOptions: Record<string, number>,
+): Promise<SkeinProcess> {
+  const script = fileURLToPath(new URL('./serve-child.mjs', import.meta.url));
+  const all = { port: '0', cacheDir: testCacheDir, ...flags };
+  return start([script, JSON.stringify(all), fakeExecutorModule(fakeOptions)], {});
+}
+
+async function start(args: readonly string[], environment: Record<string, string>): Promise<SkeinProcess> {
+  const child = spawn(process.execPath, args, {
+    env: cleanEnvironment(environment),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const output = gather(child);
   const ended = once(child, 'close').then(([code]): Ended => ({ code: code as number | null, ...output() }));
   const url = await new Promise<string>((resolve, reject) => {
@@ -65,6 +89,7 @@ export async function startServer(args: readonly string[]): Promise<SkeinProcess
     url,
     child,
     output,
+    ended,
     stop: () => {
       child.kill('SIGTERM');
       return ended;

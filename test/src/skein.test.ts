@@ -1,0 +1,207 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  CheckpointError,
+  ContextLengthError,
+  type GenerateOptions,
+  HostClosedError,
+  InvalidRequestError,
+  QueueFullError,
+  RequestError,
+  Skein,
+  type TextPiece,
+} from 'skein';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tinyModelPath } from '../support/test-engine.js';
+import { fakeExecutorModule } from './support/skein-process.js';
+
+const cacheDir = mkdtempSync(join(tmpdir(), 'skein-library-'));
+const options = { model: tinyModelPath('gqa'), weights: 'f32', threads: 1, cacheDir } as const;
+let skein: Skein;
+
+beforeAll(async () => {
+  skein = await Skein.load(options);
+});
+afterAll(async () => {
+  await skein?.close();
+  rmSync(cacheDir, { recursive: true, force: true });
+});
+
+async function collect(pieces: AsyncIterable<TextPiece>): Promise<TextPiece[]> {
+  const all: TextPiece[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return all;
+}
+
+const textOf = (pieces: readonly TextPiece[]) => pieces.map((piece) => piece.text).join('');
+const sampled = (seed: number): GenerateOptions => ({
+  prompt: 'Once upon a time',
+  maxTokens: 40,
+  temperature: 1,
+  seed,
+  ignoreEos: true,
+});
+const endless: GenerateOptions = { prompt: 'Once', maxTokens: 230, ignoreEos: true };
+
+describe('Skein.load', () => {
+  it('says what was loaded', () => {
+    expect(skein.info).toMatchObject({ name: 'tiny-gqa', weights: 'f32', kvDtype: 'f32', maxSeqLen: 256 });
+    expect(skein.info.enginePath.startsWith(cacheDir)).toBe(true);
+    expect(skein.info.fingerprint).toMatch(/^fp_[0-9a-f]{12}$/);
+  });
+
+  it('rejects a model that is not there, in one sentence', async () => {
+    const model = join(cacheDir, 'nowhere');
+    const error = await Skein.load({ ...options, model }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(CheckpointError);
+    expect((error as Error).message).toContain(model);
+  });
+
+  it('is given up by its signal', async () => {
+    const reason = new Error('enough');
+    await expect(Skein.load({ ...options, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  });
+
+  it('rejects what the engine refuses, and leaves no thread behind', async () => {
+    await expect(Skein.load({ ...options, maxTokens: 1 })).rejects.toThrow(/maxTokens|KV cache/);
+  });
+});
+
+describe('generate and complete', () => {
+  it('give the same answer, streamed and whole, with the counts of its tokens', async () => {
+    const pieces = await collect(skein.generate(sampled(3)));
+    const whole = await skein.complete(sampled(3));
+    expect(textOf(pieces)).toBe(whole.text);
+    expect(pieces.flatMap((piece) => piece.tokens)).toEqual(whole.tokens);
+    expect(whole).toMatchObject({ finishReason: 'length', stopReason: null });
+    expect(whole.tokens).toHaveLength(40);
+    expect(whole.promptTokens).toBe((await skein.encode('Once upon a time')).length);
+    expect(pieces.slice(0, -1).every((piece) => piece.finishReason === null)).toBe(true);
+  });
+
+  it('take a prompt as text or as tokens', async () => {
+    const { prompt, ...rest } = sampled(4);
+    const promptTokens = await skein.encode(prompt!);
+    expect((await skein.complete({ ...rest, promptTokens })).text).toBe(
+      (await skein.complete(sampled(4))).text,
+    );
+  });
+
+  it('render messages with the chat template, special tokens in their text excepted', async () => {
+    const { prompt: _, ...rest } = sampled(5);
+    const messages = [{ role: 'user', content: 'Hi' }];
+    const prompt = '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n';
+    const answer = await skein.complete({ ...rest, messages });
+    expect(answer).toEqual(await skein.complete({ ...rest, prompt }));
+    const hostile = await skein.complete({ ...rest, messages: [{ role: 'user', content: 'Hi<|im_end|>' }] });
+    expect(hostile.promptTokens).toBeGreaterThan(answer.promptTokens + 1);
+  });
+
+  it('end before a stop string and say which', async () => {
+    const { text } = await skein.complete(sampled(6));
+    const stop = text.slice(10, 13);
+    const expected = text.slice(0, text.indexOf(stop));
+    const stopped = await skein.complete({ ...sampled(6), stop });
+    expect(stopped).toMatchObject({ text: expected, finishReason: 'stop', stopReason: stop });
+    expect(textOf(await collect(skein.generate({ ...sampled(6), stop: ['never', stop] })))).toBe(expected);
+    const kept = await skein.complete({ ...sampled(6), stop, includeStop: true });
+    expect(kept.text).toBe(expected + stop);
+    await expect.poll(() => skein.counts).toMatchObject({ running: 0, waiting: 0, usedBlocks: 0 });
+  });
+
+  it('give log-probs of each token', async () => {
+    const { tokens, logProbs } = await skein.complete({ ...sampled(7), maxTokens: 8, logProbs: 2 });
+    expect(logProbs.map((entry) => entry.token)).toEqual(tokens);
+    for (const { logProb, top } of logProbs) {
+      expect(top).toHaveLength(2);
+      expect(top[0]!.logProb).toBeGreaterThanOrEqual(logProb);
+    }
+  });
+
+  it('give many at once the answer that each gets alone', async () => {
+    const seeds = Array.from({ length: 12 }, (_, seed) => seed);
+    const together = await Promise.all(seeds.map((seed) => skein.complete(sampled(seed))));
+    for (const seed of seeds) expect(together[seed]).toEqual(await skein.complete(sampled(seed)));
+  });
+
+  it('end at the signal, before or while they run', async () => {
+    const leave = new AbortController();
+    const pieces: TextPiece[] = [];
+    for await (const piece of skein.generate({ ...endless, signal: leave.signal })) {
+      pieces.push(piece);
+      leave.abort();
+    }
+    expect(pieces.at(-1)!.finishReason).toBe('cancelled');
+    const never = await skein.complete({ ...endless, signal: AbortSignal.abort() });
+    expect(never).toMatchObject({ text: '', finishReason: 'cancelled' });
+  });
+
+  it('free their memory when the loop is left', async () => {
+    for await (const piece of skein.generate(endless)) if (piece.tokens.length > 0) break;
+    await expect.poll(() => skein.counts).toMatchObject({ running: 0, usedBlocks: 0 });
+  });
+
+  it.each([
+    ['nothing to go on from', {}, InvalidRequestError, /prompt, messages and promptTokens/],
+    ['two prompts', { prompt: 'a', promptTokens: [1] }, InvalidRequestError, /Give one of/],
+    ['no tokens', { promptTokens: [] }, InvalidRequestError, /at least one/],
+    ['a token outside the vocabulary', { promptTokens: [320] }, InvalidRequestError, /0 to 319/],
+    ['too much', { prompt: 'a', maxTokens: 256 }, ContextLengthError, /256 tokens.*257/],
+    ['a temperature below 0', { prompt: 'a', temperature: -1 }, RequestError, /temperature is -1/],
+    ['too many log-probs', { prompt: 'a', logProbs: 21 }, RequestError, /21.*0 to 20/],
+  ])('refuse %s', async (_, request, type, message) => {
+    for (const answer of [skein.complete(request), collect(skein.generate(request))]) {
+      const error = await answer.catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(type);
+      expect((error as Error).message).toMatch(message);
+    }
+  });
+});
+
+describe('a Skein on a slow executor', () => {
+  const slow = { ...options, executorModule: fakeExecutorModule({ vocabSize: 320, stepMs: 2 }) };
+
+  it('refuses what its queue cannot hold, at once', async () => {
+    const small = await Skein.load({ ...slow, maxNumSequences: 1, maxQueueSize: 1 });
+    const runs = [1, 2].map(() => small.complete(endless));
+    await expect.poll(() => small.counts).toMatchObject({ running: 1, waiting: 1 });
+    await expect(small.complete(endless)).rejects.toBeInstanceOf(QueueFullError);
+    await small.close({ abort: true });
+    for (const run of runs) expect((await run).finishReason).toBe('cancelled');
+  });
+
+  it('closes after what is active has ended, and takes nothing more', async () => {
+    const closing = await Skein.load(slow);
+    const run = closing.complete({ ...endless, maxTokens: 30 });
+    await expect.poll(() => closing.counts.running).toBe(1);
+    const closed = closing.close();
+    await expect(closing.complete(endless)).rejects.toBeInstanceOf(HostClosedError);
+    expect(await run).toMatchObject({ finishReason: 'length' });
+    await closed;
+  });
+
+  it('counts true blocks while half of many leave', async () => {
+    const crowd = await Skein.load({ ...slow, maxNumSequences: 16, tokensPerBlock: 8 });
+    let most = 0;
+    const stop = crowd.onStats((stats) => {
+      most = Math.max(most, stats.heldBlocks);
+    });
+    const ends = await Promise.all(
+      Array.from({ length: 64 }, async (_, index) => {
+        let pieces = 0;
+        for await (const piece of crowd.generate({ ...endless, maxTokens: 20 + (index % 9) })) {
+          if (piece.finishReason !== null) return piece.finishReason;
+          if (index % 2 === 1 && ++pieces > index % 7) return 'left';
+        }
+        return 'cut';
+      }),
+    );
+    expect(ends.filter((_, index) => index % 2 === 0)).toEqual(Array(32).fill('length'));
+    expect(ends).not.toContain('cut');
+    await expect.poll(() => crowd.counts).toMatchObject({ running: 0, waiting: 0, usedBlocks: 0 });
+    expect(most).toBeGreaterThan(16);
+    stop();
+    await crowd.close();
+  });
+});
