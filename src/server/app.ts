@@ -59,7 +59,8 @@ export function createApp(options: AppOptions): Hono<Env> {
   const app = new Hono<Env>();
   const respondToError = (error: unknown, c: Context<Env>): Response => {
     const apiError = toApiError(error);
-    if (apiError.status >= 500) {
+    // A 503 is a refusal, and /health says why.
+    if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
     }
     return apiError.response();

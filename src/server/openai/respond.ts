@@ -64,7 +64,7 @@ export async function respondWithStream(
       },
       (error: unknown) => {
         if (headersSent) {
-          if (toApiError(error).status >= 500) logError(error);
+          if (toApiError(error).status === 500) logError(error);
           stream.write(`data: ${JSON.stringify(toApiError(error).body())}\n\n`);
         } else refusal = error;
         stream.close();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { HttpServer } from '../../../src/server/http-server.js';
 import type { Script } from '../support/fake-engine.js';
 import { toyCodec } from '../support/toy-codec.js';
@@ -80,7 +80,8 @@ describe('a stream', () => {
     await reader.cancel();
   });
 
-  it('whose reader stops reading is cut off, and its request ends', async () => {
+  it('whose reader stops reading is cut off, and its request ends, without a word on the console', async () => {
+    const printed = vi.spyOn(console, 'error');
     const flood: Script = () => [
       ...Array.from({ length: 1000 }, () => ({ tokens: [65] })),
       { finish: 'stop' },
@@ -99,9 +100,13 @@ describe('a stream', () => {
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     response.on('error', () => {});
     response.pause();
+    const cut = once(request, 'close');
     await expect.poll(() => engine.active, { timeout: 20_000 }).toBe(0);
     expect(engine.cancelled).toBe(1);
-    request.destroy();
+    response.resume();
+    await cut;
+    expect(printed).not.toHaveBeenCalled();
+    printed.mockRestore();
   });
 });
 

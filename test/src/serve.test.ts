@@ -1,0 +1,195 @@
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { tinyModelPath } from '../support/test-engine.js';
+import { type SkeinProcess, startFakeServer, startServer } from './support/skein-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-serve-'));
+const servers: SkeinProcess[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const model = tinyModelPath('gqa');
+
+async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
+  servers.push(await server);
+  return server;
+}
+
+/** A server whose every iteration takes 10 ms. What it draws depends on the prompt alone where the request is greedy. */
+const slow = (flags: Record<string, string> = {}, fakeOptions: Record<string, number> = {}) =>
+  started(startFakeServer({ model, ...flags }, { vocabSize: 320, stepMs: 10, ...fakeOptions }));
+
+function complete(server: SkeinProcess, fields: object, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${server.url}/v1/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'ab', temperature: 0, ignore_eos: true, ...fields }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+/** The reader of a stream of which something has come. */
+async function reading(response: Response) {
+  const reader = response.body!.getReader();
+  await reader.read();
+  return {
+    reader,
+    rest: async () => {
+      let text = '';
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return text;
+        text += new TextDecoder().decode(value);
+      }
+    },
+  };
+}
+
+const health = async (server: SkeinProcess) => (await fetch(`${server.url}/health`)).status;
+
+async function gauge(server: SkeinProcess, name: string): Promise<number> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const line = text.split('\n').find((candidate) => candidate.startsWith(`vllm:${name}{`));
+  return Number(line?.slice(line.lastIndexOf(' ')));
+}
+
+describe('skein serve', () => {
+  it('serves a folder that holds one GGUF, under the name of the folder', async () => {
+    const one = join(folder, 'geese');
+    mkdirSync(one);
+    copyFileSync(join(tinyModelPath('gguf'), 'tiny-llama.gguf'), join(one, 'tiny-llama.gguf'));
+    const server = await started(startServer(['--model', one]));
+    const { data } = (await (await fetch(`${server.url}/v1/models`)).json()) as { data: { id: string }[] };
+    expect(data.map((entry) => entry.id)).toEqual(['geese']);
+    expect((await complete(server, { max_tokens: 3 })).status).toBe(200);
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  it('takes a flag over a variable, that over the file, and that over the default', async () => {
+    const file = join(folder, 'skein.yaml');
+    writeFileSync(
+      file,
+      [
+        `model: ${model}`,
+        'served-model-name: of-the-file',
+        'defaultMaxTokens: 3',
+        'max-seq-len: 100',
+        'maxInputLen: 50',
+      ].join('\n'),
+    );
+    const environment = {
+      SKEIN_CONFIG: file,
+      SKEIN_SERVED_MODEL_NAME: 'of-the-environment',
+      SKEIN_MAX_SEQ_LEN: '90',
+    };
+    const server = await started(startServer(['--max-seq-len', '80'], environment));
+    expect(server.output().stdout).toContain('context of 80 tokens');
+    const chat = await fetch(`${server.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'a' }], ignore_eos: true }),
+    });
+    expect(await chat.json()).toMatchObject({
+      model: 'of-the-environment',
+      usage: { completion_tokens: 3 },
+    });
+    const long = await complete(server, { prompt: Array(51).fill(20) });
+    expect(long.status).toBe(400);
+    expect(await long.json()).toMatchObject({ error: { message: expect.stringMatching(/51.*50/) } });
+    expect(server.output().stderr).not.toMatch(/\n\s+at /);
+  });
+
+  it('at SIGTERM lets a running stream end and says 503 meanwhile', async () => {
+    const server = await slow();
+    const stream = await reading(await complete(server, { max_tokens: 150, stream: true }));
+    const ended = server.stop();
+    await expect.poll(() => health(server)).toBe(503);
+    const refused = await complete(server, { max_tokens: 1 });
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: 'server_shutting_down' } });
+    expect(await stream.rest()).toMatch(/"finish_reason":"length"[\s\S]*\[DONE\]\n\n$/);
+    const { code, stderr } = await ended;
+    expect(code).toBe(0);
+    expect(stderr).toBe('skein: finishing the answers under way; a second signal ends at once\n');
+  });
+
+  it('at SIGTERM cuts off what takes longer than --drain-timeout', async () => {
+    const server = await slow({ drainTimeout: '0' });
+    const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
+    const ended = server.stop();
+    await expect(stream.rest()).rejects.toThrow();
+    const { code, stderr } = await ended;
+    expect(stderr).toMatch(/took longer than 0 s and are cut off/);
+    expect(stderr).not.toMatch(/\n\s+at /);
+    expect(code).toBe(0);
+  });
+
+  it('ends at once at the second signal', async () => {
+    const server = await slow();
+    await reading(await complete(server, { max_tokens: 250, stream: true }));
+    server.child.kill('SIGINT');
+    await expect.poll(() => health(server)).toBe(503);
+    server.child.kill('SIGINT');
+    expect((await server.ended).code).toBe(130);
+  });
+
+  it('whose engine died says so on /health and answers in the shape of the API', async () => {
+    const deadlyToken = 32;
+    const server = await slow({}, { dieToken: deadlyToken });
+    const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
+    const whole = complete(server, { max_tokens: 250 });
+    await expect.poll(() => gauge(server, 'num_requests_running')).toBe(2);
+    const deadly = await complete(server, { prompt: [deadlyToken], max_tokens: 5 });
+    expect(deadly.status).toBe(500);
+    expect(await deadly.json()).toMatchObject({ error: { type: 'server_error', code: 'engine_error' } });
+    expect((await whole).status).toBe(500);
+    expect(await stream.rest()).toMatch(/data: \{"error":\{"message":"The engine failed[^\n]*\}\}\n\n$/);
+    await expect.poll(() => health(server)).toBe(503);
+    const body = await (await fetch(`${server.url}/health`)).json();
+    expect(body).toMatchObject({ status: 'failed', reason: expect.stringContaining('exit code 1') });
+    const after = await complete(server, { max_tokens: 1 });
+    expect(after.status).toBe(503);
+    expect(await after.json()).toMatchObject({ error: { code: 'engine_unavailable' } });
+    expect((await fetch(`${server.url}/live`)).status).toBe(200);
+    for (const name of ['num_requests_running', 'kv_cache_usage_perc']) {
+      expect(await gauge(server, name)).toBe(0);
+    }
+  });
+
+  it('answers 400 to what only the engine can refuse, whole and streamed', async () => {
+    // A prompt that the limit of an iteration cannot hold where prompts are not cut into chunks.
+    const server = await slow({ enableChunkedContext: 'false', maxNumTokens: '16' });
+    for (const stream of [false, true]) {
+      const refused = await complete(server, { prompt: Array(20).fill(20), stream });
+      expect(refused.status).toBe(400);
+      expect(await refused.json()).toMatchObject({
+        error: { type: 'invalid_request_error', message: expect.stringMatching(/20.*16/) },
+      });
+    }
+    expect((await complete(server, { max_tokens: 2 })).status).toBe(200);
+  });
+
+  it('gives all blocks back when half of 64 streams are left at random', async () => {
+    const server = await slow({ maxNumSequences: '16' });
+    const ends = await Promise.all(
+      Array.from({ length: 64 }, async (_, index) => {
+        const leave = new AbortController();
+        const response = await complete(server, { max_tokens: 20, stream: true }, leave.signal);
+        if (index % 2 === 0) return (await response.text()).endsWith('[DONE]\n\n') ? 'whole' : 'cut';
+        const { reader } = await reading(response);
+        for (let i = 0; i < index % 7; i++) await reader.read();
+        leave.abort();
+        return 'left';
+      }),
+    );
+    expect(ends.filter((end) => end === 'whole')).toHaveLength(32);
+    expect(ends).not.toContain('cut');
+    for (const name of ['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc']) {
+      await expect.poll(() => gauge(server, name), { timeout: 20_000, message: name }).toBe(0);
+    }
+  });
+});
