@@ -1,19 +1,19 @@
-import type { LlmRequest } from './llm-request.js';
+import type { RequestProgress } from './request-progress.js';
 
 /**
- * The requests in the loop: by id, and as the list that the schedulers walk, by descending priority and then in
+ * The requests in flight: by id, and as the list that the schedulers walk, by descending priority and then in
  * order of arrival. A paused request keeps its place.
  */
-export class ActiveRequests {
-  readonly #byId = new Map<bigint, LlmRequest>();
-  readonly #ordered: LlmRequest[] = [];
+export class ActiveRequests<R extends RequestProgress> {
+  readonly #byId = new Map<bigint, R>();
+  readonly #ordered: R[] = [];
 
   get size(): number {
     return this.#ordered.length;
   }
 
   /** In scheduling order; not to be changed. */
-  get ordered(): readonly LlmRequest[] {
+  get ordered(): readonly R[] {
     return this.#ordered;
   }
 
@@ -21,11 +21,11 @@ export class ActiveRequests {
     return this.#byId.has(requestId);
   }
 
-  get(requestId: bigint): LlmRequest | undefined {
+  get(requestId: bigint): R | undefined {
     return this.#byId.get(requestId);
   }
 
-  add(request: LlmRequest): void {
+  add(request: R): void {
     let place = this.#ordered.length;
     while (place > 0 && this.#ordered[place - 1]!.priority < request.priority) place--;
     this.#ordered.splice(place, 0, request);
@@ -33,7 +33,7 @@ export class ActiveRequests {
   }
 
   /** Takes out the complete ones, calling `retire` for each in order. */
-  removeComplete(retire: (request: LlmRequest) => void): void {
+  removeComplete(retire: (request: R) => void): void {
     let kept = 0;
     for (const request of this.#ordered) {
       if (request.isComplete) {

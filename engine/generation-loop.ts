@@ -4,8 +4,6 @@ import { ResponseWriter } from '../callbacks/response-writer.js';
 import type { InferenceRequest } from '../callbacks/types.js';
 import type { KvCacheManager, KvCacheStats } from '../kvcache/kv-cache-manager.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../scheduler/admission.js';
-import { scheduleCapacity } from '../scheduler/capacity-scheduler.js';
-import { scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
 import type { MicroBatchLimits, ScheduledChunk, SchedulerPolicy } from '../scheduler/types.js';
 import { ActiveRequests } from './active-requests.js';
 import { BatchFormer } from './batch-former.js';
@@ -14,6 +12,7 @@ import { ROW_OK, type SamplingOutput } from './decoding/sampling-batch.js';
 import { ParameterError } from './decoding/sampling-params.js';
 import { createSamplingOutput } from './decoding/sampling-rows.js';
 import type { Executor } from './executor.js';
+import { IterationPlanner } from './iteration-planner.js';
 import { LlmRequest } from './llm-request.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from './loop-statistics.js';
 import type { RopeTable } from './rope-table.js';
@@ -49,7 +48,8 @@ export class GenerationLoop {
   readonly #options: LoopOptions;
   readonly #world: LoopEnvironment;
   readonly #admission: AdmissionLimits;
-  readonly #active = new ActiveRequests();
+  readonly #active = new ActiveRequests<LlmRequest>();
+  readonly #planner: IterationPlanner;
   readonly #batch: BatchFormer;
   readonly #output: SamplingOutput;
   readonly #responses = new ResponseWriter();
@@ -73,6 +73,8 @@ export class GenerationLoop {
       tokensPerBlock: kvCache.tokensPerBlock,
       maxAttentionWindow: Number.POSITIVE_INFINITY,
     };
+    const { schedulerPolicy: policy, maxNumSequences } = options;
+    this.#planner = new IterationPlanner({ ...this.#admission, policy, maxNumSequences }, kvCache);
   }
 
   /** Requests that could be taken now. */
@@ -154,22 +156,11 @@ export class GenerationLoop {
 
   /** Who runs how many tokens now; who has to pause gives its blocks back first. */
   #schedule(): ScheduledChunk<LlmRequest>[] {
-    const { kvCache } = this.#world;
     this.#counts.activeRequests = this.#active.size;
     if (this.#active.size === 0) return [];
-    const plan = scheduleCapacity(
-      this.#options.schedulerPolicy,
-      this.#active.ordered,
-      kvCache.capacity(),
-      this.#options.maxNumSequences,
-    );
-    for (const request of plan.paused) {
-      kvCache.freeSequence(request.requestId);
-      request.pause(this.#admission);
-    }
-    this.#counts.pausedRequests = plan.paused.length;
-    const chunks = scheduleMicroBatch(plan.scheduled, this.#options.microBatch);
-    if (chunks.length === 0 && plan.paused.length === 0) this.#failStuckRequest();
+    const { chunks, paused } = this.#planner.plan(this.#active.ordered);
+    this.#counts.pausedRequests = paused.length;
+    if (chunks.length === 0 && paused.length === 0) this.#failStuckRequest();
     return chunks;
   }
 
@@ -184,7 +175,7 @@ export class GenerationLoop {
     this.#batch.clear();
     for (const { request, contextTokens } of chunks) {
       request.chunkLength = contextTokens;
-      if (!this.#allocate(request)) {
+      if (!this.#planner.allocate(request)) {
         request.error =
           'The KV cache had no block left for a request that it had room for when it was scheduled.';
         continue;
@@ -195,18 +186,6 @@ export class GenerationLoop {
       this.#batch.add(request);
     }
     this.#batch.finish();
-  }
-
-  #allocate(request: LlmRequest): boolean {
-    const { kvCache } = this.#world;
-    const { requestId } = request;
-    if (request.phase === 'generation') {
-      if (!kvCache.growSequence(requestId, request.numTokens)) return false;
-    } else if (request.contextPosition === 0) {
-      if (!kvCache.addSequence(requestId, request.promptLength)) return false;
-    }
-    request.blocksHeld = kvCache.blocksHeld(requestId);
-    return true;
   }
 
   /** Runs the batch. False if there was none, or if it failed and took its requests with it. */
@@ -266,7 +245,7 @@ export class GenerationLoop {
   /** Frees what has ended before its final response is written; then streams what is new. */
   #respond(): void {
     this.#active.removeComplete((request) => {
-      this.#world.kvCache.freeSequence(request.requestId);
+      this.#planner.release(request);
       this.#world.rope.release(request.ropeRow);
       this.#counts.completedRequests++;
       this.#counts.replayMismatches += request.replayMismatches;

@@ -1,5 +1,3 @@
-import { lengthsAfterPause, type ResumeLimits } from '../scheduler/pause.js';
-import type { SchedulableRequest } from '../scheduler/types.js';
 import {
   FINISH_END_ID,
   FINISH_LENGTH,
@@ -9,6 +7,7 @@ import {
 } from './decoding/finish-reason.js';
 import type { SamplingOutput } from './decoding/sampling-batch.js';
 import { endsWithStopWord } from './decoding/stop-words.js';
+import { RequestProgress } from './request-progress.js';
 import type { RequestSpec } from './request-spec.js';
 
 /**
@@ -24,24 +23,13 @@ import type { RequestSpec } from './request-spec.js';
  * Known tokens that are generated again keep their first value and log-prob, are checked against no stop condition
  * and are never sent again.
  */
-export class LlmRequest implements SchedulableRequest {
+export class LlmRequest extends RequestProgress {
   readonly spec: RequestSpec;
-  readonly requestId: bigint;
-  readonly priority: number;
   readonly beamWidth = 1;
   readonly draftLength = 0;
   /** Time after which the request ends, on the loop's clock; Infinity without a limit. */
   readonly deadlineMs: number;
 
-  phase: 'context' | 'generation' = 'context';
-  promptLength: number;
-  generatedLength = 0;
-  maxNewTokens: number;
-  contextPosition = 0;
-  /** Blocks in its table, kept up to date by the loop. */
-  blocksHeld = 0;
-  /** Context tokens of the running iteration; 0 while generating. */
-  chunkLength = 0;
   /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
   ropeRow = 0;
   finishReason: FinishCode = FINISH_NOT_FINISHED;
@@ -61,11 +49,9 @@ export class LlmRequest implements SchedulableRequest {
   #topLogProbs: Float32Array;
 
   constructor(spec: RequestSpec, nowMs: number) {
+    const { requestId, priority, maxNewTokens } = spec;
+    super(requestId, { promptLength: spec.promptTokens.length, maxNewTokens, priority });
     this.spec = spec;
-    this.requestId = spec.requestId;
-    this.priority = spec.priority;
-    this.promptLength = spec.promptTokens.length;
-    this.maxNewTokens = spec.maxNewTokens;
     this.deadlineMs = spec.timeLimitMs === null ? Number.POSITIVE_INFINITY : nowMs + spec.timeLimitMs;
     const room = Math.min(spec.maxNewTokens, 64);
     this.#tokens = new Int32Array(this.promptLength + room);
@@ -79,11 +65,6 @@ export class LlmRequest implements SchedulableRequest {
   /** Length of the prompt as the client gave it. */
   get originalPromptLength(): number {
     return this.spec.promptTokens.length;
-  }
-
-  /** Tokens of the sequence in this run; the next one is drawn for this position. */
-  get numTokens(): number {
-    return this.promptLength + this.generatedLength;
   }
 
   /** Generated tokens known so far, over all runs. */
@@ -114,26 +95,14 @@ export class LlmRequest implements SchedulableRequest {
     return this.#topLogProbs;
   }
 
-  get isComplete(): boolean {
+  override get isComplete(): boolean {
     return this.finishReason !== FINISH_NOT_FINISHED || this.error !== '';
-  }
-
-  /** True where the running iteration computes the logits of this request's next token. */
-  get drawsToken(): boolean {
-    return this.phase === 'generation' || this.contextPosition + this.chunkLength === this.promptLength;
   }
 
   /** A token that may not be drawn now (end_id before minLength), or -1. */
   get bannedToken(): number {
     const generated = this.numTokens - this.originalPromptLength;
     return generated < this.spec.sampling.minLength ? this.spec.endId : -1;
-  }
-
-  /** Ends the chunk that has just run. */
-  finishChunk(): void {
-    this.contextPosition += this.chunkLength;
-    this.chunkLength = 0;
-    if (this.contextPosition === this.promptLength) this.phase = 'generation';
   }
 
   /** Takes the token drawn in `row` of the output and evaluates the stop conditions. */
@@ -152,18 +121,6 @@ export class LlmRequest implements SchedulableRequest {
     this.#record(place, output, row);
     this.generatedLength++;
     this.finishReason = this.#stopReason();
-  }
-
-  /** Back to the context phase in place; what was generated joins the prompt. Its blocks are the loop's to free. */
-  pause(limits: ResumeLimits): void {
-    const { promptLength, maxNewTokens } = lengthsAfterPause(this, limits);
-    this.promptLength = promptLength;
-    this.maxNewTokens = maxNewTokens;
-    this.generatedLength = 0;
-    this.contextPosition = 0;
-    this.chunkLength = 0;
-    this.blocksHeld = 0;
-    this.phase = 'context';
   }
 
   #stopReason(): FinishCode {

@@ -1,0 +1,66 @@
+import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
+import { scheduleCapacity } from '../scheduler/capacity-scheduler.js';
+import { scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
+import type { ResumeLimits } from '../scheduler/pause.js';
+import type { CapacityPolicy, ScheduledChunk } from '../scheduler/types.js';
+import type { RequestProgress } from './request-progress.js';
+
+export interface PlannerOptions extends ResumeLimits {
+  policy: CapacityPolicy;
+  /** Most requests that run at once. */
+  maxNumSequences: number;
+}
+
+export interface IterationPlan<R extends RequestProgress> {
+  /** What runs; context chunks first. */
+  chunks: ScheduledChunk<R>[];
+  /** What was paused for it, last in the list first. */
+  paused: R[];
+}
+
+/**
+ * The part of an iteration that needs no model: who runs how many tokens, who is paused for it, who holds which
+ * blocks. The generation loop and the simulator share it.
+ *
+ *   plan(active)  capacity -> pauses give their blocks back -> micro-batch -> chunks
+ *   allocate(r)   for each chunk, in order: the blocks of its step
+ *   (the step runs, or is imagined)
+ *   release(r)    for each request that is complete
+ */
+export class IterationPlanner {
+  readonly #options: PlannerOptions;
+  readonly #kvCache: KvCacheManager;
+
+  constructor(options: PlannerOptions, kvCache: KvCacheManager) {
+    this.#options = options;
+    this.#kvCache = kvCache;
+  }
+
+  /** Decides the iteration for the active list, in its order. Requests to be paused are paused; nothing else changes. */
+  plan<R extends RequestProgress>(active: readonly R[]): IterationPlan<R> {
+    const { policy, maxNumSequences, microBatch } = this.#options;
+    const { scheduled, paused } = scheduleCapacity(policy, active, this.#kvCache.capacity(), maxNumSequences);
+    for (const request of paused) {
+      this.#kvCache.freeSequence(request.requestId);
+      request.pause(this.#options);
+    }
+    return { chunks: scheduleMicroBatch(scheduled, microBatch), paused };
+  }
+
+  /** Gives a request of the plan the blocks of its step. False, and nothing changed, if there is no room. */
+  allocate(request: RequestProgress): boolean {
+    const { requestId } = request;
+    if (request.phase === 'generation') {
+      if (!this.#kvCache.growSequence(requestId, request.numTokens)) return false;
+    } else if (request.contextPosition === 0) {
+      if (!this.#kvCache.addSequence(requestId, request.promptLength)) return false;
+    }
+    request.blocksHeld = this.#kvCache.blocksHeld(requestId);
+    return true;
+  }
+
+  /** Takes back the blocks of a request that has ended. */
+  release(request: RequestProgress): void {
+    this.#kvCache.freeSequence(request.requestId);
+  }
+}

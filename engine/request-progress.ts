@@ -1,0 +1,64 @@
+import { lengthsAfterPause, type ResumeLimits } from '../scheduler/pause.js';
+import type { SchedulableRequest } from '../scheduler/types.js';
+
+/**
+ * How far a request is: what the schedulers see of it, and how a chunk, a token and a pause move it on. It knows
+ * lengths only; LlmRequest adds tokens, stop conditions and responses, the simulator needs little more.
+ *
+ *   context --(last chunk: a token)--> generation --> complete
+ *      ^-------------- pause ---------------|
+ */
+export abstract class RequestProgress implements SchedulableRequest {
+  readonly requestId: bigint;
+  readonly priority: number;
+  abstract readonly beamWidth: number;
+  abstract readonly draftLength: number;
+  phase: 'context' | 'generation' = 'context';
+  promptLength: number;
+  generatedLength = 0;
+  maxNewTokens: number;
+  contextPosition = 0;
+  /** Blocks in its table, kept up to date by the planner. */
+  blocksHeld = 0;
+  /** Context tokens of the running iteration; 0 while generating. */
+  chunkLength = 0;
+
+  constructor(requestId: bigint, lengths: { promptLength: number; maxNewTokens: number; priority: number }) {
+    this.requestId = requestId;
+    this.priority = lengths.priority;
+    this.promptLength = lengths.promptLength;
+    this.maxNewTokens = lengths.maxNewTokens;
+  }
+
+  /** True once it needs no further iteration. */
+  abstract get isComplete(): boolean;
+
+  /** Tokens of the sequence in this run; the next one is drawn for this position. */
+  get numTokens(): number {
+    return this.promptLength + this.generatedLength;
+  }
+
+  /** True where the running iteration computes the logits of this request's next token. */
+  get drawsToken(): boolean {
+    return this.phase === 'generation' || this.contextPosition + this.chunkLength === this.promptLength;
+  }
+
+  /** Ends the chunk that has just run. */
+  finishChunk(): void {
+    this.contextPosition += this.chunkLength;
+    this.chunkLength = 0;
+    if (this.contextPosition === this.promptLength) this.phase = 'generation';
+  }
+
+  /** Back to the context phase in place; what was generated joins the prompt. Its blocks are the planner's to free. */
+  pause(limits: ResumeLimits): void {
+    const { promptLength, maxNewTokens } = lengthsAfterPause(this, limits);
+    this.promptLength = promptLength;
+    this.maxNewTokens = maxNewTokens;
+    this.generatedLength = 0;
+    this.contextPosition = 0;
+    this.chunkLength = 0;
+    this.blocksHeld = 0;
+    this.phase = 'context';
+  }
+}
