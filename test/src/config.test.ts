@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -102,7 +102,6 @@ describe('the tables of options', () => {
     'in %s are up to date (npx tsx tools/write-option-tables.ts)',
     (name) => {
       const path = new URL(`../../${name}`, import.meta.url);
-      if (!existsSync(path)) return expect(name).toBe('ARCHITECTURE.md');
       const text = readFileSync(path, 'utf8');
       expect(withOptionTables(text)).toBe(text);
       if (name === 'README.md') expect(text).toContain(flagsTable());

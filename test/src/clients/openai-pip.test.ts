@@ -1,22 +1,9 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testModelPath } from '../../support/test-model.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
-
-/** A Python that has the openai package: SKEIN_TEST_PYTHON, or a virtual environment in the repository's folder. */
-const venvPython = fileURLToPath(new URL('../../../.venv/bin/python', import.meta.url));
-const python = process.env.SKEIN_TEST_PYTHON || (existsSync(venvPython) ? venvPython : null);
-if (python === null && process.env.CI === 'true') {
-  throw new Error(
-    'The client test of the openai package from pip needs SKEIN_TEST_PYTHON or .venv; see .ci/run.',
-  );
-}
-if (python === null) {
-  console.warn('No Python with the openai package (SKEIN_TEST_PYTHON or .venv): its client test is skipped.');
-}
+import { testPython } from '../support/test-python.js';
 
 const script = `
 import json, sys
@@ -48,7 +35,7 @@ print(json.dumps({
 }))
 `;
 
-describe.skipIf(python === null || testModelPath === null)('the openai package from pip', () => {
+describe.skipIf(testPython === null || testModelPath === null)('the openai package from pip', () => {
   let server: SkeinProcess;
 
   beforeAll(async () => {
@@ -61,7 +48,7 @@ describe.skipIf(python === null || testModelPath === null)('the openai package f
   });
 
   it('chats, streams, completes and is refused as it expects', async () => {
-    const { stdout } = await promisify(execFile)(python!, ['-c', script, `${server.url}/v1`]);
+    const { stdout } = await promisify(execFile)(testPython!, ['-c', script, `${server.url}/v1`]);
     const said = JSON.parse(stdout) as {
       whole: string;
       streamed: string;

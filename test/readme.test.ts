@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli, type SkeinProcess, startServer } from './src/support/skein-process.js';
+import { testPython } from './src/support/test-python.js';
+import { readFrames } from './src/support/toy-server.js';
+import { tinyModelPath } from './support/test-engine.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const ADDRESS = 'http://127.0.0.1:8000';
+
+/** Code blocks of a language, in order. */
+const blocks = (language: string) =>
+  Array.from(
+    readme.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm')),
+    (match) => match[1]!,
+  );
+
+const [commands, curl] = blocks('sh') as [string, string];
+const [openaiExample, callbackModule] = blocks('js') as [string, string];
+const [pythonExample] = blocks('python') as [string];
+const typescript = blocks('ts');
+
+// A program of a user: in its folder lie a model, an engine, and the packages that it installed.
+const folder = mkdtempSync(join(tmpdir(), 'skein-readme-'));
+let server: SkeinProcess;
+
+beforeAll(async () => {
+  for (const name of ['openai', '@types/node']) install(name, join(root, 'node_modules', name));
+  install('skein', root);
+  symlinkSync(tinyModelPath('gqa'), join(folder, 'smollm2-135m-instruct'));
+  await runCli(['build', tinyModelPath('gqa'), '-o', join(folder, 'engine')]);
+  writeFileSync(join(folder, 'my-callbacks.mjs'), callbackModule);
+  for (const [index, code] of typescript.entries()) writeFileSync(join(folder, `example-${index}.mts`), code);
+  server = await startServer(['--model', tinyModelPath('gqa'), '--default-max-tokens', '8']);
+});
+afterAll(async () => {
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function install(name: string, target: string): void {
+  const link = join(folder, 'node_modules', name);
+  mkdirSync(dirname(link), { recursive: true });
+  symlinkSync(target, link);
+}
+
+/** Runs an example of the README, with the running server's address in it, in the user's folder. */
+async function run(command: string, name: string, code: string): Promise<{ stdout: string; stderr: string }> {
+  const path = join(folder, name);
+  writeFileSync(path, code.replaceAll(ADDRESS, server.url));
+  const env = { ...process.env, SKEIN_CACHE_DIR: join(folder, 'cache') };
+  return promisify(execFile)(command, [path], { cwd: folder, env });
+}
+
+/** Chat requests that the server has answered well. (What a random model says may be no text at all.) */
+async function chats(): Promise<number> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const line = /^http_requests_total\{handler="\/v1\/chat\/completions",.*status="200"\} (\d+)$/m;
+  return Number(line.exec(text)?.[1] ?? 0);
+}
+
+describe('the README', () => {
+  it('names scripts that there are in its two commands', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object };
+    expect(commands.trim().split('\n')).toHaveLength(2);
+    expect(commands).toMatch(/^npm ci && npm start -- --model \S+ .*\n.*npm test /);
+    expect(scripts).toMatchObject({ start: expect.stringContaining('serve'), test: expect.any(String) });
+  });
+
+  it('has a request for curl that the server answers with a stream', async () => {
+    const [, url] = /curl (\S+)/.exec(curl)!;
+    const [, header] = /-H '([^']+)'/.exec(curl)!;
+    const [, body] = /-d '([^']+)'/.exec(curl)!;
+    const [name, value] = header!.split(': ') as [string, string];
+    const address = url!.replace(ADDRESS, server.url);
+    const response = await fetch(address, { method: 'POST', headers: { [name]: value }, body: body! });
+    expect(response.status).toBe(200);
+    expect((await readFrames(response)).data.at(-1)).toBe('[DONE]');
+  });
+
+  it('has an example for the openai package of npm that runs', async () => {
+    const before = await chats();
+    const { stderr } = await run(process.execPath, 'openai.mjs', openaiExample);
+    expect(stderr).toBe('');
+    await expect.poll(chats).toBe(before + 1);
+  });
+
+  it.skipIf(testPython === null)('has an example for the openai package of pip that runs', async () => {
+    const before = await chats();
+    const { stderr } = await run(testPython!, 'openai_example.py', pythonExample);
+    expect(stderr).toBe('');
+    await expect.poll(chats).toBe(before + 1);
+  });
+
+  it('has TypeScript that compiles', async () => {
+    const files = typescript.map((_, index) => `example-${index}.mts`);
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2023'];
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const compiled = promisify(execFile)(process.execPath, [tsc, ...options, '--types', 'node', ...files], {
+      cwd: folder,
+    });
+    expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
+    expect(files).toHaveLength(3);
+  });
+
+  it('has a library example that runs, with the cache in SKEIN_CACHE_DIR', async () => {
+    const { stdout, stderr } = await run(process.execPath, 'library.mjs', typescript[0]!);
+    expect(stdout.length).toBeGreaterThan(0);
+    expect(stderr).toBe('');
+  });
+
+  it('has a manager whose functions get eight responses and as many statistics', async () => {
+    const { stdout, stderr } = await run(process.execPath, 'manager.mjs', typescript[1]!);
+    expect(stdout.match(/^1n \[/gm)).toHaveLength(8);
+    expect(stdout.match(/\] true\s*$/gm)).toHaveLength(1);
+    expect(stdout.match(/^1$/gm)).toHaveLength(8);
+    expect(stderr).toBe('');
+  });
+
+  it('has a callback module that gets its one response inside the worker', async () => {
+    const { stdout, stderr } = await run(process.execPath, 'module.mjs', typescript[2]!);
+    expect(stdout.match(/^1n \{/gm)).toHaveLength(1);
+    expect(stdout).toMatch(/name: 'output_ids'[\s\S]* true\s*$/);
+    expect(stderr).toBe('');
+  });
+});
