@@ -193,7 +193,7 @@ export const OPTIONS = {
   }),
   logLevel: choice(['trace', 'debug', 'info', 'warn', 'error', 'silent'], 'warn', {
     metavar: 'LEVEL',
-    help: 'info adds a line for each HTTP request; the log is JSON on stderr',
+    help: 'info adds a line for each request, debug for /health, /live and /metrics too; the log is JSON on stderr',
   }),
 } as const satisfies Record<string, OptionSpec>;
 

@@ -20,6 +20,7 @@ import type { ServerState } from './server-state.js';
 
 /** Where the server's own events go. */
 export interface ServerLog {
+  debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
@@ -47,6 +48,9 @@ const METHODS: Readonly<Record<string, 'GET' | 'POST'>> = {
   '/version': 'GET',
   '/metrics': 'GET',
 };
+
+/** Asked every few seconds by machines: their lines would bury the others. */
+const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 
 /** The HTTP API as a Hono app; it knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<Env> {
@@ -134,7 +138,9 @@ function observeHttp(metrics: ServerMetrics, log: ServerLog) {
     const record = () => {
       const durationMs = performance.now() - startMs;
       metrics.httpRequest({ handler, method, status, durationMs });
-      log.info({ requestId: c.get('requestId'), method, path: c.req.path, status, durationMs }, 'request');
+      const fields = { requestId: c.get('requestId'), method, path: c.req.path, status, durationMs };
+      if (PROBES.has(handler)) log.debug(fields, 'request');
+      else log.info(fields, 'request');
     };
     const outgoing = c.env?.outgoing;
     if (outgoing === undefined || outgoing.closed) record();

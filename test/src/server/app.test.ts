@@ -45,6 +45,40 @@ describe('the routes about the server', () => {
   });
 });
 
+describe('the log', () => {
+  function logged(faulty: typeof script = script) {
+    const lines: [string, Record<string, unknown>][] = [];
+    const writer = (level: string) => (fields: object) => lines.push([level, fields as never]);
+    const log = { debug: writer('debug'), info: writer('info'), error: writer('error') };
+    return { toy: toyServer(faulty, { log }), lines };
+  }
+
+  it('has a line for each request, those of probes at a level below', async () => {
+    const { toy, lines } = logged();
+    await toy.post('/v1/chat/completions', { messages }, { headers: { 'x-request-id': 'mine' } });
+    for (const path of ['/health', '/live', '/metrics', '/v1/models']) await toy.get(path);
+    expect(lines.map(([level, { path }]) => [level, path])).toEqual([
+      ['info', '/v1/chat/completions'],
+      ['debug', '/health'],
+      ['debug', '/live'],
+      ['debug', '/metrics'],
+      ['info', '/v1/models'],
+    ]);
+    expect(lines[0]![1]).toMatchObject({ requestId: 'mine', method: 'POST', status: 200 });
+  });
+
+  it('has errors of the engine, and no refusals', async () => {
+    const { toy, lines } = logged(() => [{ error: new Error('the cause') }] as never);
+    await toy.post('/v1/chat/completions', { messages });
+    await toy.post('/v1/chat/completions', { messages: [] });
+    toy.state.drain();
+    expect((await toy.post('/v1/chat/completions', { messages })).status).toBe(503);
+    const errors = lines.filter(([level]) => level === 'error');
+    expect(errors).toHaveLength(1);
+    expect(errors[0]![1]).toMatchObject({ err: new Error('the cause') });
+  });
+});
+
 describe('API keys', () => {
   const toy = toyServer(script, { apiKey: 'sesame' });
 

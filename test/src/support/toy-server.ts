@@ -54,7 +54,7 @@ export function toyServer(script: Script, options: ToyOptions = {}): ToyServer {
     state,
     metrics: new ServerMetrics({ modelName: model.id, maxSeqLen: model.maxSeqLen, gauges }),
     version: '0.0.0-test',
-    log: { info: () => {}, error: () => {} },
+    log: { debug: () => {}, info: () => {}, error: () => {} },
     ...appOptions,
     models: [model],
   });
