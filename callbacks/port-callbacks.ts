@@ -21,8 +21,9 @@ export class PortCallbacks implements LoopCallbacks {
     this.#wantsStats = wants.stats;
   }
 
+  /** The host asked for the end, and the loop has taken all that was sent before. */
   get shutdownAsked(): boolean {
-    return this.#shutdownAsked;
+    return this.#shutdownAsked && this.#requests.length === 0;
   }
 
   /** From now on the messages tell the host that nothing more is taken. */
