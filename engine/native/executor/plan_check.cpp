@@ -32,6 +32,7 @@ class PlanChecker {
         cached_(static_cast<size_t>(config.plan.numLayers), false) {}
 
   void run() {
+    checkSlots();
     checkValues();
     for (index_ = 0; index_ < plan_.ops.size(); ++index_) checkOp(plan_.ops[index_]);
     if (plan_.logits < 0 || plan_.logits >= static_cast<int32_t>(plan_.values.size())) {
@@ -61,6 +62,22 @@ class PlanChecker {
   std::string shape(int32_t index) const {
     const PlanValue& v = value(index);
     return std::string(v.rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") + std::to_string(v.width) + "]";
+  }
+
+  // Those that no value lives in too: all of them take a place in the workspace.
+  void checkSlots() const {
+    constexpr int64_t kMostFloats = int64_t(1) << 40;
+    int64_t floats = 0;
+    for (size_t i = 0; i < plan_.slots.size(); ++i) {
+      const PlanSlot& slot = plan_.slots[i];
+      const std::string name = "Slot " + std::to_string(i) + " of the plan";
+      if (slot.width < 1) throw std::runtime_error(name + " has width " + std::to_string(slot.width) + "; at least 1 is needed.");
+      floats += capacity(slot.rows) * slot.width;
+      if (floats > kMostFloats) {
+        throw std::runtime_error(name + " brings the workspace to " + std::to_string(floats) + " values; at most " +
+                                 std::to_string(kMostFloats) + " are taken.");
+      }
+    }
   }
 
   void checkValues() {

@@ -473,6 +473,21 @@ describe('an engine that does not fit together', () => {
       /slot 77/,
     ],
     [
+      'a slot without width that no value lives in',
+      (p) => {
+        p.slots.unshift({ rows: 'tokens', width: -4096 });
+        for (const value of p.values) value.slot++;
+      },
+      /Slot 0 of the plan has width -4096/,
+    ],
+    [
+      'slots that no address could count together',
+      (p) => {
+        for (let i = 0; i < 80; i++) p.slots.push({ rows: 'tokens', width: 2 ** 31 - 1 });
+      },
+      /brings the workspace to \d+ values; at most/,
+    ],
+    [
       'logits of another width',
       (p) => {
         p.logits = 0;
