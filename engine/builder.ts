@@ -10,7 +10,6 @@ import {
   statfsSync,
   writeFileSync,
 } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { planNetwork } from '../models/architectures/index.js';
@@ -18,6 +17,7 @@ import { type Checkpoint, CheckpointError } from '../models/checkpoints/checkpoi
 import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../models/model-config.js';
 import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from './build-directory.js';
+import { cpuQuota } from './cpu-quota.js';
 import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import type { WeightPrecision } from './executor.js';
@@ -40,7 +40,7 @@ export interface BuildOptions {
   outputDirectory: string;
   /** 'f32', 'bf16' or 'auto'. */
   precision: string;
-  /** Threads that convert; default: all there are. */
+  /** Threads that convert; default: the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
   /** Ends the build; nothing of it stays. */
@@ -168,7 +168,7 @@ async function convertAll(
   total: number,
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
-  const threads = options.threads ?? availableParallelism();
+  const threads = options.threads ?? cpuQuota();
   let done = 0;
   for (let next = 0; next < jobs.length; ) {
     options.onProgress?.({ phase: 'converting', done, total });
