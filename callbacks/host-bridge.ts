@@ -128,7 +128,7 @@ export class HostBridge {
     if (!pollStopSignals || this.#isPolling) return;
     const stops = this.#guard('pollStopSignals', pollStopSignals);
     if (!(stops instanceof Promise)) {
-      this.#postStops(stops);
+      this.#guard('pollStopSignals', () => this.#postStops(stops));
       return;
     }
     this.#isPolling = true;
@@ -263,7 +263,7 @@ function compact(request: InferenceRequest): InferenceRequest {
   const inputs = { ...request.inputs };
   for (const [name, tensor] of Object.entries(inputs)) {
     const data = tensor?.data;
-    if (ArrayBuffer.isView(data) && data.byteLength < data.buffer.byteLength) {
+    if (ArrayBuffer.isView(data) && 'slice' in data && data.byteLength < data.buffer.byteLength) {
       inputs[name] = { ...tensor, data: data.slice() };
     }
   }

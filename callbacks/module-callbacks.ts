@@ -26,7 +26,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
 
   pollStopSignals(): Iterable<bigint> {
     const { pollStopSignals } = this.#module;
-    return (pollStopSignals && this.#guard('pollStopSignals', () => pollStopSignals())) ?? [];
+    return (pollStopSignals && this.#guard('pollStopSignals', () => new Set(pollStopSignals()))) ?? [];
   }
 
   endIteration({ responses, json }: IterationReport): void {

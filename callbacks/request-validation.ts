@@ -87,7 +87,8 @@ const SAMPLING_INPUTS: Readonly<Record<string, keyof typeof SAMPLING_RANGES>> = 
 /** A sentence if `requestId` is not a 64-bit unsigned number, else null. */
 export function whyIdIsInvalid(requestId: unknown): string | null {
   if (typeof requestId === 'bigint' && requestId >= 0n && requestId <= MAX_U64) return null;
-  return `requestId is ${String(requestId)}; it must be a bigint from 0 to ${MAX_U64}.`;
+  const found = typeof requestId === 'object' ? 'an object' : String(requestId);
+  return `requestId is ${found}; it must be a bigint from 0 to ${MAX_U64}.`;
 }
 
 /**

@@ -38,7 +38,11 @@ export type PollStopSignalsCallback = () => Set<bigint> | Promise<Set<bigint>>;
 /** Called at the end of each iteration in which something was active, with the statistics as JSON. */
 export type ReturnBatchManagerStatsCallback = (json: string) => void | Promise<void>;
 
-/** The four callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run inside the worker and are synchronous. */
+/**
+ * The four callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run
+ * inside the worker and are synchronous. They end with it: after a failure of the worker (GptManager.failure) what was
+ * active gets no final response, since nobody is left to call sendResponse. Callbacks given as functions get one each.
+ */
 export interface CallbackModule {
   getInferenceRequests(max: number): InferenceRequest[];
   sendResponse(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void;
