@@ -38,16 +38,34 @@ export class BlockPool {
     return block;
   }
 
-  /** Gives back one reference; the block is free again once none is left. */
-  release(block: number): void {
+  references(block: number): number {
+    return this.#referenceCounts[block]!;
+  }
+
+  /** One more reference to a block that is not in the free list: held by somebody, or kept in the prefix tree. */
+  reference(block: number): void {
+    this.#referenceCounts[block]! += 1;
+  }
+
+  /** Takes back one reference and returns how many are left. With none left the caller frees the block or keeps it. */
+  unreference(block: number): number {
     const count = this.#referenceCounts[block];
     if (count === undefined || count === 0) {
       throw new Error(`KV cache block ${block} is released, but nobody holds it.`);
     }
     this.#referenceCounts[block] = count - 1;
-    if (count > 1) return;
+    return count - 1;
+  }
+
+  /** Puts a block without references on the free list. */
+  free(block: number): void {
     this.#free[this.#numFree] = block;
     this.#numFree += 1;
+  }
+
+  /** Gives back one reference; the block is free again once none is left. */
+  release(block: number): void {
+    if (this.unreference(block) === 0) this.free(block);
   }
 
   /** Views for the integrity check: the free blocks and every block's reference count. */

@@ -44,6 +44,11 @@ export class BlockTable {
     this.#numBlocks += 1;
   }
 
+  /** Another block with the same content takes the place of entry `index`. */
+  replace(index: number, block: number): void {
+    this.#entries[index] = block;
+  }
+
   setLength(length: number): void {
     this.#length = length;
   }

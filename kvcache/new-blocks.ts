@@ -5,12 +5,13 @@
  */
 export class NewBlocks {
   readonly #blocks: Int32Array;
-  readonly #listed: Uint8Array;
+  /** Where each block is listed, or -1. */
+  readonly #places: Int32Array;
   #count = 0;
 
   constructor(numBlocks: number) {
     this.#blocks = new Int32Array(numBlocks);
-    this.#listed = new Uint8Array(numBlocks);
+    this.#places = new Int32Array(numBlocks).fill(-1);
   }
 
   get count(): number {
@@ -18,10 +19,22 @@ export class NewBlocks {
   }
 
   add(block: number): void {
-    if (this.#listed[block] === 1) return;
-    this.#listed[block] = 1;
+    if (this.#places[block]! >= 0) return;
+    this.#places[block] = this.#count;
     this.#blocks[this.#count] = block;
     this.#count += 1;
+  }
+
+  /** The block must not be zeroed: its content is wanted. */
+  remove(block: number): void {
+    const place = this.#places[block]!;
+    if (place < 0) return;
+    this.#places[block] = -1;
+    this.#count -= 1;
+    if (place === this.#count) return;
+    const moved = this.#blocks[this.#count]!;
+    this.#blocks[place] = moved;
+    this.#places[moved] = place;
   }
 
   /** Writes the blocks into target, forgets them, and returns how many they were. */
@@ -33,7 +46,7 @@ export class NewBlocks {
     for (let index = 0; index < count; index += 1) {
       const block = this.#blocks[index]!;
       target[index] = block;
-      this.#listed[block] = 0;
+      this.#places[block] = -1;
     }
     this.#count = 0;
     return count;

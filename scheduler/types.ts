@@ -26,6 +26,11 @@ export interface KvCapacity {
   tokensPerBlock: number;
   /** Tokens attended to; Infinity without a window. */
   maxAttentionWindow: number;
+  /**
+   * Given where sequences share blocks. Asked once for each plan; what it returns is asked for one paused request
+   * after the other, and says how many blocks become free by each.
+   */
+  creditOfPauses?: () => (requestId: bigint) => number;
 }
 
 export interface CapacityPlan<R extends SchedulableRequest> {

@@ -7,7 +7,7 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  * 1. The list is walked in order, counting only the blocks that each request takes in this step.
  * 2. A request that does not fit (blocks, or maxNumRequests) pauses the last started request in [current, end),
  *    which may be the current one itself.
- * 3. The victim's blocks are credited, the end of the walk moves to the victim, and the current one is tried again.
+ * 3. The victim's blocks are credited (not those that others share), the end of the walk moves to the victim, and the current one is tried again.
  *    Nothing at or behind the victim runs in this iteration, so that its blocks are not given away again at once.
  * 4. Without a victim the walk stops.
  *
@@ -31,6 +31,7 @@ export function maxUtilization<R extends SchedulableRequest>(
 ): CapacityPlan<R> {
   const scheduled: R[] = [];
   const paused: R[] = [];
+  const credit = kv.creditOfPauses?.();
   let free = kv.freeBlocks;
   let current = 0;
   let end = requests.length;
@@ -45,8 +46,9 @@ export function maxUtilization<R extends SchedulableRequest>(
     }
     const victim = lastStarted(requests, current, end);
     if (victim < 0) break;
+    const { requestId, blocksHeld } = requests[victim]!;
     paused.push(requests[victim]!);
-    free += requests[victim]!.blocksHeld;
+    free += credit ? credit(requestId) : blocksHeld;
     end = victim;
   }
   return { scheduled, paused };

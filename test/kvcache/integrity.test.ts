@@ -11,6 +11,10 @@ function sound(): KvCacheSnapshot {
       { requestId: 1n, length: 9, blocks: [0, 3] },
       { requestId: 2n, length: 8, blocks: [1] },
     ],
+    roots: [],
+    nodes: [],
+    numCached: 0,
+    isEvictable: () => false,
   };
 }
 
@@ -29,7 +33,7 @@ describe('findInconsistency', () => {
   });
 
   it.each<[string, Partial<KvCacheSnapshot>]>([
-    ['Block 2 is lost: it is neither free nor in a table.', { free: [4] }],
+    ['Block 2 is lost: it is neither free nor in a table nor in the tree.', { free: [4] }],
     ['Block 4 is in the free list twice.', { free: [4, 2, 4] }],
     ['Block 1 is free but has 1 references.', { free: [4, 2, 1] }],
     ['The free list names block 5; the pool has 5.', { free: [4, 2, 5] }],

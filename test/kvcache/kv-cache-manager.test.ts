@@ -197,6 +197,9 @@ describe('new blocks and statistics', () => {
       tokensPerBlock: 8,
       allocTotalBlocks: 4,
       allocNewBlocks: 4,
+      reusedBlocks: 0,
+      missedBlocks: 0,
+      cacheHitRate: 0,
     });
   });
 });

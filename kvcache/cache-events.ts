@@ -1,0 +1,51 @@
+export interface StoredBlock {
+  blockHash: number;
+  tokens: number[];
+  /** null: no adapter. */
+  loraId: number | null;
+  /** 0: the pool. */
+  cacheLevel: number;
+  priority: number;
+}
+
+/** What happened to the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end. */
+export type KvCacheEventData =
+  | { type: 'created'; numBlocksPerCacheLevel: number[] }
+  | { type: 'stored'; parentHash: number | null; blocks: StoredBlock[] }
+  | { type: 'removed'; blockHashes: number[] }
+  | { type: 'updated'; blockHash: number; priority: { oldValue: number; newValue: number } };
+
+export interface KvCacheEvent {
+  /** Counts from 0 without a gap, also over events that were lost. */
+  eventId: number;
+  data: KvCacheEventData;
+}
+
+/** The events since the last drain, at most `maxEvents` of them: beyond that the oldest are lost, which the ids show. */
+export class KvCacheEvents {
+  readonly #maxEvents: number;
+  #events: KvCacheEvent[] = [];
+  #nextId = 0;
+
+  constructor(maxEvents: number) {
+    this.#maxEvents = maxEvents;
+  }
+
+  /** Without room for any, nobody needs to put one together. */
+  get isOn(): boolean {
+    return this.#maxEvents > 0;
+  }
+
+  add(data: KvCacheEventData): void {
+    if (!this.isOn) return;
+    if (this.#events.length >= this.#maxEvents) this.#events.shift();
+    this.#events.push({ eventId: this.#nextId, data });
+    this.#nextId += 1;
+  }
+
+  drain(): KvCacheEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+}

@@ -1,0 +1,211 @@
+/** A full block in the tree: the keys and values of its tokens after those of all its ancestors. */
+export interface PrefixNode {
+  /** null for a root. */
+  readonly parent: PrefixNode | null;
+  /** tokensPerBlock tokens; none for a root. */
+  readonly tokens: Int32Array;
+  /** Number in the pool; -1 for a root. */
+  readonly block: number;
+  /** Identifies the tokens from the start of the sequence up to the end of this block, salt included. */
+  readonly hash: number;
+  /** What the root is kept under. */
+  readonly salt: bigint;
+  /** In the order of their tokens. */
+  readonly children: PrefixNode[];
+  /** 0 to 100: the lower, the sooner evicted. */
+  priority: number;
+  /** Time at which the priority falls back to the default; Infinity: never. */
+  expiresAtMs: number;
+}
+
+export interface PrefixMatch {
+  /** The longest chain of full blocks from the start. */
+  nodes: PrefixNode[];
+  /** The block with the longest common beginning after them, null if there is none. */
+  partial: PrefixNode | null;
+  /** Tokens of `partial` that are common, at least 1 with a partial block and 0 without. */
+  partialLength: number;
+}
+
+/**
+ * Which full blocks hold which beginnings of sequences: a radix tree whose edges are the tokens of one block.
+ *
+ *   tokensPerBlock 4          root(salt 0) --[a b c d]-- block 7 --[e f g h]-- block 2
+ *                                       |                   +-----[e f x y]-- block 5
+ *                                       +--[a b z z]-- block 1
+ *
+ *   a b c d e f g z      full 7, then 3 tokens of block 2
+ *   a b q                2 tokens of block 7 (or of 1)
+ *
+ * Children are kept in the order of their tokens, so one binary search finds the equal block, and where there is
+ * none, its two neighbours are those with the longest common beginning. Tokens are compared, not hashes: two prompts
+ * never share a block by accident. A search costs O(blocks x tokensPerBlock x log children).
+ */
+export class PrefixTree {
+  readonly #tokensPerBlock: number;
+  readonly #roots = new Map<bigint, PrefixNode>();
+
+  constructor(tokensPerBlock: number) {
+    this.#tokensPerBlock = tokensPerBlock;
+  }
+
+  get roots(): Iterable<PrefixNode> {
+    return this.#roots.values();
+  }
+
+  /** The root of a salt: sequences of different salts share nothing. It is kept once it has a child. */
+  root(salt: bigint): PrefixNode {
+    return this.#roots.get(salt) ?? createRoot(salt);
+  }
+
+  /** What the tree knows of tokens[0, limit). */
+  match(salt: bigint, tokens: Int32Array, limit: number): PrefixMatch {
+    const size = this.#tokensPerBlock;
+    const nodes: PrefixNode[] = [];
+    let node = this.root(salt);
+    let start = 0;
+    for (; start + size <= limit; start += size) {
+      const child = this.child(node, tokens, start);
+      if (child === null) break;
+      nodes.push(child);
+      node = child;
+    }
+    return { nodes, ...longestBeginning(node, tokens, start, Math.min(size, limit - start)) };
+  }
+
+  /** The child that holds tokens[start, start + tokensPerBlock), or null. */
+  child(node: PrefixNode, tokens: Int32Array, start: number): PrefixNode | null {
+    const found = node.children[lowerBound(node.children, tokens, start, this.#tokensPerBlock)];
+    if (!found) return null;
+    return commonLength(found.tokens, tokens, start, this.#tokensPerBlock) === this.#tokensPerBlock
+      ? found
+      : null;
+  }
+
+  /** The hash of the first full block of tokens[0, length) that is not in the tree, or null if all are. */
+  firstMissing(salt: bigint, tokens: Int32Array, length: number): number | null {
+    const size = this.#tokensPerBlock;
+    let node = this.root(salt);
+    for (let start = 0; start + size <= length; start += size) {
+      const child = this.child(node, tokens, start);
+      if (child === null) return chainHash(node.hash, tokens, start, size);
+      node = child;
+    }
+    return null;
+  }
+
+  /** Adds the block that holds tokens[start, start + tokensPerBlock). No child of `parent` may hold them already. */
+  insert(
+    parent: PrefixNode,
+    tokens: Int32Array,
+    start: number,
+    block: number,
+    priority: number,
+    expiresAtMs: number,
+  ): PrefixNode {
+    const size = this.#tokensPerBlock;
+    const node: PrefixNode = {
+      parent,
+      tokens: tokens.slice(start, start + size),
+      block,
+      hash: chainHash(parent.hash, tokens, start, size),
+      salt: parent.salt,
+      children: [],
+      priority,
+      expiresAtMs,
+    };
+    parent.children.splice(lowerBound(parent.children, tokens, start, size), 0, node);
+    if (parent.parent === null) this.#roots.set(parent.salt, parent);
+    return node;
+  }
+
+  /** Takes out a leaf, and its root with it if that was the last. */
+  remove(leaf: PrefixNode): void {
+    const { parent } = leaf;
+    if (parent === null || leaf.children.length > 0) {
+      throw new Error(`Block ${leaf.block} is no leaf of the prefix tree; only leaves are taken out.`);
+    }
+    const place = lowerBound(parent.children, leaf.tokens, 0, this.#tokensPerBlock);
+    parent.children.splice(place, 1);
+    if (parent.parent === null && parent.children.length === 0) this.#roots.delete(parent.salt);
+  }
+}
+
+function createRoot(salt: bigint): PrefixNode {
+  const words = Int32Array.of(Number(BigInt.asIntN(32, salt)), Number(BigInt.asIntN(32, salt >> 32n)));
+  return {
+    parent: null,
+    tokens: new Int32Array(0),
+    block: -1,
+    hash: chainHash(0, words, 0, 2),
+    salt,
+    children: [],
+    priority: 0,
+    expiresAtMs: Number.POSITIVE_INFINITY,
+  };
+}
+
+/** Index of the first child whose beginning is not less than tokens[start, start + length). */
+function lowerBound(
+  children: readonly PrefixNode[],
+  tokens: Int32Array,
+  start: number,
+  length: number,
+): number {
+  let low = 0;
+  let high = children.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const candidate = children[middle]!.tokens;
+    const common = commonLength(candidate, tokens, start, length);
+    if (common < length && candidate[common]! < tokens[start + common]!) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The neighbours of the place in the order have the longest common beginning; the right one where both are equal. */
+function longestBeginning(
+  node: PrefixNode,
+  tokens: Int32Array,
+  start: number,
+  length: number,
+): { partial: PrefixNode | null; partialLength: number } {
+  let partial: PrefixNode | null = null;
+  let partialLength = 0;
+  if (length <= 0) return { partial, partialLength };
+  const place = lowerBound(node.children, tokens, start, length);
+  for (const index of [place, place - 1]) {
+    const neighbour = node.children[index];
+    if (!neighbour) continue;
+    const common = commonLength(neighbour.tokens, tokens, start, length);
+    if (common <= partialLength) continue;
+    partial = neighbour;
+    partialLength = common;
+  }
+  return { partial, partialLength };
+}
+
+function commonLength(block: Int32Array, tokens: Int32Array, start: number, length: number): number {
+  let common = 0;
+  while (common < length && block[common] === tokens[start + common]) common += 1;
+  return common;
+}
+
+/** 53 bits of two multiplicative hashes over the parent's hash and the tokens: a safe integer. */
+function chainHash(parentHash: number, tokens: Int32Array, start: number, length: number): number {
+  let low = mix(0x811c9dc5, parentHash | 0);
+  let high = mix(0x9e3779b9, Math.floor(parentHash / 2 ** 32) + 1);
+  for (let index = start; index < start + length; index += 1) {
+    low = mix(low, tokens[index]!);
+    high = mix(high, tokens[index]! ^ low);
+  }
+  return (high >>> 11) * 2 ** 32 + (low >>> 0);
+}
+
+function mix(hash: number, value: number): number {
+  let h = Math.imul(hash ^ value, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}
