@@ -87,6 +87,13 @@ function readManifest(file: string): EngineManifest {
 }
 
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
+  // Each layer has tensors of its own: a plan is never longer than the list in the file that it is made from.
+  const numLayers = manifest.config?.numLayers;
+  if (!(numLayers <= manifest.tensors.length)) {
+    throw new EngineError(
+      `${directory}: engine.json has ${numLayers} layers, but only ${manifest.tensors.length} tensors; these are not those of the network.`,
+    );
+  }
   try {
     return planNetwork(manifest.config);
   } catch (error) {

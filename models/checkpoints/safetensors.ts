@@ -61,7 +61,8 @@ function tensorsOf(file: string, text: string, dataStart: number, fileSize: numb
   const header = parseJsonObject(`${file}: the header`, text);
   const names = outermostKeys(text);
   if (names.length !== Object.keys(header).length) {
-    const repeated = names.find((name, i) => names.indexOf(name) !== i);
+    const seen = new Set<string>();
+    const repeated = names.find((name) => seen.size === seen.add(name).size);
     throw new CheckpointError(`${file}: tensor ${repeated} is there twice.`);
   }
   const tensors = names

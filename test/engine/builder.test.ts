@@ -251,6 +251,13 @@ describe('openEngine', () => {
       /engine/,
     ],
     [
+      'of more layers than memory could plan',
+      (m) => {
+        (m.config as { numLayers: number }).numLayers = 1e12;
+      },
+      /1000000000000 layers, but only \d+ tensors/,
+    ],
+    [
       'of another size',
       (m) => {
         m.weightsByteLength = 64;
