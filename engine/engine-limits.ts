@@ -1,3 +1,5 @@
+import type { AvailableMemory } from '../kvcache/available-memory.js';
+import { kvCacheSize } from '../kvcache/kv-cache-size.js';
 import type { MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
 import type { OptionalParams } from './gpt-manager-options.js';
@@ -82,35 +84,25 @@ export function resolveLimits(
 
 export interface KvBudget {
   limits: EngineLimits;
-  /** Bytes of keys and values of one token in all layers. */
-  bytesPerToken: number;
-  /** Bytes that could still be taken once everything else is loaded. */
-  availableBytes: number;
+  /** Bytes of keys and values of one block in all layers. */
+  bytesPerBlock: number;
+  /** What could still be taken once everything else is loaded. */
+  available: AvailableMemory;
 }
 
-/**
- * Blocks of the KV pool: the smallest of maxTokens, the fraction of the available memory, and what maxNumSequences
- * sequences of maxSeqLen fill. Throws with the numbers where not even one sequence of maxSeqLen fits.
- */
-export function kvBlocks(
-  params: OptionalParams,
-  { limits, bytesPerToken, availableBytes }: KvBudget,
-): number {
-  const { maxSeqLen, maxNumSequences, tokensPerBlock } = limits;
+/** Blocks of the KV pool: see kvCacheSize, which throws with the numbers where not even one sequence fits. */
+export function kvBlocks(params: OptionalParams, { limits, bytesPerBlock, available }: KvBudget): number {
   const { maxTokens, freeGpuMemoryFraction = DEFAULT_KV_FRACTION } = params.kvCacheConfig ?? {};
-  const perSequence = Math.ceil(maxSeqLen / tokensPerBlock);
-  const byMemory = Math.floor((availableBytes * freeGpuMemoryFraction) / (bytesPerToken * tokensPerBlock));
-  const byTokens = maxTokens === undefined ? Number.POSITIVE_INFINITY : Math.ceil(maxTokens / tokensPerBlock);
-  const blocks = Math.min(maxNumSequences * perSequence, byMemory, byTokens);
-  if (blocks >= perSequence) return blocks;
-  const reason =
-    byTokens < byMemory
-      ? `kvCacheConfig.maxTokens = ${maxTokens}`
-      : `${freeGpuMemoryFraction} of ${availableBytes} available bytes, at ${bytesPerToken} bytes a token`;
-  throw new RangeError(
-    `The KV cache would have ${blocks} blocks of ${tokensPerBlock} tokens (${reason}), but one sequence of ` +
-      `maxSeqLen = ${maxSeqLen} needs ${perSequence}. Lower maxSeqLen or give the KV cache more room.`,
-  );
+  return kvCacheSize({
+    availableBytes: available.bytes,
+    availableFrom: available.from,
+    freeMemoryFraction: freeGpuMemoryFraction,
+    bytesPerBlock,
+    tokensPerBlock: limits.tokensPerBlock,
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    maxNumSequences: limits.maxNumSequences,
+    maxSeqLen: limits.maxSeqLen,
+  }).numBlocks;
 }
 
 function lowered(field: string, asked: number | undefined, engine: number): number {

@@ -1,8 +1,9 @@
-import { availableMemory } from './available-memory.js';
+import { availableMemory } from '../kvcache/available-memory.js';
+import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
 import { cpuQuota } from './cpu-quota.js';
-import { type Engine, openEngine } from './engine.js';
+import { openEngine } from './engine.js';
 import { type EngineLimits, kvBlocks, resolveLimits } from './engine-limits.js';
-import type { Executor, ExecutorOptions, KvDtype } from './executor.js';
+import type { Executor, ExecutorOptions } from './executor.js';
 import type { OptionalParams } from './gpt-manager-options.js';
 import { NativeExecutor } from './native/native-executor.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
@@ -32,11 +33,15 @@ export const loadExecutor = ({ enginePath, params }: LoadRequest): LoadedExecuto
   const { config, precision, weightsByteLength } = engine.manifest;
   const limits = resolveLimits(params, engine.manifest);
   const kvDtype = params.kvDtype ?? (precision === 'f32' ? 'f32' : 'bf16');
+  const memory = availableMemory();
   const numBlocks = kvBlocks(params, {
     limits,
-    bytesPerToken: kvBytesPerToken(engine, kvDtype),
+    bytesPerBlock: kvBytesPerBlock(engine.plan.attention, limits.tokensPerBlock, kvDtype),
     // The weights are mapped and come in while running: their place is taken already.
-    availableBytes: Math.max(0, availableMemory() - weightsByteLength),
+    available: {
+      bytes: Math.max(0, memory.bytes - weightsByteLength),
+      from: `${memory.from}, less ${weightsByteLength} bytes of weights`,
+    },
   });
   const { maxBatchSize, maxNumTokens } = limits.microBatch;
   const options: ExecutorOptions = {
@@ -70,8 +75,3 @@ export const loadExecutor = ({ enginePath, params }: LoadRequest): LoadedExecuto
     padTokenId: config.padTokenId,
   };
 };
-
-function kvBytesPerToken({ plan }: Engine, kvDtype: KvDtype): number {
-  const { numLayers, numKvHeads, headDim } = plan.attention;
-  return numLayers * numKvHeads * headDim * 2 * (kvDtype === 'f32' ? 4 : 2);
-}

@@ -21,7 +21,11 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params }) => {
     maxNumSequences: maxBatchSize,
     maxLogitRows: maxBatchSize,
     maxSeqLen: limits.maxSeqLen,
-    numBlocks: kvBlocks(params, { limits, bytesPerToken: 4, availableBytes: 2 ** 26 }),
+    numBlocks: kvBlocks(params, {
+      limits,
+      bytesPerBlock: 4 * limits.tokensPerBlock,
+      available: { bytes: 2 ** 26, from: 'the fake' },
+    }),
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype: 'f32',
     vocabSize: number('vocabSize', 100),

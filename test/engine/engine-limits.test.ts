@@ -34,22 +34,19 @@ describe('resolveLimits', () => {
 
 describe('kvBlocks', () => {
   const limits = resolveLimits({ maxNumSequences: 4 }, ENGINE);
-  const budget = { limits, bytesPerToken: 100, availableBytes: 1e9 };
+  const budget = (bytes: number) => ({ limits, bytesPerBlock: 3200, available: { bytes, from: 'the test' } });
 
-  it('is the smallest of what the sequences fill, maxTokens, and the fraction of memory', () => {
-    expect(kvBlocks({}, budget)).toBe(4 * 32);
-    expect(kvBlocks({ kvCacheConfig: { maxTokens: 2000 } }, budget)).toBe(63);
-    const availableBytes = 100 * 32 * 80;
-    expect(kvBlocks({}, { ...budget, availableBytes })).toBe(72);
-    expect(kvBlocks({ kvCacheConfig: { freeGpuMemoryFraction: 0.5 } }, { ...budget, availableBytes })).toBe(
-      40,
-    );
+  it('takes the limits and the parameters into account', () => {
+    expect(kvBlocks({}, budget(1e9))).toBe(4 * 32);
+    expect(kvBlocks({ kvCacheConfig: { maxTokens: 2000 } }, budget(1e9))).toBe(63);
+    expect(kvBlocks({}, budget(3200 * 80))).toBe(72);
+    expect(kvBlocks({ kvCacheConfig: { freeGpuMemoryFraction: 0.5 } }, budget(3200 * 80))).toBe(40);
   });
 
   it('says with the numbers that not even one sequence fits', () => {
-    expect(() => kvBlocks({ kvCacheConfig: { maxTokens: 500 } }, budget)).toThrow(
-      /16 blocks of 32 tokens \(kvCacheConfig.maxTokens = 500\).*maxSeqLen = 1024 needs 32/,
+    expect(() => kvBlocks({ kvCacheConfig: { maxTokens: 500 } }, budget(1e9))).toThrow(
+      /maxSeqLen = 1024 tokens needs 32 .*maxTokens = 500 allows 16/,
     );
-    expect(() => kvBlocks({}, { ...budget, availableBytes: 1000 })).toThrow(/0.9 of 1000 available bytes/);
+    expect(() => kvBlocks({}, budget(1000))).toThrow(/0 fit into 0.9 of the 0.0 MiB .*\(the test\)/);
   });
 });
