@@ -162,7 +162,7 @@ describe('InProcessHost', () => {
     const host = start();
     const error = await collect(host.submit(request)).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(RequestError);
-    expect((error as Error).message).toMatch(message);
+    expect(error).toMatchObject({ isInvalid: true, message: expect.stringMatching(message) });
   });
 
   it('lets all that was taken end when it closes, and takes no more', async () => {
@@ -200,10 +200,22 @@ describe('InProcessHost', () => {
     host.cancel(1n);
     for (const result of await Promise.allSettled([...streams.slice(1), deadly])) {
       expect(result).toMatchObject({ status: 'rejected', reason: expect.any(RequestError) });
+      expect(result).toMatchObject({ reason: { isInvalid: false } });
     }
     await streams[0];
     await expect.poll(() => host.state).toBe('failed');
     expect(() => host.submit({ promptTokens: [1], maxNewTokens: 1 })).toThrow(HostClosedError);
+  });
+
+  it('reports the blocks that are held after a cancellation, in the iteration that processed it', async () => {
+    const held: number[] = [];
+    const host = start('stepMs=1', { onIterationStats: (stats) => held.push(stats.heldBlocks) });
+    const streams = [1, 2, 3].map((token) => host.submit({ promptTokens: [token], maxNewTokens: 200 }));
+    const ends = streams.map(collect);
+    await expect.poll(() => held.at(-1)).toBeGreaterThanOrEqual(3);
+    for (const { requestId } of streams) host.cancel(requestId);
+    for (const end of ends) expect((await end).pieces.at(-1)!.finishReason).toBe('cancelled');
+    await expect.poll(() => held.at(-1)).toBe(0);
   });
 
   it('reports the engine and its statistics', async () => {
