@@ -1,7 +1,7 @@
 // Paged attention of one KV head over one split of a sequence's cache, for context and generation rows alike.
 //
-// The cache is walked in steps of 32 absolute positions. Each step's K and V are brought to f32 once, whatever the
-// cache's type and block size, and serve every row and head that looks at it:
+// The cache is walked in steps of 32 absolute positions. A step's K and V are brought to f32 once and serve every row and
+// head that looks at it, or are read where they lie (readsInPlace); the numbers are the same:
 //
 //   positions   0 ........ 31 | 32 ....... 63 | 64 ...      steps (never moved by chunk, block or split)
 //   blocks      [ 7 ][ 2 ][ 9 ][ 4 ] | [ 1 ] ...            tokensPerBlock 8: four blocks a step
@@ -17,7 +17,6 @@ namespace skein {
 namespace {
 
 constexpr int padTo(int n, int width) { return (n + width - 1) / width * width; }
-constexpr int kMaxAttentionPairs = 4;
 
 template <class V>
 size_t attentionScratchFloats(int32_t headDim, int32_t) {
@@ -81,8 +80,8 @@ void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, f
 }
 
 // scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
-template <class V, int N>
-void scoreTile(const float* const* q, const float* kStep, int headDim, float* scores) {
+template <class V, int N, class T>
+void scoreTile(const float* const* q, const T* kStep, int headDim, float* scores) {
   constexpr int kVectors = kStepTokens / V::W;
   typename V::F acc[N][kVectors];
 #pragma GCC unroll 4
@@ -90,11 +89,14 @@ void scoreTile(const float* const* q, const float* kStep, int headDim, float* sc
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; i++) acc[p][i] = V::set1(0.0f);
   for (int d = 0; d < headDim; d++) {
+    typename V::F a[N];
 #pragma GCC unroll 4
-    for (int p = 0; p < N; p++) {
-      const auto a = V::set1(q[p][d]);
+    for (int p = 0; p < N; p++) a[p] = V::set1(q[p][d]);
 #pragma GCC unroll 4
-      for (int i = 0; i < kVectors; i++) acc[p][i] = V::fma(a, V::load(kStep + d * kStepTokens + i * V::W), acc[p][i]);
+    for (int i = 0; i < kVectors; i++) {
+      const auto keys = loadCache<V>(kStep + d * kStepTokens + i * V::W);
+#pragma GCC unroll 4
+      for (int p = 0; p < N; p++) acc[p][i] = V::fma(a[p], keys, acc[p][i]);
     }
   }
 #pragma GCC unroll 4
@@ -103,37 +105,54 @@ void scoreTile(const float* const* q, const float* kStep, int headDim, float* sc
     for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
-// Scores of one row -> probabilities against its new maximum; returns the correction of what came before.
-template <class V>
-float softmaxStep(float* scores, float scale, int visible, float* maximum, float* sum) {
+// Scores of N pairs -> probabilities against each pair's new maximum, and the corrections of what came before: one
+// exponential for all of them. visible[p]: tokens of the step that pair p attends to, from the first on. acc[p] is followed
+// by the pair's maximum and sum.
+template <class V, int N>
+void softmaxStep(float* scores, float scale, const int* visible, float* const* acc, int headDim, float* corrections) {
   constexpr int kVectors = kStepTokens / V::W;
-  typename V::F s[kVectors];
-  const auto bound = V::set1(float(visible));
-  auto top = V::set1(kMinusInfinity);
-  for (int i = 0; i < kVectors; i++) {
-    s[i] = V::mul(V::load(scores + i * V::W), V::set1(scale));
-    s[i] = V::selectLess(V::add(V::iota(), V::set1(float(i * V::W))), bound, s[i], V::set1(kMinusInfinity));
-    top = V::max(top, s[i]);
+  static_assert(N <= V::W);
+  float gaps[V::W] = {};
+#pragma GCC unroll 4
+  for (int p = 0; p < N; p++) {
+    const auto bound = V::set1(float(visible[p]));
+    auto top = V::set1(kMinusInfinity);
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; i++) {
+      float* at = scores + p * kStepTokens + i * V::W;
+      auto s = V::mul(V::load(at), V::set1(scale));
+      s = V::selectLess(V::add(V::iota(), V::set1(float(i * V::W))), bound, s, V::set1(kMinusInfinity));
+      top = V::max(top, s);
+      V::store(at, s);
+    }
+    const float stepMaximum = V::reduceMax(top);
+    float& maximum = acc[p][headDim];
+    const float m = stepMaximum > maximum ? stepMaximum : maximum;
+    gaps[p] = maximum - m;
+    maximum = m;
   }
-  const float stepMaximum = V::reduceMax(top);
-  const float m = stepMaximum > *maximum ? stepMaximum : *maximum;
   float lanes[V::W];
-  V::store(lanes, vexp<V>(V::set1(*maximum - m)));
-  const float correction = lanes[0];
-  auto total = V::set1(0.0f);
-  for (int i = 0; i < kVectors; i++) {
-    const auto p = vexp<V>(V::sub(s[i], V::set1(m)));
-    V::store(scores + i * V::W, p);
-    total = V::add(total, p);
+  V::store(lanes, vexp<V>(V::load(gaps)));
+#pragma GCC unroll 4
+  for (int p = 0; p < N; p++) {
+    const auto m = V::set1(acc[p][headDim]);
+    auto total = V::set1(0.0f);
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; i++) {
+      float* at = scores + p * kStepTokens + i * V::W;
+      const auto e = vexp<V>(V::sub(V::load(at), m));
+      V::store(at, e);
+      total = V::add(total, e);
+    }
+    corrections[p] = lanes[p];
+    float& sum = acc[p][headDim + 1];
+    sum = sum * lanes[p] + V::reduceAdd(total);
   }
-  *sum = *sum * correction + V::reduceAdd(total);
-  *maximum = m;
-  return correction;
 }
 
 // acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of dimensions.
-template <class V, int N, int kVectors>
-void valueTile(const float* scores, const float* corrections, const float* vStep, int padded, float* const* acc, int lanes) {
+template <class V, int N, int kVectors, class T>
+void valueTile(const float* scores, const float* corrections, const T* vStep, int padded, float* const* acc, int lanes) {
   typename V::F sum[N][kVectors];
 #pragma GCC unroll 4
   for (int p = 0; p < N; p++)
@@ -143,11 +162,14 @@ void valueTile(const float* scores, const float* corrections, const float* vStep
       sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
     }
   for (int t = 0; t < kStepTokens; t++) {
+    typename V::F a[N];
 #pragma GCC unroll 4
-    for (int p = 0; p < N; p++) {
-      const auto a = V::set1(scores[p * kStepTokens + t]);
+    for (int p = 0; p < N; p++) a[p] = V::set1(scores[p * kStepTokens + t]);
 #pragma GCC unroll 4
-      for (int i = 0; i < kVectors; i++) sum[p][i] = V::fma(a, V::load(vStep + size_t(t) * padded + i * V::W), sum[p][i]);
+    for (int i = 0; i < kVectors; i++) {
+      const auto values = loadCache<V>(vStep + size_t(t) * padded + i * V::W);
+#pragma GCC unroll 4
+      for (int p = 0; p < N; p++) sum[p][i] = V::fma(a[p], values, sum[p][i]);
     }
   }
 #pragma GCC unroll 4
@@ -159,8 +181,8 @@ void valueTile(const float* scores, const float* corrections, const float* vStep
     }
 }
 
-template <class V, int N>
-void valueTiles(const float* scores, const float* corrections, const float* vStep, int headDim, float* const* acc) {
+template <class V, int N, class T>
+void valueTiles(const float* scores, const float* corrections, const T* vStep, int headDim, float* const* acc) {
   constexpr int kVectors = 4;
   const int padded = padTo(headDim, V::W);
   float* at[N];
@@ -176,13 +198,14 @@ void valueTiles(const float* scores, const float* corrections, const float* vSte
 }
 
 // One step for N pairs that start at `pair` (pair = row * heads per KV head + head).
-template <class V, int N>
-void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const float* kStep,
-                 const float* vStep, float* partial) {
+template <class V, int N, class T>
+void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const T* kStep,
+                 const T* vStep, float* partial) {
   const int headDim = args.kv->headDim;
   const int heads = args.numHeads / args.kv->kvHeads;
   const float* q[N];
   float* acc[N];
+  int visible[N];
   float corrections[N];
   float scores[N * kStepTokens];
   for (int p = 0; p < N; p++) {
@@ -190,44 +213,72 @@ void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, 
     const int head = kvHead * heads + (pair + p) % heads;
     q[p] = args.q + row * args.ldq + int64_t(head) * headDim;
     acc[p] = partial + size_t(pair + p) * (headDim + 2);
+    visible[p] = args.firstPosition + row - stepStart + 1;
   }
   scoreTile<V, N>(q, kStep, headDim, scores);
-  for (int p = 0; p < N; p++) {
-    const int visible = args.firstPosition + rowBegin + (pair + p) / heads - stepStart + 1;
-    corrections[p] = softmaxStep<V>(scores + p * kStepTokens, args.scale, visible, acc[p] + headDim, acc[p] + headDim + 1);
-  }
+  softmaxStep<V, N>(scores, args.scale, visible, acc, headDim, corrections);
   valueTiles<V, N>(scores, corrections, vStep, headDim, acc);
+}
+
+// One step for the pairs from `pair` on, N at once, then what is left.
+template <class V, int N, class T>
+void attendStep(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int pairs, int stepStart, const T* kStep,
+                const T* vStep, float* partial) {
+  for (; pair + N <= pairs; pair += N) attendPairs<V, N>(args, kvHead, rowBegin, pair, stepStart, kStep, vStep, partial);
+  if constexpr (N > 1)
+    if (pair < pairs) attendStep<V, N - 1>(args, kvHead, rowBegin, pair, pairs, stepStart, kStep, vStep, partial);
+}
+
+// Pairs up to which widening bf16 in each tile is cheaper than widening the step first: generation rows.
+constexpr int kPairsInPlace = 6;
+
+// A step that lies in one block, with rows of whole vectors, can be read where it is.
+template <class V, class T>
+bool readsInPlace(const KvLayer& kv, int pairs) {
+  return kv.tokensPerBlock >= kStepTokens && kv.headDim % V::W == 0 && (sizeof(T) == 4 || pairs <= kPairsInPlace);
+}
+
+template <class V, class T>
+void splitOf(const AttentionArgs& args, int kvHead, int rowBegin, int rowEnd, int split, float* scratch, float* partial) {
+  const KvLayer& kv = *args.kv;
+  const int heads = args.numHeads / kv.kvHeads;
+  const int pairs = (rowEnd - rowBegin) * heads;
+  float* kWide = scratch;
+  float* vWide = scratch + size_t(kv.headDim) * kStepTokens;
+  const int lastPosition = args.firstPosition + rowEnd - 1;
+  const int splitEnd = (split + 1) * kSplitTokens;
+  for (int step = split * kSplitTokens; step < splitEnd && step <= lastPosition; step += kStepTokens) {
+    // Rows before this one end before the step begins.
+    const int firstRow = step - args.firstPosition > rowBegin ? step - args.firstPosition : rowBegin;
+    const int pair = (firstRow - rowBegin) * heads;
+    if (readsInPlace<V, T>(kv, pairs - pair)) {
+      const int offset = step % kv.tokensPerBlock;
+      const T* k = static_cast<const T*>(kv.base) + size_t(args.blockTable[step / kv.tokensPerBlock]) * kv.elementsPerBlock() +
+                   (size_t(kvHead) * 2 * kv.tokensPerBlock + offset) * kv.headDim;
+      attendStep<V, V::kAttentionPairs>(args, kvHead, rowBegin, pair, pairs, step, k, k + size_t(kv.tokensPerBlock) * kv.headDim, partial);
+      continue;
+    }
+    const int valid = lastPosition + 1 - step < kStepTokens ? lastPosition + 1 - step : kStepTokens;
+    loadStep<V, T>(args, kvHead, step, valid, kWide, vWide);
+    attendStep<V, V::kAttentionPairs, float>(args, kvHead, rowBegin, pair, pairs, step, kWide, vWide, partial);
+  }
 }
 
 template <class V>
 void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
                     float* scratch, float* partial) {
   const int headDim = args.kv->headDim;
-  const int heads = args.numHeads / args.kv->kvHeads;
-  const int pairs = (rowEnd - rowBegin) * heads;
+  const int pairs = (rowEnd - rowBegin) * (args.numHeads / args.kv->kvHeads);
   for (int p = 0; p < pairs; p++) {
     float* acc = partial + size_t(p) * (headDim + 2);
     for (int d = 0; d < headDim; d++) acc[d] = 0.0f;
     acc[headDim] = kMinusInfinity;
     acc[headDim + 1] = 0.0f;
   }
-  float* kStep = scratch;
-  float* vStep = scratch + size_t(headDim) * kStepTokens;
-  const int lastPosition = args.firstPosition + rowEnd - 1;
-  const int splitEnd = (split + 1) * kSplitTokens;
-  for (int step = split * kSplitTokens; step < splitEnd && step <= lastPosition; step += kStepTokens) {
-    const int valid = lastPosition + 1 - step < kStepTokens ? lastPosition + 1 - step : kStepTokens;
-    if (args.kv->dtype == DType::kF32)
-      loadStep<V, float>(args, kvHead, step, valid, kStep, vStep);
-    else
-      loadStep<V, uint16_t>(args, kvHead, step, valid, kStep, vStep);
-    // Rows before this one end before the step begins.
-    const int firstRow = step - args.firstPosition > rowBegin ? step - args.firstPosition : rowBegin;
-    int pair = (firstRow - rowBegin) * heads;
-    for (; pair + 3 <= pairs; pair += 3) attendPairs<V, 3>(args, kvHead, rowBegin, pair, step, kStep, vStep, partial);
-    if (pairs - pair == 2) attendPairs<V, 2>(args, kvHead, rowBegin, pair, step, kStep, vStep, partial);
-    if (pairs - pair == 1) attendPairs<V, 1>(args, kvHead, rowBegin, pair, step, kStep, vStep, partial);
-  }
+  if (args.kv->dtype == DType::kF32)
+    splitOf<V, float>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
+  else
+    splitOf<V, uint16_t>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
 }
 
 // Splits in ascending position. A split that the row does not reach has maximum -inf and weighs nothing.

@@ -36,6 +36,8 @@ void sums(const float* x, int64_t ldx, const void* panels, int k, float* tile) {
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
   constexpr size_t kElement = D == DType::kF32 ? 4 : 2;
+  // Bytes ahead of a step of k that its panel is called for: measured for each.
+  constexpr size_t kAhead = D == DType::kF32 ? 1024 : 2048;
   F acc[M][P][2];
 #pragma GCC unroll 16
   for (int m = 0; m < M; m++)
@@ -51,7 +53,7 @@ void sums(const float* x, int64_t ldx, const void* panels, int k, float* tile) {
     for (int p = 0; p < P; p++) {
       F low, high;
       loadPanelStep<V, D>(panel[p], kk, low, high);
-      __builtin_prefetch(panel[p] + size_t(kk) * NR * kElement + 1024);
+      __builtin_prefetch(panel[p] + size_t(kk) * NR * kElement + kAhead);
 #pragma GCC unroll 16
       for (int m = 0; m < M; m++) {
         const F a = V::set1(x[m * ldx + kk]);
@@ -83,22 +85,17 @@ SumsFn<V> sumsFor(int rows) {
   return table[rows];
 }
 
+// Rows up to which a tile takes several panels. Three rows of two bf16 panels would not fit into the registers.
+template <DType D>
+constexpr int kWideRows = D == DType::kF32 ? 3 : 2;
+
 // Panels side by side for a tile of few rows: about as many accumulators as the tallest tile has.
 template <class V, DType D>
 SumsFn<V> wideSumsFor(int rows, int& panels) {
-  switch (rows) {
-    case 1:
-      panels = 4;
-      return sums<V, D, 1, 4>;
-    case 2:
-      panels = 2;
-      return sums<V, D, 2, 2>;
-    default:
-      panels = 2;
-      return sums<V, D, 3, 2>;
-  }
+  panels = rows == 1 ? 4 : 2;
+  if (rows == 1) return sums<V, D, 1, 4>;
+  return rows == 2 ? sums<V, D, 2, 2> : sums<V, D, 3, 2>;
 }
-constexpr int kWideRows = 3;
 constexpr int kMaxTileFloats = 12 * 32;  // rows x panel width of the tallest tile; wide tiles are smaller
 
 // y = activation(sum + bias) + residual for `count` columns from `column` on of one row.
@@ -163,7 +160,7 @@ void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int 
       }
   };
   int panel = panelBegin;
-  if (rowEnd - rowBegin <= kWideRows) {
+  if (rowEnd - rowBegin <= kWideRows<D>) {
     const int rows = rowEnd - rowBegin;
     int wide;
     const auto wideSums = wideSumsFor<V, D>(rows, wide);
@@ -198,7 +195,7 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
       const int count = args.n - column < NR ? args.n - column : NR;
       forEachRowTile<V>(first, last, [&](int row, int rows) {
         const float* x = args.x + row * args.ldx;
-        if (rows <= kWideRows) {
+        if (rows <= kWideRows<D>) {
           sumsFor<V, D, 2>(rows)(x, args.ldx, gatePanel, args.k, tile);
           for (int m = 0; m < rows; m++)
             finishGated<V>(args, row + m, column, count, tile + 2 * m * NR, tile + (2 * m + 1) * NR);
