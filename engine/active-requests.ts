@@ -7,6 +7,7 @@ import type { RequestProgress } from './request-progress.js';
 export class ActiveRequests<R extends RequestProgress> {
   readonly #byId = new Map<bigint, R>();
   readonly #ordered: R[] = [];
+  #numHeld = 0;
 
   get size(): number {
     return this.#ordered.length;
@@ -15,6 +16,11 @@ export class ActiveRequests<R extends RequestProgress> {
   /** In scheduling order; not to be changed. */
   get ordered(): readonly R[] {
     return this.#ordered;
+  }
+
+  /** Those of the list that are not complete. */
+  get running(): readonly R[] {
+    return this.#numHeld === 0 ? this.#ordered : this.#ordered.filter((request) => !request.isComplete);
   }
 
   has(requestId: bigint): boolean {
@@ -32,14 +38,16 @@ export class ActiveRequests<R extends RequestProgress> {
     this.#byId.set(request.requestId, request);
   }
 
-  /** Takes out the complete ones, calling `retire` for each in order. */
-  removeComplete(retire: (request: R) => void): void {
+  /** Takes out the complete ones that are not held back, calling `retire` for each in order. */
+  removeComplete(isHeld: (request: R) => boolean, retire: (request: R) => void): void {
     let kept = 0;
+    this.#numHeld = 0;
     for (const request of this.#ordered) {
-      if (request.isComplete) {
+      if (request.isComplete && !isHeld(request)) {
         this.#byId.delete(request.requestId);
         retire(request);
       } else {
+        if (request.isComplete) this.#numHeld++;
         this.#ordered[kept++] = request;
       }
     }

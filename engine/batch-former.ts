@@ -7,6 +7,8 @@ import type { RopeTable } from './rope-table.js';
 export interface BatchLimits {
   maxNumTokens: number;
   maxNumSequences: number;
+  /** Sequences of rows that belong to nobody, beside maxNumSequences of requests; default 0. */
+  maxPaddingSequences?: number;
 }
 
 /** Packs the scheduled requests of one iteration. All arrays are made once; nothing allocates while packing. */
@@ -30,26 +32,29 @@ export class BatchFormer implements PackedBatch {
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
   readonly #kvCache: KvCacheManager;
+  #nextPaddingBlock: number;
 
   constructor(limits: BatchLimits, kvCache: KvCacheManager, rope: RopeTable) {
-    const { maxNumTokens, maxNumSequences } = limits;
+    const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0 } = limits;
+    const maxSequences = maxNumSequences + maxPaddingSequences;
     this.#kvCache = kvCache;
     this.maxBlocks = kvCache.maxBlocksPerSequence;
     this.tokenIds = new Int32Array(maxNumTokens);
     this.positions = new Int32Array(maxNumTokens);
     this.slots = new Int32Array(maxNumTokens);
-    this.queryStart = new Int32Array(maxNumSequences + 1);
-    this.contextLength = new Int32Array(maxNumSequences);
-    this.blockTables = new Int32Array(maxNumSequences * this.maxBlocks);
+    this.queryStart = new Int32Array(maxSequences + 1);
+    this.contextLength = new Int32Array(maxSequences);
+    this.blockTables = new Int32Array(maxSequences * this.maxBlocks);
     this.logitRows = new Int32Array(maxNumSequences);
     this.newBlocks = new Int32Array(kvCache.numBlocks);
-    this.ropeRows = new Int32Array(maxNumSequences);
+    this.ropeRows = new Int32Array(maxSequences);
     this.ropeFrequencies = rope.frequencies;
     this.ropeScales = rope.scales;
     // Scheduled sequences have their tokens in the pool, all but the one being drawn for.
     const tokensOfPool = kvCache.numBlocks * kvCache.tokensPerBlock;
     const maxHistory = Math.min(maxNumSequences * kvCache.maxSeqLen, tokensOfPool + maxNumSequences);
     this.sampling = new SamplingRows(maxNumSequences, maxHistory);
+    this.#nextPaddingBlock = kvCache.numBlocks;
   }
 
   /** Empties the batch. */
@@ -58,6 +63,7 @@ export class BatchFormer implements PackedBatch {
     this.numSequences = 0;
     this.numLogitRows = 0;
     this.numNewBlocks = 0;
+    this.#nextPaddingBlock = this.#kvCache.numBlocks;
     this.sampling.clear();
   }
 
@@ -90,6 +96,45 @@ export class BatchFormer implements PackedBatch {
     if (!request.drawsToken) return;
     this.logitRows[this.numLogitRows++] = this.numTokens - 1;
     this.sampling.add(request);
+  }
+
+  /**
+   * Appends rows at positions [start, end) of a sequence that nobody asked for. Its K and V go to the blocks behind
+   * the pool, which no request's table ever names; what lies in front of `start` is read from them too, whatever it is.
+   *
+   *   tokensPerBlock 4, rows 6..9         position  0 1 2 3 | 4 5 6 7 | 8 9
+   *   the pool has blocks 0..31           table        32   |    32   |  33
+   *                                       rows                   * *     * *
+   *
+   * `drawsToken`: the last row costs its logits and a draw as well; the token is nobody's.
+   */
+  addPadding(start: number, end: number, drawsToken: boolean): void {
+    const { tokensPerBlock } = this.#kvCache;
+    const sequence = this.numSequences++;
+    const first = this.numTokens;
+    const firstEntry = Math.floor(start / tokensPerBlock);
+    const lastEntry = Math.floor((end - 1) / tokensPerBlock);
+    const table = sequence * this.maxBlocks;
+    this.blockTables.fill(0, table, table + this.maxBlocks);
+    for (let entry = 0; entry <= lastEntry; entry++) {
+      this.blockTables[table + entry] = this.#nextPaddingBlock + Math.max(0, entry - firstEntry);
+    }
+    this.#nextPaddingBlock += lastEntry - firstEntry + 1;
+    for (let position = start; position < end; position++) {
+      const row = first + position - start;
+      const block = this.blockTables[table + Math.floor(position / tokensPerBlock)]!;
+      this.tokenIds[row] = 0;
+      this.positions[row] = position;
+      this.slots[row] = block * tokensPerBlock + (position % tokensPerBlock);
+    }
+    this.numTokens = first + end - start;
+    this.queryStart[sequence] = first;
+    this.queryStart[sequence + 1] = this.numTokens;
+    this.contextLength[sequence] = end;
+    this.ropeRows[sequence] = 0;
+    if (!drawsToken) return;
+    this.logitRows[this.numLogitRows++] = this.numTokens - 1;
+    this.sampling.addEmpty();
   }
 
   /** Ends the packing: lists the blocks that this iteration's tables were given. */

@@ -2,7 +2,8 @@ import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { kvCacheSize } from '../kvcache/kv-cache-size.js';
 import type { MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
-import type { OptionalParams } from './gpt-manager-options.js';
+import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import { type PaddingRoom, paddingRoom } from './schemes/padding-room.js';
 
 export const DEFAULT_MAX_NUM_SEQUENCES = 64;
 export const DEFAULT_MAX_NUM_TOKENS = 2048;
@@ -19,11 +20,25 @@ export interface EngineLimits {
   maxTopLogProbs: number;
   tokensPerBlock: number;
   microBatch: MicroBatchLimits;
+  /** What an executor needs beyond maxBatchSize sequences and the pool's blocks. */
+  padding: PaddingRoom;
 }
 
 /** Checks the optional parameters that need no engine; throws ParameterError naming field, value and limit. */
-export function checkOptionalParams(params: OptionalParams): void {
+export function checkOptionalParams(params: OptionalParams, modelType: ModelType): void {
   const { kvCacheConfig = {} } = params;
+  if (modelType === 'V1' && params.enableChunkedContext) {
+    throw refused(
+      'enableChunkedContext',
+      'V1 runs prompts whole; use an in-flight modelType or leave it out',
+    );
+  }
+  if (modelType === 'V1' && kvCacheConfig.enableBlockReuse) {
+    throw refused(
+      'kvCacheConfig.enableBlockReuse',
+      'V1 computes every prompt whole; use an in-flight modelType or leave it out',
+    );
+  }
   if (kvCacheConfig.maxAttentionWindow !== undefined) {
     throw refused('kvCacheConfig.maxAttentionWindow', 'attention windows are not supported yet');
   }
@@ -60,6 +75,7 @@ export function checkOptionalParams(params: OptionalParams): void {
 export function resolveLimits(
   params: OptionalParams,
   engine: { maxInputLen: number; maxSeqLen: number },
+  modelType: ModelType = 'InflightFusedBatching',
 ): EngineLimits {
   const maxSeqLen = lowered('maxSeqLen', params.maxSeqLen, engine.maxSeqLen);
   const maxInputLen = Math.min(lowered('maxInputLen', params.maxInputLen, engine.maxInputLen), maxSeqLen);
@@ -79,6 +95,7 @@ export function resolveLimits(
     maxTopLogProbs: params.maxTopLogProbs ?? DEFAULT_MAX_TOP_LOG_PROBS,
     tokensPerBlock,
     microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
+    padding: paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock }),
   };
 }
 
@@ -93,9 +110,11 @@ export interface KvBudget {
 /** Blocks of the KV pool: see kvCacheSize, which throws with the numbers where not even one sequence fits. */
 export function kvBlocks(params: OptionalParams, { limits, bytesPerBlock, available }: KvBudget): number {
   const { maxTokens, freeGpuMemoryFraction = DEFAULT_KV_FRACTION } = params.kvCacheConfig ?? {};
+  const paddingBytes = limits.padding.blocks * bytesPerBlock;
   return kvCacheSize({
-    availableBytes: available.bytes,
-    availableFrom: available.from,
+    availableBytes: Math.max(0, available.bytes - paddingBytes),
+    availableFrom:
+      paddingBytes === 0 ? available.from : `${available.from}, less ${paddingBytes} bytes for padding`,
     freeMemoryFraction: freeGpuMemoryFraction,
     bytesPerBlock,
     tokensPerBlock: limits.tokensPerBlock,

@@ -12,12 +12,18 @@ import { ROW_OK, type SamplingOutput } from './decoding/sampling-batch.js';
 import { ParameterError } from './decoding/sampling-params.js';
 import { createSamplingOutput } from './decoding/sampling-rows.js';
 import type { Executor } from './executor.js';
+import type { ModelType } from './gpt-manager-options.js';
 import { IterationPlanner } from './iteration-planner.js';
 import { LlmRequest } from './llm-request.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from './loop-statistics.js';
 import type { RopeTable } from './rope-table.js';
+import type { BatchingScheme } from './schemes/batching-scheme.js';
+import { createScheme } from './schemes/index.js';
+import { paddingRoom } from './schemes/padding-room.js';
 
 export interface LoopOptions {
+  /** Default InflightFusedBatching. V1 needs an executor with room for padding: see paddingRoom. */
+  modelType?: ModelType;
   schedulerPolicy: SchedulerPolicy;
   microBatch: MicroBatchLimits;
   /** Requests that can be active at once. */
@@ -48,6 +54,8 @@ export class GenerationLoop {
   readonly #options: LoopOptions;
   readonly #world: LoopEnvironment;
   readonly #admission: AdmissionLimits;
+  readonly #modelType: ModelType;
+  readonly #scheme: BatchingScheme;
   readonly #active = new ActiveRequests<LlmRequest>();
   readonly #planner: IterationPlanner;
   readonly #batch: BatchFormer;
@@ -59,10 +67,18 @@ export class GenerationLoop {
 
   constructor(options: LoopOptions, world: LoopEnvironment) {
     const { kvCache } = world;
+    const { tokensPerBlock } = kvCache;
     const { maxNumTokens, maxBatchSize } = options.microBatch;
+    this.#modelType = options.modelType ?? 'InflightFusedBatching';
+    this.#scheme = createScheme(this.#modelType, options.schedulerPolicy, options.maxSeqLen);
+    const padding = paddingRoom(this.#modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
     this.#options = options;
     this.#world = world;
-    this.#batch = new BatchFormer({ maxNumTokens, maxNumSequences: maxBatchSize }, kvCache, world.rope);
+    this.#batch = new BatchFormer(
+      { maxNumTokens, maxNumSequences: maxBatchSize, maxPaddingSequences: padding.sequences },
+      kvCache,
+      world.rope,
+    );
     this.#output = createSamplingOutput(maxBatchSize, options.maxTopLogProbs);
     this.#statistics = new LoopStatistics(options.maxNumSequences);
     this.#admission = {
@@ -70,11 +86,13 @@ export class GenerationLoop {
       maxSeqLen: options.maxSeqLen,
       microBatch: options.microBatch,
       numBlocks: kvCache.numBlocks,
-      tokensPerBlock: kvCache.tokensPerBlock,
+      tokensPerBlock,
       maxAttentionWindow: Number.POSITIVE_INFINITY,
     };
-    const { schedulerPolicy: policy, maxNumSequences } = options;
-    this.#planner = new IterationPlanner({ ...this.#admission, policy, maxNumSequences }, kvCache);
+    const { maxNumSequences } = options;
+    const { capacityPolicy: policy, scheduleMicroBatch } = this.#scheme;
+    const planning = { ...this.#admission, policy, scheduleMicroBatch, maxNumSequences };
+    this.#planner = new IterationPlanner(planning, kvCache);
   }
 
   /** Requests that could be taken now. */
@@ -101,9 +119,11 @@ export class GenerationLoop {
     this.#counts = noCounts();
     this.#receiveRequests();
     const chunks = this.#schedule();
-    this.#prepare(chunks);
+    for (const call of this.#scheme.calls(chunks)) {
+      this.#prepare(call);
+      if (this.#step(call)) this.#update(call);
+    }
     const blocks = this.#world.kvCache.stats();
-    if (this.#step(chunks)) this.#update(chunks);
     this.#pollStopSignals();
     this.#endOverdue();
     this.#respond();
@@ -158,7 +178,7 @@ export class GenerationLoop {
   #schedule(): ScheduledChunk<LlmRequest>[] {
     this.#counts.activeRequests = this.#active.size;
     if (this.#active.size === 0) return [];
-    const { chunks, paused } = this.#planner.plan(this.#active.ordered);
+    const { chunks, paused } = this.#planner.plan(this.#active.running);
     this.#counts.pausedRequests = paused.length;
     if (chunks.length === 0 && paused.length === 0) this.#failStuckRequest();
     return chunks;
@@ -170,7 +190,7 @@ export class GenerationLoop {
     head.error = 'Nothing could be scheduled although nothing was running; this request was first in line.';
   }
 
-  /** Gives each request its blocks and packs its rows. */
+  /** Gives each request of a call its blocks and packs its rows. */
   #prepare(chunks: readonly ScheduledChunk<LlmRequest>[]): void {
     this.#batch.clear();
     for (const { request, contextTokens } of chunks) {
@@ -184,6 +204,9 @@ export class GenerationLoop {
       else this.#counts.generationRequests++;
       this.#counts.contextTokens += contextTokens;
       this.#batch.add(request);
+    }
+    if (this.#batch.numSequences > 0) {
+      this.#counts.emptyGenerationSlots += this.#scheme.pad(this.#batch, chunks);
     }
     this.#batch.finish();
   }
@@ -199,7 +222,7 @@ export class GenerationLoop {
       this.#failBatch(chunks, messageOf(error));
       return false;
     } finally {
-      this.#counts.executorMs = this.#world.clock() - startMs;
+      this.#counts.executorMs += this.#world.clock() - startMs;
     }
   }
 
@@ -231,20 +254,26 @@ export class GenerationLoop {
   #pollStopSignals(): void {
     for (const requestId of this.#world.callbacks.pollStopSignals()) {
       const request = this.#active.get(requestId);
-      if (request && !request.isComplete) request.finishReason = FINISH_CANCELLED;
+      if (request && this.#isUnanswered(request)) request.finishReason = FINISH_CANCELLED;
     }
   }
 
   #endOverdue(): void {
     const nowMs = this.#world.clock();
     for (const request of this.#active.ordered) {
-      if (nowMs >= request.deadlineMs && !request.isComplete) request.finishReason = FINISH_TIMED_OUT;
+      if (nowMs >= request.deadlineMs && this.#isUnanswered(request)) request.finishReason = FINISH_TIMED_OUT;
     }
+  }
+
+  /** It goes on, or waits for its batch: there is something that a stop can cut short. */
+  #isUnanswered(request: LlmRequest): boolean {
+    return !request.isComplete || this.#scheme.holds(request);
   }
 
   /** Frees what has ended before its final response is written; then streams what is new. */
   #respond(): void {
-    this.#active.removeComplete((request) => {
+    const isHeld = (request: LlmRequest) => this.#scheme.holds(request);
+    this.#active.removeComplete(isHeld, (request) => {
       this.#planner.release(request);
       this.#world.rope.release(request.ropeRow);
       this.#counts.completedRequests++;
@@ -271,7 +300,7 @@ export class GenerationLoop {
       : null;
     const json =
       stats !== null && callbacks.wantsStatsJson
-        ? batchManagerStatsJson(stats, executor.memory(), new Date())
+        ? batchManagerStatsJson(this.#modelType, stats, executor.memory(), new Date())
         : null;
     callbacks.endIteration({ responses: this.#responses, stats, json, freePlaces: this.freePlaces });
     this.#responses.clear();

@@ -9,12 +9,13 @@ import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
 import { GenerationLoop } from './generation-loop.js';
-import type { OptionalParams } from './gpt-manager-options.js';
+import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 
 /** What the GptManager gives its worker. */
 export interface WorkerData {
   enginePath: string;
+  modelType: ModelType;
   schedulerPolicy: SchedulerPolicy;
   maxBeamWidth: number;
   params: Omit<OptionalParams, 'executorModule'>;
@@ -35,7 +36,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const load: LoadExecutor = setup.executorModule
     ? ((await import(setup.executorModule)) as { loadExecutor: LoadExecutor }).loadExecutor
     : loadExecutor;
-  const loaded = await load({ enginePath: setup.enginePath, params });
+  const loaded = await load({ enginePath: setup.enginePath, params, modelType: setup.modelType });
   const portCallbacks = new PortCallbacks(port, setup.wants);
   const callbacks: LoopCallbacks = setup.callbackModule
     ? new ModuleLoopCallbacks(
@@ -80,14 +81,16 @@ function run(
 function createLoop(
   { executor, limits, rope }: LoadedExecutor,
   callbacks: LoopCallbacks,
-  setup: Pick<WorkerData, 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId'>,
+  setup: Pick<WorkerData, 'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId'>,
   params: WorkerData['params'],
 ): GenerationLoop {
-  const { numBlocks, tokensPerBlock } = executor.options;
+  const { tokensPerBlock } = executor.options;
+  const numBlocks = poolBlocks(executor, limits);
   const kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen: limits.maxSeqLen });
   return new GenerationLoop(
     {
       ...limits,
+      modelType: setup.modelType,
       schedulerPolicy: setup.schedulerPolicy,
       maxBeamWidth: setup.maxBeamWidth,
       checkIntegrity: params.checkIntegrity ?? false,
@@ -104,6 +107,11 @@ function createLoop(
   );
 }
 
+/** Blocks that requests can have; those for padding lie behind them. */
+function poolBlocks({ options }: LoadedExecutor['executor'], { padding }: LoadedExecutor['limits']): number {
+  return options.numBlocks - padding.blocks;
+}
+
 function describe({ executor, limits, endTokenIds, padTokenId }: LoadedExecutor, loadMs: number): EngineInfo {
   const { options } = executor;
   return {
@@ -117,7 +125,7 @@ function describe({ executor, limits, endTokenIds, padTokenId }: LoadedExecutor,
     maxBatchSize: limits.microBatch.maxBatchSize,
     maxNumTokens: limits.microBatch.maxNumTokens,
     maxTopLogProbs: limits.maxTopLogProbs,
-    numBlocks: options.numBlocks,
+    numBlocks: poolBlocks(executor, limits),
     tokensPerBlock: options.tokensPerBlock,
     kvDtype: options.kvDtype,
     endTokenIds,

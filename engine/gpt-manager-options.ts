@@ -7,6 +7,14 @@ import type {
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { InstructionSet, KvDtype } from './executor.js';
 
+/**
+ * The batching scheme. All three give a request the same tokens and log-probs, bit for bit.
+ *
+ * InflightFusedBatching: requests join and leave between iterations; context and generation share one forward.
+ * InflightBatching: the same with a forward for contexts and one for generation in each iteration.
+ * V1: batches in lockstep. A batch starts when the one before has ended, is padded to its longest prompt, and answers
+ * when all of it has ended. Runs prompts whole: enableChunkedContext is refused with it.
+ */
 export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
 export type ChunkingPolicy = 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
 
@@ -108,6 +116,8 @@ export interface IterationStats {
   contextTokens: number;
   /** Tokens drawn in this iteration. */
   generatedTokens: number;
+  /** V1 only: slots of requests that have ended, which ran on with their batch. */
+  emptyGenerationSlots: number;
   maxBlocks: number;
   /** Free and used blocks are those while the executor ran: before what ended gave its own back. */
   freeBlocks: number;

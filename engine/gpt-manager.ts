@@ -204,6 +204,7 @@ function workerDataOf(
   const { executorModule, ...params } = options.optionalParams ?? {};
   return {
     enginePath: options.enginePath,
+    modelType: options.modelType,
     schedulerPolicy: options.schedulerPolicy,
     maxBeamWidth: options.maxBeamWidth,
     params,
@@ -227,13 +228,7 @@ function checkOptions(options: GptManagerOptions): void {
       'enginePath is missing; it must be the path of an engine directory.',
     );
   }
-  if (modelType === 'V1' || modelType === 'InflightBatching') {
-    throw new ParameterError(
-      'modelType',
-      `modelType ${modelType} is not supported yet; use InflightFusedBatching.`,
-    );
-  }
-  if (modelType !== 'InflightFusedBatching') {
+  if (modelType !== 'V1' && modelType !== 'InflightBatching' && modelType !== 'InflightFusedBatching') {
     throw new ParameterError(
       'modelType',
       `modelType is ${String(modelType)}; it must be V1, InflightBatching or InflightFusedBatching.`,
@@ -253,7 +248,7 @@ function checkOptions(options: GptManagerOptions): void {
     );
   }
   checkCallbacks(options);
-  checkOptionalParams(options.optionalParams ?? {});
+  checkOptionalParams(options.optionalParams ?? {}, modelType);
 }
 
 function checkCallbacks(options: GptManagerOptions): void {

@@ -1,12 +1,14 @@
 import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import { scheduleCapacity } from '../scheduler/capacity-scheduler.js';
-import { scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
+import { type MicroBatchScheduler, scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
 import type { ResumeLimits } from '../scheduler/pause.js';
 import type { CapacityPolicy, ScheduledChunk } from '../scheduler/types.js';
 import type { RequestProgress } from './request-progress.js';
 
 export interface PlannerOptions extends ResumeLimits {
   policy: CapacityPolicy;
+  /** Default scheduleMicroBatch; V1 brings its own. */
+  scheduleMicroBatch?: MicroBatchScheduler;
   /** Most requests that run at once. */
   maxNumSequences: number;
 }
@@ -39,12 +41,13 @@ export class IterationPlanner {
   /** Decides the iteration for the active list, in its order. Requests to be paused are paused; nothing else changes. */
   plan<R extends RequestProgress>(active: readonly R[]): IterationPlan<R> {
     const { policy, maxNumSequences, microBatch } = this.#options;
+    const schedule = this.#options.scheduleMicroBatch ?? scheduleMicroBatch;
     const { scheduled, paused } = scheduleCapacity(policy, active, this.#kvCache.capacity(), maxNumSequences);
     for (const request of paused) {
       this.#kvCache.freeSequence(request.requestId);
       request.pause(this.#options);
     }
-    return { chunks: scheduleMicroBatch(scheduled, microBatch), paused };
+    return { chunks: schedule(scheduled, microBatch), paused };
   }
 
   /** Gives a request of the plan the blocks of its step. False, and nothing changed, if there is no room. */

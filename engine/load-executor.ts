@@ -4,7 +4,7 @@ import { cpuQuota } from './cpu-quota.js';
 import { openEngine } from './engine.js';
 import { type EngineLimits, kvBlocks, resolveLimits } from './engine-limits.js';
 import type { Executor, ExecutorOptions } from './executor.js';
-import type { OptionalParams } from './gpt-manager-options.js';
+import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import { NativeExecutor } from './native/native-executor.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
@@ -15,6 +15,8 @@ export type LoadExecutor = (request: LoadRequest) => LoadedExecutor | Promise<Lo
 export interface LoadRequest {
   enginePath: string;
   params: OptionalParams;
+  /** V1 needs room for padding: EngineLimits.padding says how much. */
+  modelType: ModelType;
 }
 
 /** An executor ready to run, and what the loop needs to know beside it. */
@@ -28,10 +30,10 @@ export interface LoadedExecutor {
 }
 
 /** Opens an engine directory, sizes the KV cache and starts the native executor. */
-export const loadExecutor = ({ enginePath, params }: LoadRequest): LoadedExecutor => {
+export const loadExecutor = ({ enginePath, params, modelType }: LoadRequest): LoadedExecutor => {
   const engine = openEngine(enginePath);
   const { config, precision, weightsByteLength } = engine.manifest;
-  const limits = resolveLimits(params, engine.manifest);
+  const limits = resolveLimits(params, engine.manifest, modelType);
   const kvDtype = params.kvDtype ?? (precision === 'f32' ? 'f32' : 'bf16');
   const memory = availableMemory();
   const numBlocks = kvBlocks(params, {
@@ -47,10 +49,10 @@ export const loadExecutor = ({ enginePath, params }: LoadRequest): LoadedExecuto
   const options: ExecutorOptions = {
     threads: params.threads ?? cpuQuota(),
     maxNumTokens,
-    maxNumSequences: maxBatchSize,
+    maxNumSequences: maxBatchSize + limits.padding.sequences,
     maxLogitRows: maxBatchSize,
     maxSeqLen: limits.maxSeqLen,
-    numBlocks,
+    numBlocks: numBlocks + limits.padding.blocks,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype,
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),

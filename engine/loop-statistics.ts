@@ -1,6 +1,6 @@
 import type { KvCacheStats } from '../kvcache/kv-cache-manager.js';
 import type { ExecutorMemory } from './executor.js';
-import type { IterationStats } from './gpt-manager-options.js';
+import type { IterationStats, ModelType } from './gpt-manager-options.js';
 
 /** What the loop counts within one iteration. */
 export interface IterationCounts {
@@ -11,6 +11,7 @@ export interface IterationCounts {
   completedRequests: number;
   contextTokens: number;
   generatedTokens: number;
+  emptyGenerationSlots: number;
   replayMismatches: number;
   executorMs: number;
 }
@@ -24,6 +25,7 @@ export function noCounts(): IterationCounts {
     completedRequests: 0,
     contextTokens: 0,
     generatedTokens: 0,
+    emptyGenerationSlots: 0,
     replayMismatches: 0,
     executorMs: 0,
   };
@@ -77,6 +79,7 @@ export class LoopStatistics {
       completedRequests: counts.completedRequests,
       contextTokens: counts.contextTokens,
       generatedTokens: counts.generatedTokens,
+      emptyGenerationSlots: counts.emptyGenerationSlots,
       maxBlocks: blocks.maxBlocks,
       freeBlocks: blocks.freeBlocks,
       usedBlocks: blocks.usedBlocks,
@@ -93,17 +96,30 @@ export class LoopStatistics {
   }
 }
 
-/** The statistics string of the in-flight schemes: always all of these keys, since parsers in the field need each. */
-export function batchManagerStatsJson(stats: IterationStats, memory: ExecutorMemory, now: Date): string {
+/**
+ * The statistics string: always all keys of its scheme, since parsers in the field need each. An iteration of V1 is one
+ * step of its batch, so its two counts are of the step: tokens that requests drew, and slots that ran for nobody.
+ */
+export function batchManagerStatsJson(
+  modelType: ModelType,
+  stats: IterationStats,
+  memory: ExecutorMemory,
+  now: Date,
+): string {
+  const ofScheme =
+    modelType === 'V1'
+      ? {
+          'Empty Generation Slots': stats.emptyGenerationSlots,
+          'Total Generation Tokens': stats.generatedTokens,
+        }
+      : { 'Generation Requests': stats.generationRequests, 'MicroBatch ID': 0 };
   return JSON.stringify({
     'Active Request Count': stats.activeRequests,
     'Context Requests': stats.contextRequests,
     'Free KV cache blocks': stats.freeBlocks,
-    'Generation Requests': stats.generationRequests,
     'Iteration Counter': stats.iteration,
     'Max KV cache blocks': stats.maxBlocks,
     'Max Request Count': stats.maxRequests,
-    'MicroBatch ID': 0,
     'Paused Requests': stats.pausedRequests,
     'Runtime CPU Memory Usage': memory.weightBytes + memory.kvCacheBytes + memory.workspaceBytes,
     'Runtime GPU Memory Usage': 0,
@@ -113,6 +129,7 @@ export function batchManagerStatsJson(stats: IterationStats, memory: ExecutorMem
     'Tokens per KV cache block': stats.tokensPerBlock,
     'Total Context Tokens': stats.contextTokens,
     'Used KV cache blocks': stats.usedBlocks,
+    ...ofScheme,
   });
 }
 

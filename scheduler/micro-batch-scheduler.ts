@@ -1,5 +1,11 @@
 import type { MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
 
+/** How requests with capacity become the chunks of an iteration. */
+export type MicroBatchScheduler = <R extends SchedulableRequest>(
+  requests: readonly R[],
+  limits: Readonly<MicroBatchLimits>,
+) => ScheduledChunk<R>[];
+
 type Chunking = NonNullable<MicroBatchLimits['chunking']>;
 
 /**

@@ -106,6 +106,12 @@ export const OPTIONS = {
     help: 'where engines built from models are kept',
     defaultText: "the user's cache directory",
   }),
+  modelType: choice(['InflightFusedBatching', 'InflightBatching', 'V1'], 'InflightFusedBatching', {
+    metavar: 'SCHEME',
+    help: 'batching scheme; V1 is the classic one, batches in lockstep without chunked context, to compare with',
+    gptManagerField: 'modelType',
+    seedName: 'modelType',
+  }),
   schedulerPolicy: choice(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'], 'GUARANTEED_NO_EVICT', {
     metavar: 'POLICY',
     help: 'whether a request that has begun may be paused for another',

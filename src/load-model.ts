@@ -6,7 +6,7 @@ import type { BuildProgress } from '../engine/builder.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
 import type { KvDtype } from '../engine/executor.js';
-import type { IterationStats, OptionalParams } from '../engine/gpt-manager-options.js';
+import type { IterationStats, ModelType, OptionalParams } from '../engine/gpt-manager-options.js';
 import { loadAddon } from '../engine/native/load-addon.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
@@ -21,6 +21,8 @@ export interface ModelOptions {
   kvDtype?: 'auto' | KvDtype | undefined;
   threads?: number | undefined;
   cacheDir?: string | undefined;
+  /** Default InflightFusedBatching. With V1, enableChunkedContext has no effect. */
+  modelType?: ModelType | undefined;
   schedulerPolicy?: SchedulerPolicy | undefined;
   maxNumSequences?: number | undefined;
   maxBatchSize?: number | undefined;
@@ -176,10 +178,13 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
     ]),
     kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction }, ['maxTokens', 'freeGpuMemoryFraction']),
   };
+  const { modelType = 'InflightFusedBatching' } = options;
+  // On by default here, and V1 knows no chunks.
+  if (modelType === 'V1') delete optionalParams.enableChunkedContext;
   if (kvDtype !== undefined && kvDtype !== 'auto') optionalParams.kvDtype = kvDtype;
   return {
     enginePath: engine.directory,
-    modelType: 'InflightFusedBatching',
+    modelType,
     maxBeamWidth: 1,
     schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
     optionalParams,

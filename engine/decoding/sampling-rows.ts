@@ -63,6 +63,25 @@ export class SamplingRows implements SamplingBatch {
     this.#addHistory(row, request);
   }
 
+  /** Appends a row whose token nobody waits for: greedy, without log-probs. */
+  addEmpty(): void {
+    const row = this.numRows++;
+    this.temperature[row] = 0;
+    this.topK[row] = 0;
+    this.topP[row] = 1;
+    this.minP[row] = 0;
+    this.repetitionPenalty[row] = 1;
+    this.presencePenalty[row] = 0;
+    this.frequencyPenalty[row] = 0;
+    this.seed[row] = 0n;
+    this.sequenceIndex[row] = 0;
+    this.position[row] = 0;
+    this.bannedToken[row] = -1;
+    this.numTopLogProbs[row] = -1;
+    this.historyPromptLength[row] = 0;
+    this.historyStart[row + 1] = this.historyStart[row]!;
+  }
+
   #addHistory(row: number, request: LlmRequest): void {
     let end = this.historyStart[row]!;
     this.historyPromptLength[row] = 0;

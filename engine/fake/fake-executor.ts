@@ -5,6 +5,11 @@ import type { PackedBatch } from '../packed-batch.js';
 
 export interface FakeExecutorOptions extends ExecutorOptions {
   vocabSize: number;
+  /**
+   * From here on blocks hold what belongs to no request: they are written over and over, and a sequence whose table
+   * begins in front of it must not read them.
+   */
+  firstPaddingBlock?: number;
   /** A sequence that holds this token has logits that are not finite. */
   poisonToken?: number;
   /** A step that is given this token throws. */
@@ -31,6 +36,7 @@ export class FakeExecutor implements Executor {
   readonly vocabSize: number;
   /** Calls of `step` and `forward` so far. */
   numSteps = 0;
+  readonly #firstPaddingSlot: number;
   readonly #pool: Int32Array;
   readonly #hashes: Uint32Array;
   readonly #poisoned: Uint8Array;
@@ -39,6 +45,7 @@ export class FakeExecutor implements Executor {
   constructor(options: FakeExecutorOptions) {
     this.options = options;
     this.vocabSize = options.vocabSize;
+    this.#firstPaddingSlot = (options.firstPaddingBlock ?? options.numBlocks) * options.tokensPerBlock;
     // What memory held before is never 0, so that a block that nobody zeroed is noticed.
     this.#pool = new Int32Array(options.numBlocks * options.tokensPerBlock).fill(-1);
     this.#hashes = new Uint32Array(options.maxLogitRows);
@@ -123,7 +130,7 @@ export class FakeExecutor implements Executor {
       const expected = this.#slotOf(batch, sequence, batch.positions[t]!);
       if (slot !== expected)
         throw new Error(`row ${t} is to be written to slot ${slot}, its table says ${expected}`);
-      if (this.#pool[slot] !== 0)
+      if (this.#pool[slot] !== 0 && slot < this.#firstPaddingSlot)
         throw new Error(`slot ${slot} of row ${t} holds ${this.#pool[slot]}, not 0`);
       this.#pool[slot] = token + 1;
     }
@@ -145,8 +152,12 @@ export class FakeExecutor implements Executor {
     while (batch.queryStart[sequence + 1]! <= t) sequence++;
     let hash = 0x9e3779b9;
     this.#poisoned[row] = 0;
-    for (let position = 0; position <= batch.positions[t]!; position++) {
-      const token = this.#pool[this.#slotOf(batch, sequence, position)]! - 1;
+    const isPadding = this.#slotOf(batch, sequence, 0) >= this.#firstPaddingSlot;
+    for (let position = 0; position <= batch.positions[t]! && !isPadding; position++) {
+      const slot = this.#slotOf(batch, sequence, position);
+      if (slot >= this.#firstPaddingSlot)
+        throw new Error(`position ${position} of sequence ${sequence} lies in a block for padding`);
+      const token = this.#pool[slot]! - 1;
       if (token < 0) throw new Error(`position ${position} of sequence ${sequence} was never written`);
       if (token === this.options.poisonToken) this.#poisoned[row] = 1;
       hash = mix(mix(hash, position), token);

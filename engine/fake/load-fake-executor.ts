@@ -7,25 +7,27 @@ import { FakeExecutor } from './fake-executor.js';
  * An executor module without a model: `executorModule` of the GptManager may name it. The engine path is read as
  * options: "fake:?vocabSize=100&maxSeqLen=64&stepMs=2&poisonToken=7&throwToken=8&failToLoad=reason".
  */
-export const loadExecutor: LoadExecutor = ({ enginePath, params }) => {
+export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType }) => {
   const asked = new URLSearchParams(enginePath.replace(/^[^?]*\??/, ''));
   const number = (name: string, fallback: number) => Number(asked.get(name) ?? fallback);
   const failure = asked.get('failToLoad');
   if (failure !== null) throw new Error(failure);
   const maxSeqLen = number('maxSeqLen', 256);
-  const limits = resolveLimits(params, { maxInputLen: maxSeqLen, maxSeqLen });
+  const limits = resolveLimits(params, { maxInputLen: maxSeqLen, maxSeqLen }, modelType);
   const { maxBatchSize, maxNumTokens } = limits.microBatch;
+  const numBlocks = kvBlocks(params, {
+    limits,
+    bytesPerBlock: 4 * limits.tokensPerBlock,
+    available: { bytes: 2 ** 26, from: 'the fake' },
+  });
   const executor = new FakeExecutor({
     threads: 1,
     maxNumTokens,
-    maxNumSequences: maxBatchSize,
+    maxNumSequences: maxBatchSize + limits.padding.sequences,
     maxLogitRows: maxBatchSize,
     maxSeqLen: limits.maxSeqLen,
-    numBlocks: kvBlocks(params, {
-      limits,
-      bytesPerBlock: 4 * limits.tokensPerBlock,
-      available: { bytes: 2 ** 26, from: 'the fake' },
-    }),
+    numBlocks: numBlocks + limits.padding.blocks,
+    firstPaddingBlock: numBlocks,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype: 'f32',
     vocabSize: number('vocabSize', 100),

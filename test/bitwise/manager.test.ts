@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildEngine, GptManager, type InferenceRequest, type NamedTensor } from 'skein';
+import { buildEngine, GptManager, type InferenceRequest, type ModelType, type NamedTensor } from 'skein';
 import { afterAll, expect, it } from 'vitest';
 import { tinyModelPath } from '../support/test-engine.js';
 import type { Answer } from './run-loop.js';
@@ -19,11 +19,13 @@ async function runManager(
   requests: InferenceRequest[],
   inFlight: number,
   small: boolean,
+  modelType: ModelType = 'InflightFusedBatching',
 ) {
   const answers = new Map<bigint, Answer>();
   const waiting = [...requests];
   let active = 0;
   let pauses = 0;
+  let emptySlots = 0;
   let finished = 0;
   let resolve = () => {};
   const done = new Promise<void>((settle) => {
@@ -31,7 +33,7 @@ async function runManager(
   });
   const manager = new GptManager({
     enginePath,
-    modelType: 'InflightFusedBatching',
+    modelType,
     maxBeamWidth: 1,
     schedulerPolicy: small ? 'MAX_UTILIZATION' : 'GUARANTEED_NO_EVICT',
     getInferenceRequests: (max) => {
@@ -50,6 +52,7 @@ async function runManager(
     },
     onIterationStats: (stats) => {
       pauses = stats.totalPauses;
+      emptySlots += stats.emptyGenerationSlots;
     },
     optionalParams: {
       threads: small ? 2 : 1,
@@ -65,7 +68,7 @@ async function runManager(
   await manager.ready;
   await done;
   await manager.shutdown();
-  return { answers, pauses };
+  return { answers, pauses, emptySlots };
 }
 
 function addOutputs(answer: Answer, request: InferenceRequest, outputs: NamedTensor[]): void {
@@ -80,7 +83,7 @@ function addOutputs(answer: Answer, request: InferenceRequest, outputs: NamedTen
   if (logProbs) answer.logProbs.push(...logProbs.subarray(0, answer.tokens.length - answer.logProbs.length));
 }
 
-it('a manager with its worker answers 32 requests together as one after the other', async () => {
+it('a manager with its worker answers 32 requests together as one after the other, with every scheme', async () => {
   const enginePath = join(folder, 'engine');
   const engine = await buildEngine({
     model: tinyModelPath('gqa'),
@@ -92,12 +95,19 @@ it('a manager with its worker answers 32 requests together as one after the othe
   const requests = randomScenario(limits).map(({ request }) => request);
   const alone = await runManager(enginePath, requests, 1, false);
   const together = await runManager(enginePath, requests, 32, true);
+  const apart = await runManager(enginePath, requests, 32, true, 'InflightBatching');
+  const lockstep = await runManager(enginePath, requests, 32, false, 'V1');
   expect(alone.pauses).toBe(0);
   expect(together.pauses).toBeGreaterThan(10);
+  expect(apart.pauses).toBeGreaterThan(10);
+  expect(lockstep.pauses).toBe(0);
+  expect(lockstep.emptySlots).toBeGreaterThan(100);
   for (const { requestId, inputs } of requests) {
     const expected = alone.answers.get(requestId)!;
     expect(expected.tokens.length).toBe((inputs.request_output_len!.data as Int32Array)[0]);
     expect(expected.logProbs.length).toBe(expected.tokens.length);
-    expect(together.answers.get(requestId), `request ${requestId}`).toStrictEqual(expected);
+    for (const { answers } of [together, apart, lockstep]) {
+      expect(answers.get(requestId), `request ${requestId}`).toStrictEqual(expected);
+    }
   }
 });

@@ -2,16 +2,20 @@ import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callba
 import { RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
 import type { Executor } from '../../engine/executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
+import type { ModelType } from '../../engine/gpt-manager-options.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.js';
 import { RopeTable } from '../../engine/rope-table.js';
+import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { SchedulerPolicy } from '../../scheduler/types.js';
 import type { Arrival } from './scenario.js';
 
 export interface RunOptions {
+  /** Default InflightFusedBatching. */
+  modelType?: ModelType;
   schedulerPolicy: SchedulerPolicy;
-  /** Blocks of the pool; at most the executor's. */
+  /** Blocks of the pool; at most the executor's. V1 needs some more for padding. */
   numBlocks: number;
   /** Tokens of one iteration; with `chunked`, prompts may be cut to fit. */
   maxNumTokens: number;
@@ -31,6 +35,7 @@ export interface RunResult {
   replayMismatches: number;
   /** Most requests that ran in one iteration. */
   greatestBatch: number;
+  emptyGenerationSlots: number;
 }
 
 /** Runs arrivals through a GenerationLoop in this thread, checking the KV cache after each iteration. */
@@ -40,20 +45,24 @@ export function runLoop(
   arrivals: readonly Arrival[],
   options: RunOptions,
 ): RunResult {
-  const { tokensPerBlock, maxSeqLen, maxNumSequences } = executor.options;
+  const { tokensPerBlock, maxSeqLen, maxLogitRows: maxBatchSize } = executor.options;
+  const { modelType = 'InflightFusedBatching', maxNumTokens } = options;
+  const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
+  if (options.numBlocks + padding.blocks > executor.options.numBlocks) throw new Error('no room for padding');
   const recorder = new Recorder(arrivals);
   const perLength = ropeDependsOnLength(config.rope) ? (n: number) => ropeFrequencies(config.rope, n) : null;
   const loop = new GenerationLoop(
     {
+      modelType,
       schedulerPolicy: options.schedulerPolicy,
       microBatch: {
-        maxBatchSize: maxNumSequences,
-        maxNumTokens: options.maxNumTokens,
+        maxBatchSize,
+        maxNumTokens,
         ...(options.chunked
           ? { chunking: { policy: 'FIRST_COME_FIRST_SERVED' as const, unit: tokensPerBlock } }
           : {}),
       },
-      maxNumSequences,
+      maxNumSequences: maxBatchSize,
       maxInputLen: maxSeqLen,
       maxSeqLen,
       maxBeamWidth: 1,
@@ -63,7 +72,7 @@ export function runLoop(
     {
       executor,
       kvCache: new KvCacheManager({ numBlocks: options.numBlocks, tokensPerBlock, maxSeqLen }),
-      rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxNumSequences),
+      rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxBatchSize),
       callbacks: recorder,
       clock: () => performance.now(),
       drawSeed: () => {
@@ -78,7 +87,13 @@ export function runLoop(
 /** Hands requests over when their iteration comes and puts the answers together. */
 class Recorder implements LoopCallbacks {
   readonly wantsStatsJson = false;
-  readonly result: RunResult = { answers: new Map(), pauses: 0, replayMismatches: 0, greatestBatch: 0 };
+  readonly result: RunResult = {
+    answers: new Map(),
+    pauses: 0,
+    replayMismatches: 0,
+    greatestBatch: 0,
+    emptyGenerationSlots: 0,
+  };
   readonly #waiting: Arrival[];
   #unfinished: number;
   #iteration = 0;
@@ -117,6 +132,7 @@ class Recorder implements LoopCallbacks {
     for (const [i, text] of responses.errors) this.#answer(responses.requestIds[i]!).error = text;
     if (!stats) return;
     this.result.pauses += stats.pausedRequests;
+    this.result.emptyGenerationSlots += stats.emptyGenerationSlots;
     this.result.replayMismatches = stats.totalReplayMismatches;
     this.result.greatestBatch = Math.max(this.result.greatestBatch, stats.scheduledRequests);
   }

@@ -8,6 +8,8 @@ const MAX_SEQ_LEN = 160;
 const TOKENS_PER_BLOCK = 16;
 /** Every request has room. */
 const WIDE_POOL = 320;
+/** Behind the widest pool: what V1 pads with. */
+const PADDING_BLOCKS = 512 / TOKENS_PER_BLOCK + 2 * REQUESTS;
 /** Two sequences of MAX_SEQ_LEN and a little more. */
 const SMALL_POOL = 24;
 
@@ -24,6 +26,16 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
     name: 'maximal use, small pool, chunked',
     threads: 8,
     options: run('MAX_UTILIZATION', SMALL_POOL, 64, true),
+  },
+  {
+    name: 'contexts and generation apart, small pool, chunked',
+    threads: 2,
+    options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },
+  },
+  {
+    name: 'padded batches in lockstep',
+    threads: 2,
+    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), modelType: 'V1' },
   },
 ];
 
@@ -48,9 +60,9 @@ async function openTiny(
     threads,
     maxSeqLen: MAX_SEQ_LEN,
     tokensPerBlock: TOKENS_PER_BLOCK,
-    numBlocks: WIDE_POOL,
+    numBlocks: WIDE_POOL + PADDING_BLOCKS,
     maxNumTokens: 512,
-    maxNumSequences: REQUESTS,
+    maxNumSequences: 2 * REQUESTS,
     maxLogitRows: REQUESTS,
   });
   return { executor, config: engine.manifest.config };
@@ -102,7 +114,8 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
       const result = runLoop(executor, config, scenario(config.vocabSize), options);
       executor.close();
       expectSameAnswers(result, alone);
-      if (options.numBlocks === WIDE_POOL) expect(result.greatestBatch).toBeGreaterThan(16);
+      if (options.modelType === 'V1') expect(result.emptyGenerationSlots).toBeGreaterThan(100);
+      else if (options.numBlocks === WIDE_POOL) expect(result.greatestBatch).toBeGreaterThan(16);
       if (options.schedulerPolicy === 'MAX_UTILIZATION' && options.numBlocks === SMALL_POOL) {
         expect(result.pauses).toBeGreaterThan(20);
       } else {
@@ -119,8 +132,12 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
     const arrivals = scenario(config.vocabSize);
     const alone = runAlone(executor, config, arrivals);
     const result = runLoop(executor, config, arrivals, run('MAX_UTILIZATION', SMALL_POOL, 64, true));
+    const v1 = run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
+    const lockstep = runLoop(executor, config, arrivals, { ...v1, modelType: 'V1' });
     executor.close();
     expectSameAnswers(result, alone);
     expect(result.pauses).toBeGreaterThan(20);
+    expectSameAnswers(lockstep, alone);
+    expect(lockstep.emptyGenerationSlots).toBeGreaterThan(100);
   });
 });

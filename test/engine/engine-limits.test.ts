@@ -12,6 +12,7 @@ describe('resolveLimits', () => {
       maxTopLogProbs: 20,
       tokensPerBlock: 32,
       microBatch: { maxBatchSize: 64, maxNumTokens: 2048 },
+      padding: { sequences: 0, blocks: 0 },
     });
   });
 
@@ -23,6 +24,11 @@ describe('resolveLimits', () => {
       maxNumTokens: 2048,
       chunking: { policy: 'FIRST_COME_FIRST_SERVED', unit: 16 },
     });
+  });
+
+  it('gives V1 room for the padding of a whole iteration', () => {
+    const { padding } = resolveLimits({ maxNumSequences: 8 }, ENGINE, 'V1');
+    expect(padding).toEqual({ sequences: 8, blocks: 2048 / 32 + 2 * 8 });
   });
 
   it('lowers limits but never raises them', () => {
@@ -41,6 +47,12 @@ describe('kvBlocks', () => {
     expect(kvBlocks({ kvCacheConfig: { maxTokens: 2000 } }, budget(1e9))).toBe(63);
     expect(kvBlocks({}, budget(3200 * 80))).toBe(72);
     expect(kvBlocks({ kvCacheConfig: { freeGpuMemoryFraction: 0.5 } }, budget(3200 * 80))).toBe(40);
+  });
+
+  it('takes the memory of the padding of V1 from what is there', () => {
+    const v1 = resolveLimits({ maxNumSequences: 4, maxNumTokens: 320 }, ENGINE, 'V1');
+    expect(v1.padding.blocks).toBe(18);
+    expect(kvBlocks({}, { ...budget(3200 * 80), limits: v1 })).toBe(Math.floor(0.9 * (80 - 18)));
   });
 
   it('says with the numbers that not even one sequence fits', () => {

@@ -69,6 +69,12 @@ const arrivals = fc
 
 const engine: fc.Arbitrary<HarnessOptions> = fc
   .record({
+    modelType: fc.constantFrom(
+      'InflightFusedBatching' as const,
+      'InflightFusedBatching' as const,
+      'InflightBatching' as const,
+      'V1' as const,
+    ),
     schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
     chunkingPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
     // One sequence of 64 tokens needs 8 blocks: every pool here is far too small for the crowd.
@@ -77,7 +83,10 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     maxNumSequences: fc.integer({ min: 2, max: 8 }),
     maxInputLen: fc.constantFrom(30, 36, 64),
   })
-  .map(({ chunkingPolicy, ...rest }) => ({ ...rest, ...(chunkingPolicy ? { chunkingPolicy } : {}) }));
+  .map(({ chunkingPolicy, ...rest }) => {
+    const isChunked = chunkingPolicy !== undefined && rest.modelType !== 'V1';
+    return { ...rest, ...(isChunked ? { chunkingPolicy } : {}) };
+  });
 
 /** Lets the requests arrive and be cancelled on time, and checks what must hold after every iteration. */
 function runCrowd(options: HarnessOptions, crowd: readonly Arrival[]): LoopHarness {
@@ -116,9 +125,10 @@ function expectSameAsAlone(
 }
 
 describe('a request in a crowd', () => {
-  it('gets the tokens and log-probs that it gets alone, under both policies, with pauses, chunks and cancels', () => {
+  it('gets the tokens and log-probs that it gets alone, under every scheme and policy, with pauses, chunks and cancels', () => {
     let pauses = 0;
     let cancelled = 0;
+    let emptySlots = 0;
     fc.assert(
       fc.property(engine, arrivals, (options, crowd) => {
         const harness = runCrowd(options, crowd);
@@ -132,7 +142,10 @@ describe('a request in a crowd', () => {
         }
         const totals = harness.stats.at(-1)!;
         expect(totals.totalReplayMismatches).toBe(0);
-        if (options.schedulerPolicy === 'GUARANTEED_NO_EVICT') expect(totals.totalPauses).toBe(0);
+        if (options.schedulerPolicy === 'GUARANTEED_NO_EVICT' || options.modelType === 'V1') {
+          expect(totals.totalPauses).toBe(0);
+        }
+        for (const { emptyGenerationSlots } of harness.stats) emptySlots += emptyGenerationSlots;
         pauses += totals.totalPauses;
       }),
       { numRuns: 200 },
@@ -140,6 +153,7 @@ describe('a request in a crowd', () => {
     // The histories are only worth something if they pause and cancel a lot.
     expect(pauses).toBeGreaterThan(100);
     expect(cancelled).toBeGreaterThan(30);
+    expect(emptySlots).toBeGreaterThan(100);
   });
 
   it('sends each token of a paused request once, also those generated a second time', () => {

@@ -277,7 +277,11 @@ describe('options', () => {
   it.each<[string, Record<string, unknown>, RegExp]>([
     ['enginePath', { enginePath: '' }, /enginePath is missing/],
     ['modelType', { modelType: 'V2' }, /modelType is V2/],
-    ['V1', { modelType: 'V1' }, /V1 is not supported yet/],
+    [
+      'chunked V1',
+      { modelType: 'V1', optionalParams: { enableChunkedContext: true } },
+      /enableChunkedContext is refused: V1/,
+    ],
     ['maxBeamWidth', { maxBeamWidth: 0 }, /maxBeamWidth is 0/],
     ['beams', { maxBeamWidth: 2 }, /beam search is not supported yet/],
     ['schedulerPolicy', { schedulerPolicy: 'FAIR' }, /schedulerPolicy is FAIR/],

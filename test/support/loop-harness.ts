@@ -3,12 +3,14 @@ import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/type
 import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/fake/fake-executor.js';
 import { GenerationLoop, type LoopOptions } from '../../engine/generation-loop.js';
-import type { IterationStats } from '../../engine/gpt-manager-options.js';
+import type { IterationStats, ModelType } from '../../engine/gpt-manager-options.js';
 import { RopeTable } from '../../engine/rope-table.js';
+import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { SchedulerPolicy } from '../../scheduler/types.js';
 
 export interface HarnessOptions {
+  modelType?: ModelType;
   schedulerPolicy?: SchedulerPolicy;
   numBlocks?: number;
   tokensPerBlock?: number;
@@ -48,14 +50,17 @@ export class LoopHarness implements LoopCallbacks {
     const maxNumTokens = options.maxNumTokens ?? 64;
     const maxNumSequences = options.maxNumSequences ?? 8;
     const maxBatchSize = options.maxBatchSize ?? maxNumSequences;
+    const modelType = options.modelType ?? 'InflightFusedBatching';
+    const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
     this.maxSeqLen = maxSeqLen;
     this.executor = new FakeExecutor({
       threads: 1,
       maxNumTokens,
-      maxNumSequences: maxBatchSize,
+      maxNumSequences: maxBatchSize + padding.sequences,
       maxLogitRows: maxBatchSize,
       maxSeqLen,
-      numBlocks,
+      numBlocks: numBlocks + padding.blocks,
+      firstPaddingBlock: numBlocks,
       tokensPerBlock,
       kvDtype: 'f32',
       vocabSize: 100,
@@ -64,6 +69,7 @@ export class LoopHarness implements LoopCallbacks {
     this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen });
     const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
     const loopOptions: LoopOptions = {
+      modelType,
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
       microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
       maxNumSequences,

@@ -1,0 +1,28 @@
+import type { MicroBatchScheduler } from '../../scheduler/micro-batch-scheduler.js';
+import type { CapacityPolicy, ScheduledChunk } from '../../scheduler/types.js';
+import type { BatchFormer } from '../batch-former.js';
+import type { LlmRequest } from '../llm-request.js';
+
+type Chunks = readonly ScheduledChunk<LlmRequest>[];
+
+/**
+ * What the three values of modelType decide about an iteration. Everything else of the loop is the same for all:
+ *
+ *                         context             generation         a request leaves
+ *   InflightFusedBatching |------- one call of the executor ----|  when its own condition is met
+ *   InflightBatching      |---- one call ----|--- a second -----|  when its own condition is met
+ *   V1                    |-- padded to the -|- or: with empty -|  with its whole batch
+ *                         |   longest        |  slots           |
+ */
+export interface BatchingScheme {
+  /** What the capacity scheduler runs instead of the user's policy. */
+  readonly capacityPolicy: CapacityPolicy;
+  /** How many tokens each of the requests with capacity runs. */
+  readonly scheduleMicroBatch: MicroBatchScheduler;
+  /** The calls of the executor in which an iteration's chunks run, in this order. Asked once an iteration. */
+  calls(chunks: Chunks): Chunks[];
+  /** Appends the rows that belong to nobody; returns how many of them are slots of a batch that generates. */
+  pad(batch: BatchFormer, chunks: Chunks): number;
+  /** A request that has reached its end but does not leave yet. */
+  holds(request: LlmRequest): boolean;
+}

@@ -1,0 +1,37 @@
+import { scheduleMicroBatch } from '../../scheduler/micro-batch-scheduler.js';
+import type { ScheduledChunk, SchedulerPolicy } from '../../scheduler/types.js';
+import type { LlmRequest } from '../llm-request.js';
+import type { BatchingScheme } from './batching-scheme.js';
+
+type Chunks = readonly ScheduledChunk<LlmRequest>[];
+
+/** InflightFusedBatching: requests join and leave between iterations, and an iteration is one call. */
+export class FusedScheme implements BatchingScheme {
+  readonly capacityPolicy: SchedulerPolicy;
+  readonly scheduleMicroBatch = scheduleMicroBatch;
+
+  constructor(policy: SchedulerPolicy) {
+    this.capacityPolicy = policy;
+  }
+
+  calls(chunks: Chunks): Chunks[] {
+    return [chunks];
+  }
+
+  pad(): number {
+    return 0;
+  }
+
+  holds(): boolean {
+    return false;
+  }
+}
+
+/** InflightBatching: the same, but contexts and generation run apart, one call after the other. */
+export class SplitScheme extends FusedScheme {
+  override calls(chunks: Chunks): Chunks[] {
+    const contexts = chunks.filter(({ contextTokens }) => contextTokens > 0);
+    const generation = chunks.filter(({ contextTokens }) => contextTokens === 0);
+    return [contexts, generation].filter((call) => call.length > 0);
+  }
+}

@@ -1,0 +1,26 @@
+import type { ModelType } from '../gpt-manager-options.js';
+
+/** What rows that belong to nobody take of an executor, beside what requests take. */
+export interface PaddingRoom {
+  /** Sequences of one step. */
+  sequences: number;
+  /** KV blocks behind those of the pool. */
+  blocks: number;
+}
+
+/**
+ * Only V1 pads. Every padding row has a slot of its own within a step, so that no two threads write the same one: a
+ * context's padding of n rows touches at most floor(n / tokensPerBlock) + 2 blocks, all of them together are fewer
+ * rows than maxNumTokens, and an empty generation slot touches one block.
+ */
+export function paddingRoom(
+  modelType: ModelType,
+  sizes: { maxBatchSize: number; maxNumTokens: number; tokensPerBlock: number },
+): PaddingRoom {
+  if (modelType !== 'V1') return { sequences: 0, blocks: 0 };
+  const { maxBatchSize, maxNumTokens, tokensPerBlock } = sizes;
+  return {
+    sequences: maxBatchSize,
+    blocks: Math.floor(maxNumTokens / tokensPerBlock) + 2 * maxBatchSize,
+  };
+}

@@ -1,0 +1,71 @@
+import { schedulePaddedBatch } from '../../scheduler/padded-batch.js';
+import type { ScheduledChunk } from '../../scheduler/types.js';
+import type { BatchFormer } from '../batch-former.js';
+import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../decoding/finish-reason.js';
+import type { LlmRequest } from '../llm-request.js';
+import type { BatchingScheme } from './batching-scheme.js';
+
+type Chunks = readonly ScheduledChunk<LlmRequest>[];
+
+/**
+ * V1: a batch runs in lockstep until the last of it has ended; only then the next one starts.
+ *
+ *   step       0 (context)   1  2  3  4
+ *   A          aaaaaaaa      a  a  .  .     ended in step 2: its slot runs on empty
+ *   B          bbbbb...      b  b  b  b     a context padded to the longest
+ *                                           4 live slots and then 2 empty ones: A and B answer after step 4
+ *
+ * Padding and empty slots are computed like any other row, so that the scheme costs what it costs; they belong to no
+ * request and have blocks of their own (BatchFormer.addPadding). A request that streams gets its tokens as they come
+ * and its final response with the batch. One that failed, was cancelled or ran out of time leaves at once; its slot
+ * stays. An empty slot's length grows with the others', but not beyond maxSeqLen.
+ */
+export class StaticBatchScheme implements BatchingScheme {
+  readonly capacityPolicy = 'STATIC_BATCH';
+  readonly scheduleMicroBatch = schedulePaddedBatch;
+  readonly #maxSeqLen: number;
+  /** The requests with which the running batch began. */
+  #members: readonly LlmRequest[] = [];
+  #generationSteps = 0;
+
+  constructor(maxSeqLen: number) {
+    this.#maxSeqLen = maxSeqLen;
+  }
+
+  calls(chunks: Chunks): Chunks[] {
+    if (chunks.length === 0) return [];
+    if (chunks[0]!.contextTokens > 0) {
+      this.#members = chunks.map(({ request }) => request);
+      this.#generationSteps = 0;
+    } else {
+      this.#generationSteps++;
+    }
+    return [chunks];
+  }
+
+  pad(batch: BatchFormer, chunks: Chunks): number {
+    if (this.#generationSteps > 0) return this.#padGeneration(batch);
+    const longest = Math.max(...chunks.map(({ contextTokens }) => contextTokens));
+    for (const { contextTokens } of chunks) {
+      if (contextTokens < longest) batch.addPadding(contextTokens, longest, false);
+    }
+    return 0;
+  }
+
+  holds(request: LlmRequest): boolean {
+    const { finishReason, error } = request;
+    if (error !== '' || finishReason === FINISH_CANCELLED || finishReason === FINISH_TIMED_OUT) return false;
+    return this.#members.includes(request) && this.#members.some((member) => !member.isComplete);
+  }
+
+  #padGeneration(batch: BatchFormer): number {
+    let empty = 0;
+    for (const member of this.#members) {
+      if (!member.isComplete) continue;
+      const length = Math.min(member.originalPromptLength + this.#generationSteps, this.#maxSeqLen);
+      batch.addPadding(length - 1, length, true);
+      empty++;
+    }
+    return empty;
+  }
+}
