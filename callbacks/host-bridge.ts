@@ -153,13 +153,16 @@ export class HostBridge {
     const max = this.#credits();
     if (!this.#isOpen || max <= 0) return;
     const { getInferenceRequests } = this.#options.callbacks;
+    this.#isPulling = true;
+    this.#pullAgain = false;
     const requests = this.#guard('getInferenceRequests', () => getInferenceRequests(max));
     if (!(requests instanceof Promise)) {
       this.#take(requests, max);
+      this.#isPulling = false;
+      // A callback that called wake() gets its turn, but not inside of itself, where the credits are not counted yet.
+      if (this.#pullAgain) setImmediate(() => this.#pull());
       return;
     }
-    this.#isPulling = true;
-    this.#pullAgain = false;
     requests
       .then((given) => this.#take(given, max))
       .catch((reason: unknown) => this.#report('getInferenceRequests', reason))

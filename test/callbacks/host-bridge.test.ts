@@ -29,6 +29,35 @@ function makeBridge(callbacks: Partial<FunctionCallbacks>) {
   return { bridge, errors, arrived };
 }
 
+describe('callbacks that wake the manager themselves', () => {
+  it('are asked again afterwards, never inside of themselves, and never for more than there is room', async () => {
+    const waiting = [1n, 1n, 2n, 3n, 4n, 5n, 6n].map((id) => makeRequest(id, [5], 3));
+    const maxima: number[] = [];
+    let depth = 0;
+    let deepest = 0;
+    const { bridge, errors, arrived } = makeBridge({
+      getInferenceRequests: (max) => {
+        maxima.push(max);
+        deepest = Math.max(deepest, ++depth);
+        if (maxima.length < 3) bridge.wake();
+        depth--;
+        return waiting.splice(0, Math.min(max, 3));
+      },
+      sendResponse: () => bridge.wake(), // the refusal of the second request with the id 1
+    });
+    bridge.wake();
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    expect(errors).toEqual([]);
+    expect(deepest).toBe(1);
+    expect(maxima).toEqual([4, 2]);
+    const ids: bigint[] = [];
+    for (let message = arrived(); message !== null; message = arrived()) {
+      if (message.type === 'requests') ids.push(...message.requests.map((request) => request.requestId));
+    }
+    expect(ids).toEqual([1n, 2n, 3n, 4n]);
+  });
+});
+
 describe('callbacks that give what they should not', () => {
   it('reports stop signals that are no set and goes on', () => {
     const waiting = [makeRequest(1n, [5], 3)];
