@@ -53,6 +53,7 @@ const INPUTS: Readonly<Record<string, { type: TypeName; shape: ShapeRule }>> = {
   return_generation_logits: { type: 'bool', shape: 'one' },
   top_log_probs: { type: 'i32', shape: 'one' },
   time_limit_ms: { type: 'i32', shape: 'one' },
+  cache_salt: { type: 'u64', shape: 'one' },
 };
 
 /** Inputs of the contract that the engine cannot serve, with what they would need. */
@@ -123,6 +124,9 @@ export function validateRequest(
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
     priority: readPriority(request.priority),
     timeLimitMs: inputs.time_limit_ms ? readInt(inputs, 'time_limit_ms', undefined, 1, MAX_INT32) : null,
+    cacheSalt: (inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n,
+    // Positions taken from the cache have no logits.
+    reusesBlocks: !readBool(inputs, 'return_context_logits'),
   };
 }
 

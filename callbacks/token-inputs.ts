@@ -35,6 +35,15 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
   if (words.length > 0) inputs.stop_words_list = encodeWordList(words);
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
+  if (request.cacheSalt !== undefined) {
+    if (BigInt.asUintN(64, request.cacheSalt) !== request.cacheSalt) {
+      throw new ParameterError(
+        'cacheSalt',
+        `cacheSalt is ${request.cacheSalt}; it must be from 0 to 2^64 - 1.`,
+      );
+    }
+    inputs.cache_salt = { shape: [1], data: BigUint64Array.of(request.cacheSalt) };
+  }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
 }
 

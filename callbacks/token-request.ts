@@ -20,6 +20,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   signal?: AbortSignal;
   /** Milliseconds from submission after which the request ends with what it has. */
   timeLimitMs?: number;
+  /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1, default 0n. */
+  cacheSalt?: bigint;
 }
 
 export type FinishReason = 'stop' | 'length' | 'cancelled' | 'timeout';

@@ -42,9 +42,6 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (kvCacheConfig.maxAttentionWindow !== undefined) {
     throw refused('kvCacheConfig.maxAttentionWindow', 'attention windows are not supported yet');
   }
-  if (kvCacheConfig.enableBlockReuse) {
-    throw refused('kvCacheConfig.enableBlockReuse', 'reuse of blocks is not supported yet');
-  }
   if (params.enableTrtOverlap)
     throw refused('enableTrtOverlap', 'overlapping micro-batches is not supported yet');
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);

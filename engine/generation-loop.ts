@@ -117,6 +117,7 @@ export class GenerationLoop {
   iterate(): boolean {
     const startMs = this.#world.clock();
     this.#counts = noCounts();
+    this.#world.kvCache.advanceClock(startMs);
     this.#receiveRequests();
     const chunks = this.#schedule();
     for (const call of this.#scheme.calls(chunks)) {
@@ -194,6 +195,7 @@ export class GenerationLoop {
   #prepare(chunks: readonly ScheduledChunk<LlmRequest>[]): void {
     this.#batch.clear();
     for (const { request, contextTokens } of chunks) {
+      const isFirstChunk = request.phase === 'context' && request.contextPosition === 0;
       request.chunkLength = contextTokens;
       if (!this.#planner.allocate(request)) {
         request.error =
@@ -202,7 +204,8 @@ export class GenerationLoop {
       }
       if (contextTokens > 0) this.#counts.contextRequests++;
       else this.#counts.generationRequests++;
-      this.#counts.contextTokens += contextTokens;
+      this.#counts.contextTokens += request.chunkLength;
+      if (isFirstChunk && request.shared !== null) this.#countReuse(request);
       this.#batch.add(request);
     }
     if (this.#batch.numSequences > 0) {
@@ -211,11 +214,19 @@ export class GenerationLoop {
     this.#batch.finish();
   }
 
+  #countReuse({ promptLength, contextPosition }: LlmRequest): void {
+    if (!this.#world.kvCache.enableBlockReuse) return;
+    this.#counts.queriedTokens += promptLength;
+    this.#counts.reusedTokens += contextPosition;
+  }
+
   /** Runs the batch. False if there was none, or if it failed and took its requests with it. */
   #step(chunks: readonly ScheduledChunk<LlmRequest>[]): boolean {
     if (this.#batch.numSequences === 0) return false;
     const startMs = this.#world.clock();
     try {
+      const copies = this.#world.kvCache.drainCopies();
+      if (copies) this.#world.executor.copyBlocks(copies.source, copies.target);
       this.#world.executor.step(this.#batch, this.#batch.sampling, this.#output);
       return true;
     } catch (error) {
@@ -239,9 +250,12 @@ export class GenerationLoop {
     for (const { request } of chunks) {
       if (request.error !== '') continue;
       const { drawsToken } = request;
-      if (request.phase === 'context') request.finishChunk();
+      const wasContext = request.phase === 'context';
+      if (wasContext) request.finishChunk();
       if (!drawsToken) continue;
       if (this.#output.status[row] === ROW_OK) {
+        request.numVerified = request.numTokens;
+        if (wasContext) this.#planner.keep(request);
         request.append(this.#output, row);
         this.#counts.generatedTokens++;
       } else {
@@ -274,6 +288,7 @@ export class GenerationLoop {
   #respond(): void {
     const isHeld = (request: LlmRequest) => this.#scheme.holds(request);
     this.#active.removeComplete(isHeld, (request) => {
+      if (request.error === '') this.#planner.keep(request);
       this.#planner.release(request);
       this.#world.rope.release(request.ropeRow);
       this.#counts.completedRequests++;

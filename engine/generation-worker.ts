@@ -85,8 +85,15 @@ function createLoop(
   params: WorkerData['params'],
 ): GenerationLoop {
   const { tokensPerBlock } = executor.options;
-  const numBlocks = poolBlocks(executor, limits);
-  const kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen: limits.maxSeqLen });
+  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse } = params.kvCacheConfig ?? {};
+  const kvCache = new KvCacheManager({
+    numBlocks: poolBlocks(executor, limits),
+    tokensPerBlock,
+    maxSeqLen: limits.maxSeqLen,
+    enableBlockReuse: enableBlockReuse ?? false,
+    enablePartialReuse: enablePartialReuse ?? true,
+    copyOnPartialReuse: copyOnPartialReuse ?? true,
+  });
   return new GenerationLoop(
     {
       ...limits,

@@ -25,8 +25,12 @@ export interface KvCacheConfig {
   maxAttentionWindow?: number;
   /** Share of the memory that is available after loading which the KV cache may take; default 0.9. */
   freeGpuMemoryFraction?: number;
-  /** Not supported yet: refused when true. */
+  /** Keep the blocks of ended requests and let prompts that begin alike share them; default false. */
   enableBlockReuse?: boolean;
+  /** With reuse: use a block too of which only the first tokens are common; default true. */
+  enablePartialReuse?: boolean;
+  /** With partial reuse: copy such a block where it is in use; default true. Without it only unused ones are taken over. */
+  copyOnPartialReuse?: boolean;
 }
 
 /** TrtGptModelOptionalParams of the original, and what a CPU engine needs besides. */
@@ -114,6 +118,9 @@ export interface IterationStats {
   pausedRequests: number;
   completedRequests: number;
   contextTokens: number;
+  /** Prompt tokens of the contexts that began with a look into the cache, and those of them that it had. */
+  queriedTokens: number;
+  reusedTokens: number;
   /** Tokens drawn in this iteration. */
   generatedTokens: number;
   /** V1 only: slots of requests that have ended, which ran on with their batch. */
@@ -125,6 +132,9 @@ export interface IterationStats {
   /** Blocks in use at the end of the iteration: what ended in it has given its own back. */
   heldBlocks: number;
   tokensPerBlock: number;
+  /** Full blocks of prompts that were in the cache, and those that could have been but were not, since the start. */
+  reusedBlocks: number;
+  missedBlocks: number;
   maxRequests: number;
   /** Totals since the start. */
   totalIterationMs: number;

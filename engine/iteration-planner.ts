@@ -27,6 +27,7 @@ export interface IterationPlan<R extends RequestProgress> {
  *   plan(active)  capacity -> pauses give their blocks back -> micro-batch -> chunks
  *   allocate(r)   for each chunk, in order: the blocks of its step
  *   (the step runs, or is imagined)
+ *   keep(r)       for each context that is complete: its full blocks may be shared
  *   release(r)    for each request that is complete
  */
 export class IterationPlanner {
@@ -42,28 +43,45 @@ export class IterationPlanner {
   plan<R extends RequestProgress>(active: readonly R[]): IterationPlan<R> {
     const { policy, maxNumSequences, microBatch } = this.#options;
     const schedule = this.#options.scheduleMicroBatch ?? scheduleMicroBatch;
+    for (const request of active) request.firstMissingBlock = this.#firstMissingBlock(request);
     const { scheduled, paused } = scheduleCapacity(policy, active, this.#kvCache.capacity(), maxNumSequences);
     for (const request of paused) {
+      this.keep(request);
       this.#kvCache.freeSequence(request.requestId);
       request.pause(this.#options);
     }
     return { chunks: schedule(scheduled, microBatch), paused };
   }
 
-  /** Gives a request of the plan the blocks of its step. False, and nothing changed, if there is no room. */
+  /**
+   * Gives a request of the plan the blocks of its step. A context that finds its beginning in the cache begins behind
+   * it, and its first chunk may be shorter for it. False, and nothing changed, if there is no room.
+   */
   allocate(request: RequestProgress): boolean {
     const { requestId } = request;
     if (request.phase === 'generation') {
       if (!this.#kvCache.growSequence(requestId, request.numTokens)) return false;
     } else if (request.contextPosition === 0) {
-      if (!this.#kvCache.addSequence(requestId, request.promptLength)) return false;
+      const { promptLength, shared } = request;
+      if (!this.#kvCache.addSequence(requestId, promptLength, shared ?? undefined)) return false;
+      request.beginContext(this.#kvCache.reuseOf(requestId));
     }
     request.blocksHeld = this.#kvCache.blocksHeld(requestId);
     return true;
   }
 
-  /** Takes back the blocks of a request that has ended. */
+  /** Keeps the full blocks of what is verified for other requests, and for this one after a pause. */
+  keep({ requestId, shared, numVerified }: RequestProgress): void {
+    if (shared !== null && numVerified > 0) this.#kvCache.store(requestId, shared.tokens, numVerified);
+  }
+
+  /** Takes back the blocks of a request that has ended, after `keep` where they are worth it. */
   release(request: RequestProgress): void {
     this.#kvCache.freeSequence(request.requestId);
+  }
+
+  #firstMissingBlock({ phase, shared, promptLength }: RequestProgress): number | null {
+    if (phase !== 'context' || shared === null || !this.#kvCache.enableBlockReuse) return null;
+    return this.#kvCache.firstMissingBlock(shared, promptLength);
   }
 }

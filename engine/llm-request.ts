@@ -1,3 +1,4 @@
+import type { SharedPrefix } from '../kvcache/kv-cache-manager.js';
 import {
   FINISH_END_ID,
   FINISH_LENGTH,
@@ -75,6 +76,12 @@ export class LlmRequest extends RequestProgress {
   /** All known tokens, prompt first; longer than they are: read up to originalPromptLength + numGenerated. */
   get tokens(): Int32Array {
     return this.#tokens;
+  }
+
+  /** Keys turned by frequencies of the sequence's own fit no other sequence. */
+  override get shared(): SharedPrefix | null {
+    if (!this.spec.reusesBlocks || this.ropeRow !== 0) return null;
+    return { tokens: this.#tokens, salt: this.spec.cacheSalt };
   }
 
   get reportsLogProbs(): boolean {

@@ -10,6 +10,8 @@ export interface IterationCounts {
   pausedRequests: number;
   completedRequests: number;
   contextTokens: number;
+  queriedTokens: number;
+  reusedTokens: number;
   generatedTokens: number;
   emptyGenerationSlots: number;
   replayMismatches: number;
@@ -24,6 +26,8 @@ export function noCounts(): IterationCounts {
     pausedRequests: 0,
     completedRequests: 0,
     contextTokens: 0,
+    queriedTokens: 0,
+    reusedTokens: 0,
     generatedTokens: 0,
     emptyGenerationSlots: 0,
     replayMismatches: 0,
@@ -78,6 +82,8 @@ export class LoopStatistics {
       pausedRequests: counts.pausedRequests,
       completedRequests: counts.completedRequests,
       contextTokens: counts.contextTokens,
+      queriedTokens: counts.queriedTokens,
+      reusedTokens: counts.reusedTokens,
       generatedTokens: counts.generatedTokens,
       emptyGenerationSlots: counts.emptyGenerationSlots,
       maxBlocks: blocks.maxBlocks,
@@ -85,6 +91,8 @@ export class LoopStatistics {
       usedBlocks: blocks.usedBlocks,
       heldBlocks,
       tokensPerBlock: blocks.tokensPerBlock,
+      reusedBlocks: blocks.reusedBlocks,
+      missedBlocks: blocks.missedBlocks,
       maxRequests: this.#maxRequests,
       totalIterationMs: this.#totalIterationMs,
       totalExecutorMs: this.#totalExecutorMs,

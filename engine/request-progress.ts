@@ -1,3 +1,4 @@
+import type { ReuseCounts, SharedPrefix } from '../kvcache/kv-cache-manager.js';
 import { lengthsAfterPause, type ResumeLimits } from '../scheduler/pause.js';
 import type { SchedulableRequest } from '../scheduler/types.js';
 
@@ -22,6 +23,16 @@ export abstract class RequestProgress implements SchedulableRequest {
   blocksHeld = 0;
   /** Context tokens of the running iteration; 0 while generating. */
   chunkLength = 0;
+  /** Kept up to date by the planner while in the context phase. */
+  firstMissingBlock: number | null = null;
+  /** Tokens whose keys and values are in the cache and went into logits that were finite. */
+  numVerified = 0;
+  /** Prompt tokens that its first run found in the cache. */
+  cachedTokens = 0;
+  /** Full blocks found and missed in the cache, over all runs. */
+  reusedBlocks = 0;
+  missedBlocks = 0;
+  #hasBegun = false;
 
   constructor(requestId: bigint, lengths: { promptLength: number; maxNewTokens: number; priority: number }) {
     this.requestId = requestId;
@@ -32,6 +43,21 @@ export abstract class RequestProgress implements SchedulableRequest {
 
   /** True once it needs no further iteration. */
   abstract get isComplete(): boolean;
+
+  /** What it shares with others through the cache; null: nothing. */
+  get shared(): SharedPrefix | null {
+    return null;
+  }
+
+  /** Begins the context behind what the cache had of it; the running chunk ends with the prompt at the latest. */
+  beginContext(found: ReuseCounts): void {
+    this.contextPosition = found.reusedTokens;
+    this.chunkLength = Math.min(this.chunkLength, this.promptLength - found.reusedTokens);
+    if (!this.#hasBegun) this.cachedTokens = found.reusedTokens;
+    this.#hasBegun = true;
+    this.reusedBlocks += found.reusedBlocks;
+    this.missedBlocks += found.missedBlocks;
+  }
 
   /** Tokens of the sequence in this run; the next one is drawn for this position. */
   get numTokens(): number {
@@ -59,6 +85,7 @@ export abstract class RequestProgress implements SchedulableRequest {
     this.contextPosition = 0;
     this.chunkLength = 0;
     this.blocksHeld = 0;
+    this.numVerified = 0;
     this.phase = 'context';
   }
 }

@@ -20,4 +20,8 @@ export interface RequestSpec {
   priority: number;
   /** Milliseconds from admission to the loop after which the request ends; null = none. */
   timeLimitMs: number | null;
+  /** Requests of different salts share no blocks; 0n where none is given. */
+  cacheSalt: bigint;
+  /** false: it takes nothing from the cache and leaves nothing there, as where logits of its whole prompt are asked for. */
+  reusesBlocks: boolean;
 }

@@ -18,6 +18,11 @@ export interface SchedulableRequest {
    * beyond the last token cannot be used, and its blocks are in no reservation.
    */
   readonly draftLength: number;
+  /**
+   * In its context phase: name of the first full block of its prompt that is not in the cache and that it will leave
+   * there. null or absent: there is none. Two requests with the same name would compute the same block.
+   */
+  readonly firstMissingBlock?: number | null;
 }
 
 /** The KV cache as the capacity scheduler sees it. */

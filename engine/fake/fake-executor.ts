@@ -18,6 +18,8 @@ export interface FakeExecutorOptions extends ExecutorOptions {
   dieToken?: number;
   /** Every step blocks its thread for this long, as a real forward does. */
   stepMs?: number;
+  /** With block reuse a slot may be written over: its block was copied or taken over with what it held. */
+  allowsOverwriting?: boolean;
 }
 
 /**
@@ -27,7 +29,8 @@ export interface FakeExecutorOptions extends ExecutorOptions {
  * executor, and for writing callbacks before a model is at hand.
  *
  *   slot     0   1   2  ...        a slot holds 0 after zeroing, token + 1 once written
- *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new
+ *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new. With
+ *                                  allowsOverwriting only what memory held before is refused.
  */
 export class FakeExecutor implements Executor {
   readonly name = 'fake';
@@ -130,8 +133,10 @@ export class FakeExecutor implements Executor {
       const expected = this.#slotOf(batch, sequence, batch.positions[t]!);
       if (slot !== expected)
         throw new Error(`row ${t} is to be written to slot ${slot}, its table says ${expected}`);
-      if (this.#pool[slot] !== 0 && slot < this.#firstPaddingSlot)
-        throw new Error(`slot ${slot} of row ${t} holds ${this.#pool[slot]}, not 0`);
+      const held = this.#pool[slot]!;
+      const isWritable = this.options.allowsOverwriting ? held >= 0 : held === 0;
+      if (!isWritable && slot < this.#firstPaddingSlot)
+        throw new Error(`slot ${slot} of row ${t} holds ${held}, not 0`);
       this.#pool[slot] = token + 1;
     }
     const length = batch.contextLength[sequence]!;

@@ -35,6 +35,7 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType }) =>
     throwToken: number('throwToken', -1),
     dieToken: number('dieToken', -1),
     stepMs: number('stepMs', 0),
+    allowsOverwriting: params.kvCacheConfig?.enableBlockReuse ?? false,
   });
   const rope = new RopeTable(
     { inverseFrequencies: Float32Array.of(1), scale: 1 },

@@ -1,4 +1,5 @@
 import { blocksToCompletion } from '../block-needs.js';
+import { ReuseDelay } from '../reuse-delay.js';
 import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
 
 /**
@@ -7,6 +8,7 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  * 1. Every generating request is scheduled, and its remaining blocks to completion are set aside.
  * 2. Requests in their context phase are then tried in list order, each with its blocks to completion. The first one
  *    that does not fit ends the scan: nobody behind it may overtake it.
+ *    One that is held by the reuse delay is skipped, and does not end the scan.
  * 3. Nothing is ever paused.
  *
  *   list               to completion   left of 8 free blocks
@@ -27,6 +29,7 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
   requests: readonly R[],
   kv: Readonly<KvCapacity>,
   maxNumRequests: number,
+  delays = true,
 ): CapacityPlan<R> {
   const scheduled: R[] = [];
   let left = kv.freeBlocks;
@@ -36,11 +39,13 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
     scheduled.push(request);
     left -= blocksToCompletion(request, kv);
   }
+  const delay = delays ? new ReuseDelay(requests) : null;
   for (const request of requests) {
-    if (request.phase !== 'context') continue;
+    if (request.phase !== 'context' || delay?.holds(request)) continue;
     const needed = blocksToCompletion(request, kv);
     if (needed > left || scheduled.length >= maxNumRequests) break;
     scheduled.push(request);
+    delay?.schedules(request);
     left -= needed;
   }
   if (scheduled.length === 0) scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);

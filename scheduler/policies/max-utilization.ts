@@ -1,10 +1,12 @@
 import { blocksForNextStep } from '../block-needs.js';
+import { ReuseDelay } from '../reuse-delay.js';
 import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
 
 /**
  * MAX_UTILIZATION: pack what fits into this one step, and pause from the end of the list when it does not.
  *
- * 1. The list is walked in order, counting only the blocks that each request takes in this step.
+ * 1. The list is walked in order, counting only the blocks that each request takes in this step. A request held by
+ *    the reuse delay is passed over.
  * 2. A request that does not fit (blocks, or maxNumRequests) pauses the last started request in [current, end),
  *    which may be the current one itself.
  * 3. The victim's blocks are credited (not those that others share), the end of the walk moves to the victim, and the current one is tried again.
@@ -32,14 +34,20 @@ export function maxUtilization<R extends SchedulableRequest>(
   const scheduled: R[] = [];
   const paused: R[] = [];
   const credit = kv.creditOfPauses?.();
+  const delay = new ReuseDelay(requests);
   let free = kv.freeBlocks;
   let current = 0;
   let end = requests.length;
   while (current < end) {
     const request = requests[current]!;
+    if (delay.holds(request)) {
+      current += 1;
+      continue;
+    }
     const needed = blocksForNextStep(request, kv);
     if (needed <= free && scheduled.length < maxNumRequests) {
       scheduled.push(request);
+      delay.schedules(request);
       free -= needed;
       current += 1;
       continue;

@@ -20,6 +20,8 @@ export interface RunOptions {
   /** Tokens of one iteration; with `chunked`, prompts may be cut to fit. */
   maxNumTokens: number;
   chunked: boolean;
+  /** Default false. */
+  reuse?: boolean;
 }
 
 /** What a request answered: generated tokens, the log-prob of each, and their sum. */
@@ -33,6 +35,8 @@ export interface RunResult {
   answers: Map<bigint, Answer>;
   pauses: number;
   replayMismatches: number;
+  /** Prompt tokens that were in the cache. */
+  reusedTokens: number;
   /** Most requests that ran in one iteration. */
   greatestBatch: number;
   emptyGenerationSlots: number;
@@ -71,7 +75,12 @@ export function runLoop(
     },
     {
       executor,
-      kvCache: new KvCacheManager({ numBlocks: options.numBlocks, tokensPerBlock, maxSeqLen }),
+      kvCache: new KvCacheManager({
+        numBlocks: options.numBlocks,
+        tokensPerBlock,
+        maxSeqLen,
+        enableBlockReuse: options.reuse ?? false,
+      }),
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxBatchSize),
       callbacks: recorder,
       clock: () => performance.now(),
@@ -93,6 +102,7 @@ class Recorder implements LoopCallbacks {
     replayMismatches: 0,
     greatestBatch: 0,
     emptyGenerationSlots: 0,
+    reusedTokens: 0,
   };
   readonly #waiting: Arrival[];
   #unfinished: number;
@@ -133,6 +143,7 @@ class Recorder implements LoopCallbacks {
     if (!stats) return;
     this.result.pauses += stats.pausedRequests;
     this.result.emptyGenerationSlots += stats.emptyGenerationSlots;
+    this.result.reusedTokens += stats.reusedTokens;
     this.result.replayMismatches = stats.totalReplayMismatches;
     this.result.greatestBatch = Math.max(this.result.greatestBatch, stats.scheduledRequests);
   }

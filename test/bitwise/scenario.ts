@@ -14,6 +14,8 @@ export interface ScenarioLimits {
   /** Iterations over which the requests arrive. */
   arrivalSpan: number;
   seed: number;
+  /** Prompts are beginnings of a few long ones, or leave them somewhere. */
+  sharedPrompts?: boolean;
 }
 
 /** Mulberry32: numbers in [0, 1) that are the same on every machine. */
@@ -31,9 +33,16 @@ export function randomNumbers(seed: number): () => number {
 export function randomScenario(limits: ScenarioLimits): Arrival[] {
   const random = randomNumbers(limits.seed);
   const integer = (min: number, max: number) => min + Math.floor(random() * (max - min + 1));
+  const stems = Array.from({ length: limits.sharedPrompts ? 3 : 0 }, () =>
+    Int32Array.from({ length: limits.maxPrompt }, () => integer(3, limits.vocabSize - 1)),
+  );
   return Array.from({ length: limits.requests }, (_, index) => {
     const promptLength = integer(1, limits.maxPrompt);
     const prompt = Int32Array.from({ length: promptLength }, () => integer(3, limits.vocabSize - 1));
+    if (limits.sharedPrompts) {
+      const stem = stems[index % stems.length]!;
+      prompt.set(stem.subarray(0, Math.min(promptLength, integer(promptLength >> 1, 2 * promptLength))));
+    }
     const inputs: Record<string, Tensor> = {
       input_ids: { shape: [1, promptLength], data: prompt },
       request_output_len: oneInt(integer(1, limits.maxNew)),

@@ -292,11 +292,6 @@ describe('options', () => {
       { optionalParams: { kvCacheConfig: { maxAttentionWindow: 4 } } },
       /maxAttentionWindow is refused/,
     ],
-    [
-      'reuse',
-      { optionalParams: { kvCacheConfig: { enableBlockReuse: true } } },
-      /enableBlockReuse is refused/,
-    ],
     ['the fraction', { optionalParams: { kvCacheConfig: { freeGpuMemoryFraction: 2 } } }, /Fraction is 2/],
     ['a count', { optionalParams: { maxNumSequences: 1.5 } }, /maxNumSequences is 1.5/],
   ])('refuse a wrong %s at once', (_, overrides, message) => {

@@ -21,6 +21,7 @@ export interface HarnessOptions {
   maxInputLen?: number;
   maxSeqLen?: number;
   terminateReqId?: bigint;
+  enableBlockReuse?: boolean;
   fake?: Partial<FakeExecutorOptions>;
 }
 
@@ -64,9 +65,15 @@ export class LoopHarness implements LoopCallbacks {
       tokensPerBlock,
       kvDtype: 'f32',
       vocabSize: 100,
+      allowsOverwriting: options.enableBlockReuse ?? false,
       ...options.fake,
     });
-    this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen });
+    this.kvCache = new KvCacheManager({
+      numBlocks,
+      tokensPerBlock,
+      maxSeqLen,
+      enableBlockReuse: options.enableBlockReuse ?? false,
+    });
     const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
     const loopOptions: LoopOptions = {
       modelType,

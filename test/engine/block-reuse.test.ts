@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  bool,
+  f32,
+  type HarnessOptions,
+  LoopHarness,
+  makeRequest,
+  runAlone,
+  u64,
+} from '../support/loop-harness.js';
+
+const count = (length: number, from = 1) => Array.from({ length }, (_, index) => from + index);
+const REUSE: HarnessOptions = { enableBlockReuse: true };
+
+/** Tokens of one request after the other, with what each found in the cache. */
+function inTurn(harness: LoopHarness, prompts: number[][], maxNewTokens = 1): number[] {
+  return prompts.map((prompt, index) => {
+    const before = harness.stats.reduce((sum, { reusedTokens }) => sum + reusedTokens, 0);
+    const request = makeRequest(BigInt(harness.responses.length + index), prompt, maxNewTokens);
+    harness.waiting.push(request);
+    harness.runToEnd();
+    expect(harness.resultOf(request.requestId)).toEqual(runAlone(request));
+    return harness.stats.reduce((sum, { reusedTokens }) => sum + reusedTokens, 0) - before;
+  });
+}
+
+describe('a prompt that was seen before', () => {
+  it.each([
+    [15, 14],
+    [16, 15],
+    [17, 16],
+    [18, 16],
+  ])('of %i tokens computes all but what full blocks hold', (length, reusable) => {
+    // With one generated token, whose keys are never written, the blocks of the prompt are all there is.
+    const full = Math.floor(length / 8) * 8;
+    const [first, second] = inTurn(new LoopHarness(REUSE), [count(length), count(length)]);
+    expect([first, second]).toEqual([0, Math.min(full, length - 1, reusable)]);
+  });
+
+  it('finds generated tokens too, but never the last one, which was not written', () => {
+    const harness = new LoopHarness(REUSE);
+    const prompt = count(10);
+    const request = makeRequest(99n, prompt, 7);
+    harness.waiting.push(request);
+    harness.runToEnd();
+    const { tokens } = harness.resultOf(99n);
+    // 10 + 7 tokens, 16 of them written: two full blocks.
+    expect(inTurn(harness, [[...prompt, ...tokens, 5]])).toEqual([16]);
+    const shorter = new LoopHarness(REUSE);
+    shorter.waiting.push(makeRequest(99n, prompt, 6));
+    shorter.runToEnd();
+    // 10 + 6 tokens, 15 of them written: the second block is not full.
+    expect(inTurn(shorter, [[...prompt, ...tokens.slice(0, 6), 5, 5]])).toEqual([8]);
+  });
+
+  it('shares nothing across salts', () => {
+    const harness = new LoopHarness(REUSE);
+    const reused = [1n, 2n, 1n].map((salt, index) => {
+      harness.waiting.push(makeRequest(BigInt(index), count(20), 2, { cache_salt: u64(salt) }));
+      harness.runToEnd();
+      return harness.stats.reduce((sum, stats) => sum + stats.reusedTokens, 0);
+    });
+    expect(reused).toEqual([0, 0, 16]);
+  });
+
+  it('is computed anew where reuse is off', () => {
+    expect(inTurn(new LoopHarness(), [count(20), count(20)])).toEqual([0, 0]);
+  });
+
+  it('leaves nothing in the cache if it failed', () => {
+    const harness = new LoopHarness({ ...REUSE, fake: { poisonToken: 3 } });
+    for (const requestId of [1n, 2n]) {
+      harness.waiting.push(makeRequest(requestId, count(20), 2));
+      harness.runToEnd();
+      expect(harness.resultOf(requestId).error).toMatch(/not finite/);
+    }
+    expect(harness.stats.every(({ reusedTokens }) => reusedTokens === 0)).toBe(true);
+  });
+});
+
+describe('the reuse delay', () => {
+  it.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)(
+    '%s: of two equal prompts one waits',
+    (schedulerPolicy) => {
+      const harness = new LoopHarness({ ...REUSE, schedulerPolicy });
+      harness.waiting.push(
+        makeRequest(1n, count(20), 3),
+        makeRequest(2n, count(20), 3),
+        makeRequest(3n, count(20, 50), 3),
+      );
+      harness.runToEnd();
+      expect(harness.stats.slice(0, 2)).toMatchObject([
+        { contextRequests: 2, contextTokens: 40, reusedTokens: 0 },
+        { contextRequests: 1, contextTokens: 4, reusedTokens: 16, generationRequests: 2 },
+      ]);
+    },
+  );
+
+  it('lasts while the other context runs in chunks', () => {
+    const harness = new LoopHarness({
+      ...REUSE,
+      chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
+      maxNumTokens: 32,
+      maxNumSequences: 4,
+    });
+    harness.waiting.push(makeRequest(1n, count(50), 2), makeRequest(2n, count(50), 2));
+    harness.runToEnd();
+    expect(harness.stats.map(({ contextTokens }) => contextTokens).slice(0, 4)).toEqual([32, 18, 2, 0]);
+    expect(harness.resultOf(2n)).toEqual(runAlone(makeRequest(2n, count(50), 2)));
+  });
+});
+
+const STEMS = [
+  count(50, 1),
+  count(50, 30),
+  [...count(11, 1), ...count(39, 60)],
+  [...count(8, 30), ...count(42, 2)],
+];
+
+const shape = fc.record({
+  stem: fc.constantFrom(...STEMS),
+  length: fc.integer({ min: 1, max: 40 }),
+  tail: fc.array(fc.integer({ min: 0, max: 99 }), { maxLength: 6 }),
+  maxNewTokens: fc.integer({ min: 1, max: 18 }),
+  samples: fc.boolean(),
+  salt: fc.constantFrom(0n, 0n, 0n, 5n),
+  priority: fc.constantFrom(0.2, 0.5),
+  arrival: fc.integer({ min: 0, max: 30 }),
+  cancelAfter: fc.option(fc.integer({ min: 0, max: 30 }), { nil: null, freq: 6 }),
+});
+
+const engine = fc.record({
+  schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
+  chunkingPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+  numBlocks: fc.constantFrom(8, 9, 11, 14, 40),
+  maxNumTokens: fc.integer({ min: 48, max: 64 }),
+  maxNumSequences: fc.integer({ min: 2, max: 8 }),
+});
+
+describe('a crowd of prompts that begin alike', () => {
+  it('gets what each gets alone, with pauses, chunks, cancels and a pool too small', () => {
+    let reused = 0;
+    let pauses = 0;
+    fc.assert(
+      fc.property(engine, fc.array(shape, { minLength: 6, maxLength: 20 }), (options, shapes) => {
+        const { chunkingPolicy, ...rest } = options;
+        const harness = new LoopHarness({ ...rest, ...(chunkingPolicy ? { chunkingPolicy } : {}), ...REUSE });
+        const requests = shapes.map(({ stem, length, tail, maxNewTokens, samples, salt, priority }, index) =>
+          makeRequest(
+            BigInt(index),
+            [...stem.slice(0, length), ...tail],
+            maxNewTokens,
+            {
+              random_seed: u64(BigInt(index)),
+              return_log_probs: bool(true),
+              cache_salt: u64(salt),
+              ...(samples ? { temperature: f32(0.8) } : {}),
+            },
+            priority,
+          ),
+        );
+        const last = Math.max(...shapes.map(({ arrival }) => arrival));
+        for (let iteration = 0; ; iteration++) {
+          expect(iteration).toBeLessThan(5000);
+          for (const [index, { arrival, cancelAfter }] of shapes.entries()) {
+            if (arrival === iteration) harness.waiting.push(requests[index]!);
+            if (cancelAfter !== null && arrival + cancelAfter === iteration) harness.stops.add(BigInt(index));
+          }
+          if (!harness.loop.iterate() && iteration > last && harness.waiting.length === 0) break;
+        }
+        expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
+        for (const request of requests) {
+          const found = harness.resultOf(request.requestId);
+          const alone = runAlone(request);
+          expect(found.error).toBe('');
+          if (found.finishReason !== 5)
+            expect(found).toMatchObject({ tokens: alone.tokens, logProbs: alone.logProbs });
+          else expect(found.tokens).toEqual(alone.tokens.slice(0, found.tokens.length));
+        }
+        const totals = harness.stats.at(-1)!;
+        expect(totals.totalReplayMismatches).toBe(0);
+        reused += harness.stats.reduce((sum, stats) => sum + stats.reusedTokens, 0);
+        pauses += totals.totalPauses;
+      }),
+      { numRuns: 150 },
+    );
+    expect(reused).toBeGreaterThan(5000);
+    expect(pauses).toBeGreaterThan(50);
+  });
+});
