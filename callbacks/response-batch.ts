@@ -8,6 +8,8 @@ export const RESPONSE_LOG_PROBS = 4;
 export const RESPONSE_ERROR = 8;
 /** With RESPONSE_ERROR: the request itself is at fault; nothing of it ran. */
 export const RESPONSE_INVALID = 16;
+/** The request's first response with tensors. */
+export const RESPONSE_FIRST = 32;
 
 /**
  * All responses of one iteration in flat arrays, as they cross from the worker to the host's thread: no object per
@@ -30,6 +32,8 @@ export interface ResponseBatch {
   /** Prompt and output together, as far as this response goes. */
   sequenceLengths: Int32Array;
   padIds: Int32Array;
+  /** Prompt tokens that were found in the cache. */
+  cachedTokens: Int32Array;
   seeds: BigUint64Array;
   cumLogProbs: Float64Array;
   topWidths: Int32Array;

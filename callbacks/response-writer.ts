@@ -2,6 +2,7 @@ import type { LlmRequest } from '../engine/llm-request.js';
 import {
   RESPONSE_ERROR,
   RESPONSE_FINAL,
+  RESPONSE_FIRST,
   RESPONSE_INVALID,
   RESPONSE_LOG_PROBS,
   RESPONSE_STREAMING,
@@ -19,6 +20,7 @@ export class ResponseWriter implements ResponseBatch {
   promptLengths = new Int32Array(64);
   sequenceLengths = new Int32Array(64);
   padIds = new Int32Array(64);
+  cachedTokens = new Int32Array(64);
   seeds = new BigUint64Array(64);
   cumLogProbs = new Float64Array(64);
   topWidths = new Int32Array(64);
@@ -56,12 +58,14 @@ export class ResponseWriter implements ResponseBatch {
     const to = request.numGenerated;
     this.flags[index] =
       (final ? RESPONSE_FINAL : 0) |
+      (request.numSent === 0 ? RESPONSE_FIRST : 0) |
       (spec.streaming ? RESPONSE_STREAMING : 0) |
       (request.reportsLogProbs ? RESPONSE_LOG_PROBS : 0);
     this.finishReasons[index] = request.finishReason;
     this.promptLengths[index] = request.originalPromptLength;
     this.sequenceLengths[index] = request.originalPromptLength + to;
     this.padIds[index] = spec.padId;
+    this.cachedTokens[index] = request.cachedTokens;
     this.seeds[index] = spec.sampling.seed;
     this.cumLogProbs[index] = request.cumLogProb;
     this.topWidths[index] = spec.topLogProbs;
@@ -73,7 +77,7 @@ export class ResponseWriter implements ResponseBatch {
   /** A copy of exactly what is filled, all in one buffer, which may be transferred: that is what a post costs by. */
   snapshot(): ResponseBatch {
     const { count } = this;
-    const perResponse = 3 * 8 + 6 * 4 + 2;
+    const perResponse = 3 * 8 + 7 * 4 + 2;
     const numTokens = this.tokenStart[count]!;
     const numLogProbs = this.logProbStart[count]!;
     const into = packer(count * perResponse + 2 * 4 + 4 * (numTokens + numLogProbs + 2 * this.#numTop));
@@ -86,6 +90,7 @@ export class ResponseWriter implements ResponseBatch {
       promptLengths: into(Int32Array, this.promptLengths, count),
       sequenceLengths: into(Int32Array, this.sequenceLengths, count),
       padIds: into(Int32Array, this.padIds, count),
+      cachedTokens: into(Int32Array, this.cachedTokens, count),
       topWidths: into(Int32Array, this.topWidths, count),
       tokenStart: into(Int32Array, this.tokenStart, count + 1),
       tokens: into(Int32Array, this.tokens, numTokens),
@@ -146,6 +151,7 @@ export class ResponseWriter implements ResponseBatch {
     this.promptLengths = ensure(this.promptLengths, this.count);
     this.sequenceLengths = ensure(this.sequenceLengths, this.count);
     this.padIds = ensure(this.padIds, this.count);
+    this.cachedTokens = ensure(this.cachedTokens, this.count);
     this.seeds = ensure(this.seeds, this.count);
     this.cumLogProbs = ensure(this.cumLogProbs, this.count);
     this.topWidths = ensure(this.topWidths, this.count);

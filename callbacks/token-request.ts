@@ -34,6 +34,8 @@ export interface TokenPiece {
   /** [tokens.length x topLogProbs], most probable first; with topLogProbs. */
   topTokens?: Int32Array;
   topLogProbs?: Float32Array;
+  /** With the first piece: prompt tokens that were found in the cache. */
+  cachedTokens?: number;
   /** null for every piece but the last, which may carry no tokens. */
   finishReason: FinishReason | null;
   /** With the last piece: the key of the random numbers that were used. */

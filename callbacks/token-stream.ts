@@ -28,6 +28,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #parts: Part[] = [];
   #finishReason: FinishReason | null = null;
   #seed: bigint | null = null;
+  /** Until it has left with a piece. */
+  #cachedTokens: number | null = null;
   #error: Error | null = null;
   #isDone = false;
   #waiting: { resolve: (result: IteratorResult<TokenPiece>) => void; reject: (error: Error) => void } | null =
@@ -79,6 +81,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     const tensors = new Map(outputs.map((output) => [output.name, output.data]));
     const code = (tensors.get('finish_reasons') as Int32Array)[0]!;
     const part = this.#read(tensors);
+    this.#cachedTokens = (tensors.get('cached_tokens') as Int32Array | undefined)?.[0] ?? this.#cachedTokens;
     if (code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1)) this.#dropLast(part);
     if (part.tokens.length > 0) this.#parts.push(part);
     if (final) {
@@ -147,6 +150,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       ),
       finishReason: this.#finishReason,
     };
+    if (this.#cachedTokens !== null) piece.cachedTokens = this.#cachedTokens;
+    this.#cachedTokens = null;
     if (this.#returnLogProbs)
       piece.logProbs = join(
         Float32Array,

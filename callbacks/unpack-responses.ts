@@ -1,6 +1,7 @@
 import {
   RESPONSE_ERROR,
   RESPONSE_FINAL,
+  RESPONSE_FIRST,
   RESPONSE_INVALID,
   RESPONSE_LOG_PROBS,
   RESPONSE_STREAMING,
@@ -30,6 +31,7 @@ export interface Response {
  *   cum_log_probs      [1, 1] sum over all generated tokens; where log-probs were asked for
  *   top_token_ids      [1, 1, n, k] and
  *   top_log_probs      [1, 1, n, k] most probable first; where top_log_probs was asked for
+ *   cached_tokens      [1, 1] prompt tokens that were found in the cache, with the first response
  *   random_seed        [1] u64, with the final response
  *
  * A response with an error has none of them. Where the request itself is at fault, so that nothing of it ran, it has
@@ -51,6 +53,10 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
     }
     const outputs = coreOutputs(batch, i, maxSeqLen);
     if ((flags & RESPONSE_LOG_PROBS) !== 0) topStart = pushLogProbs(outputs, batch, i, topStart);
+    if ((flags & RESPONSE_FIRST) !== 0) {
+      const data = batch.cachedTokens.slice(i, i + 1);
+      outputs.push({ name: 'cached_tokens', shape: [1, 1], data });
+    }
     if (final) outputs.push({ name: 'random_seed', shape: [1], data: batch.seeds.slice(i, i + 1) });
     yield { requestId, outputs, final, error: '' };
   }

@@ -152,6 +152,19 @@ export const OPTIONS = {
       true,
     ),
   },
+  enableBlockReuse: {
+    schema: z.boolean().default(true),
+    ...describe(
+      {
+        metavar: '',
+        help: 'prompts that begin alike share what was computed for it (--no-enable-block-reuse turns it off)',
+        gptManagerField: 'optionalParams.kvCacheConfig.enableBlockReuse',
+        seedName: 'kvCacheConfig.enableBlockReuse',
+      },
+      'switch',
+      true,
+    ),
+  },
   maxInputLen: integer(1, MOST, {
     help: 'longest prompt in tokens; lowers what the model takes',
     defaultText: "the model's",

@@ -29,6 +29,7 @@ export interface ModelOptions {
   maxNumTokens?: number | undefined;
   maxQueueSize?: number | undefined;
   enableChunkedContext?: boolean | undefined;
+  enableBlockReuse?: boolean | undefined;
   maxInputLen?: number | undefined;
   maxSeqLen?: number | undefined;
   maxTokens?: number | undefined;
@@ -163,7 +164,7 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
 
 /** Options of the host: those of the same names that were given. */
 function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOptions {
-  const { maxTokens, freeGpuMemoryFraction, kvDtype, maxQueueSize } = options;
+  const { maxTokens, freeGpuMemoryFraction, enableBlockReuse, kvDtype, maxQueueSize } = options;
   const optionalParams: OptionalParams = {
     ...given(options, [
       'threads',
@@ -176,7 +177,11 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'tokensPerBlock',
       'executorModule',
     ]),
-    kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction }, ['maxTokens', 'freeGpuMemoryFraction']),
+    kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction, enableBlockReuse }, [
+      'maxTokens',
+      'freeGpuMemoryFraction',
+      'enableBlockReuse',
+    ]),
   };
   const { modelType = 'InflightFusedBatching' } = options;
   // On by default here, and V1 knows no chunks.

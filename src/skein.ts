@@ -38,6 +38,8 @@ export interface GenerateOptions extends SamplingOptions {
   logProbs?: number | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
+  /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
+  cacheSalt?: bigint | undefined;
   /** With messages: end the prompt with the header of an answer. Default true. */
   addGenerationPrompt?: boolean | undefined;
   /** With messages: go on with the last message instead of answering it. */

@@ -44,6 +44,8 @@ export interface TextRequest extends SamplingOptions {
   signal?: AbortSignal | undefined;
   /** Name of the field that holds the prompt, for errors. */
   promptParam?: string | undefined;
+  /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
+  cacheSalt?: bigint | undefined;
 }
 
 /** A token and its log-prob at one position. */
@@ -64,6 +66,8 @@ export interface TextPiece {
   tokens: readonly number[];
   /** Log-probs of the tokens whose text is out. */
   logProbs: readonly TextLogProb[];
+  /** Prompt tokens that were found in the cache; in the first piece. */
+  cachedTokens?: number;
   /** Set in the last piece. */
   finishReason: FinishReason | null;
   /** The stop string or stop token that ended the generation. */
@@ -143,6 +147,7 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     stopWords: (request.stopTokens ?? []).map((token) => [token]),
     ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),
     priority: request.priority ?? 0.5,
+    ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),
     signal,
   };
 }
@@ -181,6 +186,7 @@ class TextStream {
       for await (const piece of pieces) {
         const out = this.#take(piece);
         if (out === null) continue;
+        if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
         yield out;
         if (out.finishReason !== null) return;
       }

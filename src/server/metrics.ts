@@ -34,7 +34,10 @@ export interface EngineGauges {
 }
 
 /** What of an iteration's statistics is counted. */
-export type IterationCounts = Pick<IterationStats, 'contextTokens' | 'generatedTokens' | 'totalPauses'>;
+export type IterationCounts = Pick<
+  IterationStats,
+  'contextTokens' | 'generatedTokens' | 'totalPauses' | 'queriedTokens' | 'reusedTokens'
+>;
 
 export interface HttpExchange {
   handler: string;
@@ -70,6 +73,11 @@ export class ServerMetrics {
   readonly #promptTokens = this.#counter('prompt_tokens_total', 'Prompt tokens of accepted requests');
   readonly #generatedTokens = this.#counter('generation_tokens_total', 'Tokens generated');
   readonly #preemptions = this.#counter('num_preemptions_total', 'Times that a request was paused');
+  readonly #prefixQueries = this.#counter(
+    'prefix_cache_queries_total',
+    'Prompt tokens looked for in the prefix cache',
+  );
+  readonly #prefixHits = this.#counter('prefix_cache_hits_total', 'Prompt tokens found in the prefix cache');
   readonly #success = new Counter({
     name: 'vllm:request_success_total',
     help: 'Requests that ended, by reason',
@@ -127,7 +135,15 @@ export class ServerMetrics {
     this.#httpDuration.observe({ handler, method }, durationMs / 1000);
   }
 
-  iteration({ contextTokens, generatedTokens, totalPauses }: IterationCounts): void {
+  iteration({
+    contextTokens,
+    generatedTokens,
+    totalPauses,
+    queriedTokens,
+    reusedTokens,
+  }: IterationCounts): void {
+    this.#prefixQueries.inc(this.#labels, queriedTokens);
+    this.#prefixHits.inc(this.#labels, reusedTokens);
     this.#iterationTokens.observe(this.#labels, contextTokens + generatedTokens);
     if (totalPauses > this.#pauses) this.#preemptions.inc(this.#labels, totalPauses - this.#pauses);
     this.#pauses = totalPauses;

@@ -98,7 +98,7 @@ class ChatAnswer {
   }
 
   #usage() {
-    return usage(this.#promptTokens, this.#run.completionTokens);
+    return usage(this.#promptTokens, this.#run.completionTokens, this.#run.cachedTokens);
   }
 
   async whole(clientSignal: AbortSignal): Promise<Response> {

@@ -17,13 +17,16 @@ interface Choice {
 export class ChoiceRun {
   readonly #choices: Choice[] = [];
   readonly #abort = new AbortController();
+  readonly #choicesPerPrompt: number;
   #completionTokens = 0;
+  #cachedTokens = 0;
 
   /**
    * Queues every choice, or none: one that is refused takes its neighbours along.
    * @throws InvalidRequestError, QueueFullError.
    */
   constructor(model: ServedModel, requests: readonly TextRequest[], n: number, observe: ObserveRequest) {
+    this.#choicesPerPrompt = n;
     try {
       for (const request of requests) {
         const seed = request.seed === undefined ? drawSeed() : BigInt(request.seed);
@@ -52,6 +55,11 @@ export class ChoiceRun {
   /** Tokens generated so far, by all choices. */
   get completionTokens(): number {
     return this.#completionTokens;
+  }
+
+  /** Prompt tokens found in the cache so far, each prompt counted once: by its first choice. */
+  get cachedTokens(): number {
+    return this.#cachedTokens;
   }
 
   /** Ends every choice; the engine frees their blocks within one iteration. */
@@ -84,6 +92,7 @@ export class ChoiceRun {
   ): Promise<void> {
     for await (const piece of pieces) {
       this.#completionTokens += piece.tokens.length;
+      if (index % this.#choicesPerPrompt === 0) this.#cachedTokens += piece.cachedTokens ?? 0;
       if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
       if (piece.finishReason === 'cancelled') {
         observer.onEnd('abort');

@@ -91,7 +91,7 @@ class CompletionAnswer {
   }
 
   #usage() {
-    return usage(this.#promptTokens, this.#run.completionTokens);
+    return usage(this.#promptTokens, this.#run.completionTokens, this.#run.cachedTokens);
   }
 
   #logProbs(entries: readonly TextLogProb[]) {

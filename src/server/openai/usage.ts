@@ -5,13 +5,13 @@ export interface Usage {
   prompt_tokens_details: { cached_tokens: number };
 }
 
-/** No prompt token is ever taken from the cache of another request yet, so cached_tokens is 0. */
-export function usage(promptTokens: number, completionTokens: number): Usage {
+/** `cachedTokens`: those of the prompt tokens that were found in the cache instead of being computed. */
+export function usage(promptTokens: number, completionTokens: number, cachedTokens: number): Usage {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: cachedTokens },
   };
 }
 

@@ -10,6 +10,7 @@ import type { TokenEngine } from '../../../src/generation/text-model.js';
 export type Step =
   | {
       tokens: readonly number[];
+      cachedTokens?: number;
       logProbs?: readonly number[];
       top?: readonly (readonly (readonly [number, number])[])[];
     }
@@ -77,6 +78,7 @@ export class FakeEngine implements TokenEngine {
 
 function pieceOf(step: Extract<Step, { tokens: readonly number[] }>): TokenPiece {
   const piece: TokenPiece = { tokens: Int32Array.from(step.tokens), finishReason: null };
+  if (step.cachedTokens !== undefined) piece.cachedTokens = step.cachedTokens;
   if (step.logProbs !== undefined) piece.logProbs = Float32Array.from(step.logProbs);
   if (step.top !== undefined) {
     piece.topTokens = Int32Array.from(step.top.flat().map(([token]) => token));
