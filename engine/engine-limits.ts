@@ -62,7 +62,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     checkCount(field, params[field]);
   }
   checkCount('threads', params.threads);
-  checkCount('tokensPerBlock', params.tokensPerBlock);
+  checkTokensPerBlock(params.tokensPerBlock);
   if (params.maxTopLogProbs !== undefined) {
     checkRange('maxTopLogProbs', params.maxTopLogProbs, { min: 0, max: 1000, integer: true });
   }
@@ -125,6 +125,15 @@ function lowered(field: string, asked: number | undefined, engine: number): numb
   if (asked === undefined) return engine;
   if (asked <= engine) return asked;
   throw new ParameterError(field, `${field} is ${asked}; the engine was built for at most ${engine}.`);
+}
+
+/** The kernels walk the cache in steps that whole blocks of these sizes fill. */
+function checkTokensPerBlock(value: number | undefined): void {
+  if (value === undefined || (value >= 8 && Number.isInteger(Math.log2(value)))) return;
+  throw new ParameterError(
+    'tokensPerBlock',
+    `tokensPerBlock is ${value}; a power of two of at least 8 is expected.`,
+  );
 }
 
 function checkCount(field: string, value: number | undefined): void {

@@ -24,11 +24,12 @@ export interface IterationPlan<R extends RequestProgress> {
  * The part of an iteration that needs no model: who runs how many tokens, who is paused for it, who holds which
  * blocks. The generation loop and the simulator share it.
  *
- *   plan(active)  capacity -> pauses give their blocks back -> micro-batch -> chunks
- *   allocate(r)   for each chunk, in order: the blocks of its step
+ *   plan(active)    capacity -> pauses give their blocks back -> micro-batch -> chunks
+ *   allocate(r)     for each chunk, in order: the blocks of its step
  *   (the step runs, or is imagined)
- *   keep(r)       for each context that is complete: its full blocks may be shared
- *   release(r)    for each request that is complete
+ *   rejectDraft(r)  where it had a draft
+ *   keep(r)         for each context that is complete: its full blocks may be shared
+ *   release(r)      for each request that is complete
  */
 export class IterationPlanner {
   readonly #options: PlannerOptions;
@@ -60,7 +61,7 @@ export class IterationPlanner {
   allocate(request: RequestProgress): boolean {
     const { requestId } = request;
     if (request.phase === 'generation') {
-      if (!this.#kvCache.growSequence(requestId, request.numTokens)) return false;
+      if (!this.#kvCache.growSequence(requestId, request.numTokens + request.draftLength)) return false;
     } else if (request.contextPosition === 0) {
       const { promptLength, shared } = request;
       if (!this.#kvCache.addSequence(requestId, promptLength, shared ?? undefined)) return false;
@@ -73,6 +74,13 @@ export class IterationPlanner {
   /** Keeps the full blocks of what is verified for other requests, and for this one after a pause. */
   keep({ requestId, shared, numVerified }: RequestProgress): void {
     if (shared !== null && numVerified > 0) this.#kvCache.store(requestId, shared.tokens, numVerified);
+  }
+
+  /** Gives back the blocks of the draft that the step rejected; asked before its token is appended. */
+  rejectDraft(request: RequestProgress): void {
+    if (request.phase !== 'generation' || request.draftLength === 0) return;
+    this.#kvCache.trimSequence(request.requestId, request.numTokens);
+    request.blocksHeld = this.#kvCache.blocksHeld(request.requestId);
   }
 
   /** Takes back the blocks of a request that has ended, after `keep` where they are worth it. */

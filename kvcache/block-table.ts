@@ -49,6 +49,12 @@ export class BlockTable {
     this.#entries[index] = block;
   }
 
+  /** Takes the last block out of the table, which must have one. */
+  removeLast(): number {
+    this.#numBlocks -= 1;
+    return this.#entries[this.#numBlocks]!;
+  }
+
   setLength(length: number): void {
     this.#length = length;
   }

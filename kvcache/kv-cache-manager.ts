@@ -12,7 +12,7 @@ const GREATEST_SLOT = 2 ** 31 - 1;
 
 export interface KvCacheOptions {
   numBlocks: number;
-  /** A power of two, at least 8; default 32. */
+  /** Default 32. Executors and their kernels ask for powers of two; the numbers here do not depend on it. */
   tokensPerBlock?: number;
   /** Longest sequence, prompt and generated tokens together. */
   maxSeqLen: number;
@@ -107,7 +107,7 @@ export class KvCacheManager {
   /** Throws if the options make no sense or if one sequence of maxSeqLen does not fit. */
   constructor(options: KvCacheOptions) {
     const { numBlocks, maxSeqLen, tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK } = options;
-    checkTokensPerBlock(tokensPerBlock);
+    checkAtLeastOne('tokensPerBlock', tokensPerBlock);
     checkAtLeastOne('numBlocks', numBlocks);
     checkAtLeastOne('maxSeqLen', maxSeqLen);
     if (numBlocks * tokensPerBlock > GREATEST_SLOT) {
@@ -260,6 +260,19 @@ export class KvCacheManager {
   /** Makes the table cover `length` tokens, never fewer than before. False, and nothing changed, if there is no room. */
   growSequence(requestId: bigint, length: number): boolean {
     return this.#growTable(requestId, this.#table(requestId), length);
+  }
+
+  /** Gives back the blocks beyond `length` tokens: those of a draft that was rejected. */
+  trimSequence(requestId: bigint, length: number): void {
+    const table = this.#table(requestId);
+    if (!Number.isInteger(length) || length < 1 || length > table.length) {
+      throw new RangeError(
+        `Request ${requestId}: its table is to keep ${length} of ${table.length} tokens; 1 to ${table.length} can be.`,
+      );
+    }
+    const kept = Math.ceil(length / this.tokensPerBlock);
+    while (table.numBlocks > kept) this.#cache.release(table.removeLast());
+    table.setLength(length);
   }
 
   /** Gives back what the request holds and returns how many blocks that were; 0 if it has no sequence. */
@@ -450,13 +463,6 @@ export class KvCacheManager {
     }
     table.setLength(Math.max(table.length, length));
     return true;
-  }
-}
-
-function checkTokensPerBlock(tokensPerBlock: number): void {
-  const isPowerOfTwo = Number.isInteger(Math.log2(tokensPerBlock));
-  if (!isPowerOfTwo || tokensPerBlock < 8) {
-    throw new RangeError(`tokensPerBlock is ${tokensPerBlock}; a power of two of at least 8 is expected.`);
   }
 }
 

@@ -1,7 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { kvBlocks, resolveLimits } from '../../engine/engine-limits.js';
+import { checkOptionalParams, kvBlocks, resolveLimits } from '../../engine/engine-limits.js';
 
 const ENGINE = { maxInputLen: 1000, maxSeqLen: 1024 };
+
+describe('checkOptionalParams', () => {
+  it.each([12, 4, 0, -8, 2.5])('refuses %s tokens per block', (tokensPerBlock) => {
+    const sentence = `tokensPerBlock is ${tokensPerBlock}; a power of two of at least 8 is expected.`;
+    expect(() => checkOptionalParams({ tokensPerBlock })).toThrow(sentence);
+  });
+
+  it('takes powers of two from 8 tokens per block on', () => {
+    for (const tokensPerBlock of [8, 16, 128]) {
+      expect(() => checkOptionalParams({ tokensPerBlock })).not.toThrow();
+    }
+  });
+});
 
 describe('resolveLimits', () => {
   it('takes the engine as it is where nothing is asked for', () => {

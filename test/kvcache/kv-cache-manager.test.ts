@@ -12,16 +12,12 @@ function tableOf(kv: KvCacheManager, requestId: bigint): number[] {
 describe('construction', () => {
   it.each([
     [
-      { numBlocks: 6, tokensPerBlock: 12, maxSeqLen: 8 },
-      'tokensPerBlock is 12; a power of two of at least 8 is expected.',
+      { numBlocks: 6, tokensPerBlock: 0, maxSeqLen: 8 },
+      'tokensPerBlock is 0; a whole number of at least 1 is expected.',
     ],
     [
-      { numBlocks: 6, tokensPerBlock: 4, maxSeqLen: 8 },
-      'tokensPerBlock is 4; a power of two of at least 8 is expected.',
-    ],
-    [
-      { numBlocks: 6, tokensPerBlock: -8, maxSeqLen: 8 },
-      'tokensPerBlock is -8; a power of two of at least 8 is expected.',
+      { numBlocks: 6, tokensPerBlock: 2.5, maxSeqLen: 8 },
+      'tokensPerBlock is 2.5; a whole number of at least 1 is expected.',
     ],
     [{ numBlocks: 0, maxSeqLen: 8 }, 'numBlocks is 0; a whole number of at least 1 is expected.'],
     [{ numBlocks: 6, maxSeqLen: 2.5 }, 'maxSeqLen is 2.5; a whole number of at least 1 is expected.'],
@@ -52,6 +48,21 @@ describe('construction', () => {
 });
 
 describe('sequences', () => {
+  it('give back the blocks of a rejected draft, and no others', () => {
+    const kv = cache();
+    kv.addSequence(1n, 8);
+    kv.growSequence(1n, 9 + 10);
+    expect([kv.blocksHeld(1n), kv.freeBlocks]).toEqual([3, 3]);
+    kv.trimSequence(1n, 9);
+    expect([kv.blocksHeld(1n), kv.freeBlocks, kv.sequenceLength(1n)]).toEqual([2, 4, 9]);
+    kv.checkIntegrity();
+    kv.trimSequence(1n, 9);
+    expect(kv.blocksHeld(1n)).toBe(2);
+    expect(() => kv.trimSequence(1n, 10)).toThrow('its table is to keep 10 of 9 tokens; 1 to 9 can be.');
+    expect(() => kv.trimSequence(1n, 0)).toThrow('its table is to keep 0 of 9 tokens');
+    expect(() => kv.trimSequence(2n, 1)).toThrow('Request 2 has no sequence');
+  });
+
   it('take the blocks of the whole prompt, and one more whenever a token opens it', () => {
     const kv = cache();
     expect(kv.addSequence(7n, 15)).toBe(true);
