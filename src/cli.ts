@@ -3,6 +3,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { skeinVersion } from '../engine/package-info.js';
 import { build } from './commands/build.js';
 import { serve } from './commands/serve.js';
+import { SIMULATE_HELP, simulateFile } from './commands/simulate.js';
 import { loadConfig, UsageError } from './config.js';
 import { flagName, OPTIONS, type OptionSpec, variableName } from './config-options.js';
 import { closestName } from './did-you-mean.js';
@@ -44,12 +45,22 @@ function buildCommand(): Command {
     .action(build);
 }
 
+function simulateCommand(): Command {
+  return new Command('simulate')
+    .description('run the schedulers and the KV block manager over a list of requests, without a model')
+    .argument('<FILE.json>', 'policy, pool and requests')
+    .option('--json', 'print every iteration as JSON instead of a chart')
+    .addHelpText('after', SIMULATE_HELP)
+    .action(simulateFile);
+}
+
 function program(): Command {
   const root = new Command('skein')
     .description('In-flight batching LLM serving for Node.js')
     .version(`skein ${skeinVersion()}`)
     .addCommand(serveCommand())
-    .addCommand(buildCommand());
+    .addCommand(buildCommand())
+    .addCommand(simulateCommand());
   for (const command of [root, ...root.commands]) {
     command.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
     command.configureOutput({ outputError: () => {} });

@@ -35,6 +35,19 @@ export type {
   OptionalParams,
 } from '../engine/gpt-manager-options.js';
 export { AddonError } from '../engine/native/load-addon.js';
+export {
+  SimulationError,
+  type SimulationId,
+  type SimulationIteration,
+  type SimulationRequestResult,
+  type SimulationResult,
+  simulate,
+} from '../engine/simulation/simulate.js';
+export {
+  type SimulationInput,
+  SimulationInputError,
+  type SimulationRequest,
+} from '../engine/simulation/simulation-input.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { Simulation } from '../../engine/simulation/simulation.js';
 import { scheduleCapacity } from '../../scheduler/capacity-scheduler.js';
 import type { CapacityPolicy, SchedulableRequest } from '../../scheduler/types.js';
-import { Replay } from '../support/replay.js';
 import { contextRequest as context, generationRequest as generation, ids } from '../support/schedulable.js';
 
 interface Case {
@@ -109,26 +109,25 @@ describe('GUARANTEED_NO_EVICT', () => {
   ]);
 
   it('runs the first of two requests that exclude each other to its end before the second starts', () => {
-    const replay = new Replay({
+    const simulation = new Simulation({
       policy: 'GUARANTEED_NO_EVICT',
       numBlocks: 4,
       tokensPerBlock: 8,
-      maxSeqLen: 32,
       maxNumRequests: 8,
       microBatch: { maxBatchSize: 8, maxNumTokens: 64 },
     });
-    replay.arrive({ requestId: 1n, promptLength: 8, maxNewTokens: 16 });
-    replay.arrive({ requestId: 2n, promptLength: 8, maxNewTokens: 8 });
-    const iterations = Array.from({ length: 24 }, () => replay.iterate());
+    simulation.arrive({ requestId: 1n, promptLength: 8, maxNewTokens: 16 });
+    simulation.arrive({ requestId: 2n, promptLength: 8, maxNewTokens: 8 });
+    const iterations = Array.from({ length: 24 }, () => simulation.iterate());
     // Request 1: one context iteration with token 1, then 15 more. Its 3 blocks are reserved, so 2 starts after it.
-    expect(iterations.map(({ chunks }) => chunks.map((chunk) => chunk.requestId))).toEqual([
+    expect(iterations.map(({ steps }) => steps.map((step) => step.requestId))).toEqual([
       ...Array.from({ length: 16 }, () => [1n]),
       ...Array.from({ length: 8 }, () => [2n]),
     ]);
-    expect(iterations.map((iteration) => iteration.freeBlocks).slice(0, 12)).toEqual([
+    expect(iterations.map((iteration) => iteration.blocks.free).slice(0, 12)).toEqual([
       3, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1,
     ]);
-    expect(replay.numActive).toBe(0);
+    expect(simulation.active).toEqual([]);
   });
 });
 
@@ -264,33 +263,37 @@ describe('MAX_UTILIZATION', () => {
   ]);
 
   it('pauses in place and resumes with prompt + generated, and both end', () => {
-    const replay = new Replay({
+    const simulation = new Simulation({
       policy: 'MAX_UTILIZATION',
       numBlocks: 3,
       tokensPerBlock: 8,
-      maxSeqLen: 24,
       maxNumRequests: 8,
       microBatch: { maxBatchSize: 8, maxNumTokens: 64 },
     });
-    replay.arrive({ requestId: 1n, promptLength: 8, maxNewTokens: 10 });
-    replay.arrive({ requestId: 2n, promptLength: 7, maxNewTokens: 12 });
-    const iterations = Array.from({ length: 8 }, () => replay.iterate());
+    simulation.arrive({ requestId: 1n, promptLength: 8, maxNewTokens: 10 });
+    simulation.arrive({ requestId: 2n, promptLength: 7, maxNewTokens: 12 });
+    const iterations = Array.from({ length: 8 }, () => simulation.iterate());
     // Iteration 0 takes 1 block each, iteration 1 the third for request 1. Request 2 fills its block in iteration 1
     // and needs another one in iteration 2, where none is free: it is the last started, so it pauses itself.
     expect(iterations.map((iteration) => iteration.paused)).toEqual([[], [], [2n], [], [], [], [], []]);
-    expect(iterations.map((iteration) => iteration.freeBlocks)).toEqual([1, 0, 1, 1, 1, 1, 1, 1]);
+    expect(iterations.map((iteration) => iteration.blocks.free)).toEqual([1, 0, 1, 1, 1, 1, 1, 1]);
     // Prompt 7 and the 2 tokens it had: 9 tokens need 2 blocks, so it waits in its place until request 1 has ended.
-    const waiting = iterations[3]!.active[1]!;
-    expect(waiting).toMatchObject({ requestId: 2n, phase: 'context', promptLength: 9, maxNewTokens: 10 });
-    while (iterations.at(-1)!.finished.length === 0) iterations.push(replay.iterate());
+    expect(simulation.active[1]).toMatchObject({
+      requestId: 2n,
+      phase: 'context',
+      promptLength: 9,
+      maxNewTokens: 10,
+    });
+    while (iterations.at(-1)!.finished.length === 0) iterations.push(simulation.iterate());
     expect(iterations.at(-1)!.finished).toEqual([1n]);
     expect(iterations.length).toBe(10);
-    const resumed = replay.iterate();
-    expect(resumed.chunks).toEqual([{ requestId: 2n, phase: 'context', contextTokens: 9, lastChunk: true }]);
+    const resumed = simulation.iterate();
+    const recomputed = { requestId: 2n, phase: 'context', contextBefore: 0, contextAfter: 9, generated: 3 };
+    expect(resumed.steps).toEqual([recomputed]);
     let last = resumed;
     let tokens = 3;
-    for (; last.finished.length === 0; tokens += 1) last = replay.iterate();
+    for (; last.finished.length === 0; tokens += 1) last = simulation.iterate();
     expect(tokens).toBe(12);
-    expect(replay.kv.freeBlocks).toBe(3);
+    expect(simulation.kvCache.freeBlocks).toBe(3);
   });
 });

@@ -1,13 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasStarted, type MicroBatchLimits } from '../../scheduler/types.js';
-import { Replay, type ReplayArrival, type ReplayIteration, type ReplayOptions } from '../support/replay.js';
+import type { SimulatedArrival } from '../../engine/simulation/simulated-request.js';
+import { Simulation, type SimulationOptions } from '../../engine/simulation/simulation.js';
+import { scheduleCapacity } from '../../scheduler/capacity-scheduler.js';
+import { scheduleMicroBatch } from '../../scheduler/micro-batch-scheduler.js';
+import {
+  hasStarted,
+  type MicroBatchLimits,
+  type SchedulableRequest,
+  type ScheduledChunk,
+} from '../../scheduler/types.js';
+import { ids } from '../support/schedulable.js';
 
 const TOKENS_PER_BLOCK = 8;
 
-type Arrival = Omit<ReplayArrival, 'requestId'> & { gap: number };
+type Arrival = Omit<SimulatedArrival, 'requestId'> & { gap: number };
 interface History {
-  options: ReplayOptions;
+  options: SimulationOptions;
   arrivals: Arrival[];
 }
 
@@ -24,12 +33,13 @@ const chunking: fc.Arbitrary<MicroBatchLimits['chunking']> = fc.option(
 );
 
 /** Small pools and small budgets, so that nearly every history runs out of something. */
-function histories(policy: ReplayOptions['policy'], priorities: boolean): fc.Arbitrary<History> {
+function histories(policy: SimulationOptions['policy'], priorities: boolean): fc.Arbitrary<History> {
   const arrival = fc.record({
     gap: fc.integer({ min: 0, max: 2 }),
     promptLength: fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 45 })),
     maxNewTokens: fc.integer({ min: 1, max: 30 }),
     endsAfter: fc.integer({ min: 5, max: 60 }),
+    draftLength: fc.constantFrom(0, 0, 2, 9),
     priority: priorities ? fc.constantFrom(0.2, 0.5, 0.9) : fc.constant(0.5),
   });
   return fc
@@ -47,7 +57,6 @@ function histories(policy: ReplayOptions['policy'], priorities: boolean): fc.Arb
         policy,
         numBlocks,
         tokensPerBlock: TOKENS_PER_BLOCK,
-        maxSeqLen: 40,
         maxInputLen,
         maxNumRequests,
         microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
@@ -61,27 +70,80 @@ function must(condition: boolean, sentence: string): void {
   if (!condition) throw new Error(`It does not hold that ${sentence}.`);
 }
 
+/** An iteration with what the schedulers saw, frozen. */
+interface ObservedIteration {
+  active: readonly Readonly<SchedulableRequest>[];
+  /** By the capacity scheduler. */
+  scheduled: bigint[];
+  paused: bigint[];
+  chunks: { request: Readonly<SchedulableRequest>; contextTokens: number; lastChunk: boolean }[];
+  finished: bigint[];
+  newBlocks: number[];
+}
+
+/**
+ * Asks both schedulers twice about frozen copies before the simulation asks them: a plan that depends on anything
+ * but its inputs, or changes them, is caught here.
+ */
+function observe(
+  simulation: Simulation,
+  { policy, maxNumRequests, microBatch }: SimulationOptions,
+): ObservedIteration {
+  const active = Object.freeze(simulation.active.map(frozenView));
+  const kv = Object.freeze(simulation.kvCache.capacity());
+  const plans = [0, 1].map(() => scheduleCapacity(policy, active, kv, maxNumRequests));
+  const [first, second] = plans.map((plan) => [ids(plan.scheduled), ids(plan.paused)].join(' | '));
+  must(first === second, 'the same inputs give the same plan');
+  const batches = plans.map((plan) =>
+    scheduleMicroBatch(Object.freeze(plan.scheduled), microBatch).map(sizeOf),
+  );
+  must(`${batches[0]}` === `${batches[1]}`, 'the same inputs give the same batch');
+  const { steps, finished, newBlocks, paused } = simulation.iterate();
+  const ran = steps.map((step) => `${step.requestId}:${step.contextAfter - step.contextBefore}`);
+  must(`${ran}` === `${batches[0]}`, 'what runs is the scheduled batch');
+  const scheduled = ids(plans[0]!.scheduled);
+  must(`${ids(plans[0]!.paused)}` === `${paused}`, 'the planner pauses whom the scheduler names');
+  const chunks = steps.map(({ requestId, contextBefore, contextAfter }) => {
+    const request = active.find((candidate) => candidate.requestId === requestId)!;
+    const lastChunk = contextAfter === request.promptLength;
+    return { request, contextTokens: contextAfter - contextBefore, lastChunk };
+  });
+  return { active, scheduled, paused, chunks, finished, newBlocks };
+}
+
+function sizeOf({ request, contextTokens }: ScheduledChunk<SchedulableRequest>): string {
+  return `${request.requestId}:${contextTokens}`;
+}
+
+function frozenView(request: SchedulableRequest): Readonly<SchedulableRequest> {
+  const { requestId, phase, promptLength, generatedLength, maxNewTokens } = request;
+  const { contextPosition, blocksHeld, beamWidth, draftLength } = request;
+  const lengths = { promptLength, generatedLength, maxNewTokens, contextPosition };
+  return Object.freeze({ requestId, phase, ...lengths, blocksHeld, beamWidth, draftLength });
+}
+
 /** Runs a history to its end; fails if an iteration in which something is active runs nothing, or if it never ends. */
-function run({ options, arrivals }: History): ReplayIteration[] {
-  const replay = new Replay(options);
-  const iterations: ReplayIteration[] = [];
+function run({ options, arrivals }: History): ObservedIteration[] {
+  const simulation = new Simulation(options);
+  const iterations: ObservedIteration[] = [];
   const admitted = new Set<bigint>();
   let next = 0;
   let wait = arrivals[0]!.gap;
-  while (next < arrivals.length || replay.numActive > 0) {
+  while (next < arrivals.length || simulation.active.length > 0) {
     for (; next < arrivals.length && wait === 0; wait = arrivals[next]?.gap ?? 0) {
       const requestId = BigInt(next);
-      if (replay.arrive({ requestId, ...arrivals[next]! }) === null) admitted.add(requestId);
+      if (simulation.arrive({ requestId, ...arrivals[next]! }) === null) admitted.add(requestId);
       next += 1;
     }
     wait -= 1;
-    if (replay.numActive === 0) continue;
-    const iteration = replay.iterate();
+    if (simulation.active.length === 0) continue;
+    const iteration = observe(simulation, options);
+    simulation.kvCache.checkIntegrity();
     must(iteration.chunks.length > 0, 'an iteration with active requests runs something');
     iterations.push(iteration);
     must(iterations.length < 4000, 'the history ends');
   }
-  must(replay.kv.freeBlocks === options.numBlocks, 'all blocks come back');
+  must(simulation.kvCache.freeBlocks === options.numBlocks, 'all blocks come back');
   const finished = iterations.flatMap((iteration) => iteration.finished);
   must(finished.length === admitted.size, 'no request ends twice');
   must(
@@ -91,16 +153,16 @@ function run({ options, arrivals }: History): ReplayIteration[] {
   return iterations;
 }
 
-function checkBudgets({ chunks, scheduled, newBlocks }: ReplayIteration, options: ReplayOptions): void {
+function checkBudgets({ chunks, scheduled, newBlocks }: ObservedIteration, options: SimulationOptions): void {
   const { maxBatchSize, maxNumTokens, chunking } = options.microBatch;
   must(scheduled.length <= options.maxNumRequests, 'maxNumRequests holds');
   must(chunks.length <= maxBatchSize, 'maxBatchSize holds');
   must(new Set(newBlocks).size === newBlocks.length, 'a new block is named once');
   let tokens = 0;
   let generationSeen = false;
-  for (const { phase, contextTokens, lastChunk } of chunks) {
-    tokens += phase === 'generation' ? 1 : contextTokens;
-    if (phase === 'generation') {
+  for (const { request, contextTokens, lastChunk } of chunks) {
+    tokens += request.phase === 'generation' ? 1 + request.draftLength : contextTokens;
+    if (request.phase === 'generation') {
       generationSeen = true;
       continue;
     }
@@ -112,7 +174,7 @@ function checkBudgets({ chunks, scheduled, newBlocks }: ReplayIteration, options
   must(tokens <= maxNumTokens, 'maxNumTokens holds');
 }
 
-function check(policy: ReplayOptions['policy'], priorities: boolean, property: (run: Run) => void): void {
+function check(policy: SimulationOptions['policy'], priorities: boolean, property: (run: Run) => void): void {
   fc.assert(
     fc.property(histories(policy, priorities), (history) => {
       const iterations = run(history);
@@ -125,11 +187,11 @@ function check(policy: ReplayOptions['policy'], priorities: boolean, property: (
 
 interface Run {
   history: History;
-  iterations: ReplayIteration[];
+  iterations: ObservedIteration[];
 }
 
 /** Requests that wait for their start may not be passed by one behind them in the list. */
-function checkNoOvertaking({ active, scheduled }: ReplayIteration): void {
+function checkNoOvertaking({ active, scheduled }: ObservedIteration): void {
   const waiting = active.filter((request) => !hasStarted(request));
   const firstLeftOut = waiting.findIndex((request) => !scheduled.includes(request.requestId));
   if (firstLeftOut < 0) return;

@@ -1,0 +1,167 @@
+import { type SimulatedIteration, type SimulatedStep, Simulation } from './simulation.js';
+import { checkSimulationInput, MAX_ITERATIONS, type SimulationInput } from './simulation-input.js';
+
+/** Entries of all lists together after which a simulation is given up: its output would not fit into memory. */
+const MAX_ENTRIES = 4_000_000;
+
+/** As the input gives it. */
+export type SimulationId = number | string;
+
+export interface SimulationIteration {
+  iteration: number;
+  active: SimulationId[];
+  scheduled: ({ id: SimulationId } & Omit<SimulatedStep, 'requestId'>)[];
+  paused: SimulationId[];
+  /** `reused`: blocks taken from the cache since iteration 0. */
+  blocks: { free: number; used: number; reused: number };
+}
+
+export interface SimulationRequestResult {
+  id: SimulationId;
+  /** The first one in which it ran. */
+  firstIteration: number;
+  /** The one that brought its last token. */
+  lastIteration: number;
+  pauses: number;
+  reusedBlocks: number;
+}
+
+export interface SimulationResult {
+  iterations: SimulationIteration[];
+  /** In the order of the input. */
+  requests: SimulationRequestResult[];
+}
+
+/** The input is well-formed, but a request of it can never run, or it takes too long. */
+export class SimulationError extends Error {
+  override name = 'SimulationError';
+}
+
+/**
+ * Runs the real schedulers and the real block manager over a list of requests, without a model: who runs when, who is
+ * paused, how many blocks are held. For planning capacity, and for understanding a policy.
+ *
+ * Conventions
+ *
+ *  1. Iterations count from 0. At the start of each, its arrivals join the list (descending priority, then arrival,
+ *     then the order of the file); then it is scheduled. An iteration with nothing active is listed too, empty, so that
+ *     `iterations[i].iteration` is i.
+ *  2. The iteration that runs a context's last chunk generates token 1. Every generation iteration adds one KV slot
+ *     (that of the token before) and one token. There is no end token: a request ends with token maxNewTokens.
+ *  3. `active` is the list as the capacity scheduler saw it. `scheduled` is what ran, in the order of the packed batch:
+ *     contexts first. A request that got no token of the iteration's budget is not in it. `contextBefore` and
+ *     `contextAfter` count prompt tokens in the cache; `generated` is what the request has generated after the
+ *     iteration, pauses included.
+ *  4. A pause frees all blocks. The prompt becomes prompt + generated, maxNewTokens falls by as much, the context
+ *     restarts at 0. Nothing limits the length of that prompt, with one exception: without `chunk` and with
+ *     `maxNumTokens`, one longer than an iteration takes could never run, so it is cut to what fits, and the tokens
+ *     behind are generated again.
+ *  5. A chunk's length is a multiple of `chunk.unit` unless it is the context's last.
+ *  6. `blocks` is taken after the iteration's allocation, before finished requests give theirs back.
+ *  7. All tokens of a draft are rejected. A generation step with a draft takes the blocks of past + 1 + draft and gives
+ *     those of the draft back after the iteration. A draft never reaches beyond the last token.
+ *  8. `maxBatchSize` is maxNumRequests and `maxNumTokens` unlimited where absent; `priority` is 0.5, `draftLength` 0.
+ *  9. `promptLength` stands for a prompt that shares no token with any other; `tokens` for these tokens. Without
+ *     reuse there is no difference.
+ * 10. Refused by name, because the engine cannot do them yet: loraTaskId, beamWidth above 1, maxAttentionWindow,
+ *     enableBlockReuse: true. A request that could never run is an error with the numbers.
+ *
+ * Worked example: MAX_UTILIZATION, 4 blocks of 4 tokens; A arrives in iteration 0 with a prompt of 4 and 6 new tokens, B
+ * in iteration 1 with a prompt of 5 and 5 new tokens. `past` is the number of tokens in the cache before a step.
+ *
+ *   iteration   A                                B                                   used   free
+ *       0       context 0-4: 1 block, token 1                                          1      3
+ *       1       past 4: opens block 2, token 2   context 0-5: 2 blocks, token 1        4      0
+ *      2-4      past 5-7: tokens 3, 4, 5         past 5-7: tokens 2, 3, 4              4      0
+ *       5       past 8: needs block 3; none is   paused: its 2 blocks go back, its     3      1
+ *               free, so B, the last that has    prompt is now 5 + 4 = 9, with 1
+ *               started, is paused; token 6, end token to go
+ *       6                                        context 0-9: 3 blocks, token 5, end   3      1
+ *
+ * @throws SimulationInputError naming field, value and limit; SimulationError for what cannot run to its end.
+ */
+export function simulate(input: SimulationInput): SimulationResult {
+  const checked = checkSimulationInput(input);
+  const { requests } = checked;
+  const simulation = newSimulation(checked);
+  const arrivals = requests
+    .map(({ arrivalIteration }, index) => ({ arrivalIteration, index }))
+    .sort((left, right) => left.arrivalIteration - right.arrivalIteration || left.index - right.index);
+  const log = new Log(requests.map(({ id }) => id));
+  let next = 0;
+  for (let iteration = 0; next < arrivals.length || simulation.active.length > 0; iteration += 1) {
+    if (iteration === MAX_ITERATIONS || log.entries > MAX_ENTRIES) {
+      throw new SimulationError(
+        `After ${iteration} iterations ${simulation.active.length} requests are active and ` +
+          `${arrivals.length - next} to come; a simulation has at most ${MAX_ITERATIONS} iterations ` +
+          `and ${MAX_ENTRIES} entries in its lists.`,
+      );
+    }
+    for (; arrivals[next]?.arrivalIteration === iteration; next += 1)
+      arrive(simulation, checked, arrivals[next]!.index);
+    log.add(iteration, simulation.iterate());
+  }
+  return log.result;
+}
+
+function newSimulation(input: SimulationInput): Simulation {
+  const { policy, numBlocks, tokensPerBlock, maxNumRequests, chunk } = input;
+  const maxBatchSize = input.maxBatchSize ?? maxNumRequests;
+  const maxNumTokens = input.maxNumTokens ?? Number.POSITIVE_INFINITY;
+  const microBatch = { maxBatchSize, maxNumTokens, ...(chunk ? { chunking: withoutUndefined(chunk) } : {}) };
+  return new Simulation({ policy, numBlocks, tokensPerBlock, maxNumRequests, microBatch });
+}
+
+function withoutUndefined(chunk: NonNullable<SimulationInput['chunk']>) {
+  const { unit, policy, maxContextLength } = chunk;
+  return { unit, policy, ...(maxContextLength === undefined ? {} : { maxContextLength }) };
+}
+
+function arrive(simulation: Simulation, { requests }: SimulationInput, index: number): void {
+  const { id, promptLength, tokens, maxNewTokens, priority = 0.5, draftLength = 0 } = requests[index]!;
+  const reason = simulation.arrive({
+    requestId: BigInt(index),
+    promptLength: promptLength ?? tokens!.length,
+    maxNewTokens,
+    priority,
+    draftLength,
+  });
+  if (reason !== null) {
+    throw new SimulationError(`requests[${index}] (id ${JSON.stringify(id)}) can never run: ${reason}`);
+  }
+}
+
+/** Writes down what happened, by the ids of the input. */
+class Log {
+  readonly result: SimulationResult;
+  entries = 0;
+  readonly #ids: readonly SimulationId[];
+
+  constructor(ids: readonly SimulationId[]) {
+    this.#ids = ids;
+    const none = { firstIteration: -1, lastIteration: -1, pauses: 0, reusedBlocks: 0 };
+    this.result = { iterations: [], requests: ids.map((id) => ({ id, ...none })) };
+  }
+
+  add(iteration: number, { active, steps, paused, finished, blocks }: SimulatedIteration): void {
+    const { iterations, requests } = this.result;
+    this.entries += active.length + steps.length + paused.length;
+    iterations.push({
+      iteration,
+      active: active.map((requestId) => this.#id(requestId)),
+      scheduled: steps.map(({ requestId, ...step }) => ({ id: this.#id(requestId), ...step })),
+      paused: paused.map((requestId) => this.#id(requestId)),
+      blocks: { ...blocks, reused: 0 },
+    });
+    for (const { requestId } of steps) {
+      const request = requests[Number(requestId)]!;
+      if (request.firstIteration < 0) request.firstIteration = iteration;
+    }
+    for (const requestId of paused) requests[Number(requestId)]!.pauses += 1;
+    for (const requestId of finished) requests[Number(requestId)]!.lastIteration = iteration;
+  }
+
+  #id(requestId: bigint): SimulationId {
+    return this.#ids[Number(requestId)]!;
+  }
+}

@@ -1,0 +1,118 @@
+import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
+import type { CapacityPolicy, MicroBatchLimits } from '../../scheduler/types.js';
+import { ActiveRequests } from '../active-requests.js';
+import { IterationPlanner } from '../iteration-planner.js';
+import { type SimulatedArrival, SimulatedRequest } from './simulated-request.js';
+
+export interface SimulationOptions {
+  policy: CapacityPolicy;
+  numBlocks: number;
+  tokensPerBlock: number;
+  /** Most requests that run at once; any number may be in the list. */
+  maxNumRequests: number;
+  microBatch: MicroBatchLimits;
+  /** Longest prompt, that of a resumed request included; absent: only the pool limits it. */
+  maxInputLen?: number;
+}
+
+/** One request's part in an iteration. */
+export interface SimulatedStep {
+  requestId: bigint;
+  phase: 'context' | 'generation';
+  /** Context tokens in the cache before and after the step; while generating both are the prompt's length. */
+  contextBefore: number;
+  contextAfter: number;
+  /** Tokens it has generated after the step, over all its runs. */
+  generated: number;
+}
+
+export interface SimulatedIteration {
+  /** The list as the capacity scheduler saw it. */
+  active: bigint[];
+  /** What ran, context first. */
+  steps: SimulatedStep[];
+  /** Last in the list first. */
+  paused: bigint[];
+  /** Ended in this iteration, in list order. */
+  finished: bigint[];
+  /** After this iteration's allocation, before finished requests give theirs back. */
+  blocks: { free: number; used: number };
+  /** Blocks handed out in this iteration. */
+  newBlocks: number[];
+}
+
+/**
+ * The token generation loop without a model: the same list, planner, schedulers and block manager, and requests that
+ * draw a token whenever theirs would. `simulate` reads files into it.
+ */
+export class Simulation {
+  readonly kvCache: KvCacheManager;
+  readonly limits: AdmissionLimits;
+  readonly #planner: IterationPlanner;
+  readonly #active = new ActiveRequests<SimulatedRequest>();
+  readonly #drained: Int32Array;
+
+  constructor(options: SimulationOptions) {
+    const { numBlocks, tokensPerBlock, policy, microBatch, maxNumRequests: maxNumSequences } = options;
+    this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen: numBlocks * tokensPerBlock });
+    this.limits = {
+      maxInputLen: options.maxInputLen ?? Number.POSITIVE_INFINITY,
+      maxSeqLen: Number.POSITIVE_INFINITY,
+      numBlocks,
+      tokensPerBlock,
+      maxAttentionWindow: Number.POSITIVE_INFINITY,
+      microBatch,
+    };
+    this.#planner = new IterationPlanner({ ...this.limits, policy, maxNumSequences }, this.kvCache);
+    this.#drained = new Int32Array(numBlocks);
+  }
+
+  /** The list, in the order in which the schedulers walk it. */
+  get active(): readonly SimulatedRequest[] {
+    return this.#active.ordered;
+  }
+
+  /** Puts the request into the list behind those of its priority; or says why it could never run. */
+  arrive(arrival: SimulatedArrival): string | null {
+    const request = new SimulatedRequest(arrival);
+    const reason = whyItCanNeverRun(request, this.limits);
+    if (reason === null) this.#active.add(request);
+    return reason;
+  }
+
+  /** Throws where schedulers and block manager disagree: a step without a block, or an iteration that runs nothing. */
+  iterate(): SimulatedIteration {
+    const ordered = this.#active.ordered;
+    const active = ordered.map((request) => request.requestId);
+    const { chunks, paused } = this.#planner.plan(ordered);
+    if (active.length > 0 && chunks.length === 0 && paused.length === 0) {
+      throw new Error(
+        `Nothing could be scheduled although nothing was running; request ${active[0]} was first.`,
+      );
+    }
+    for (const { request, contextTokens } of chunks) {
+      request.chunkLength = contextTokens;
+      if (this.#planner.allocate(request)) continue;
+      throw new Error(`Request ${request.requestId} was scheduled, but its step finds no block.`);
+    }
+    const newBlocks = Array.from(this.#drained.subarray(0, this.kvCache.drainNewBlocks(this.#drained)));
+    const { freeBlocks: free, usedBlocks: used } = this.kvCache.stats();
+    const steps = chunks.map(({ request }) => this.#step(request));
+    const finished: bigint[] = [];
+    this.#active.removeComplete((request) => {
+      this.#planner.release(request);
+      finished.push(request.requestId);
+    });
+    const pausedIds = paused.map((request) => request.requestId);
+    return { active, steps, paused: pausedIds, finished, blocks: { free, used }, newBlocks };
+  }
+
+  #step(request: SimulatedRequest): SimulatedStep {
+    const { requestId, phase, contextPosition: contextBefore } = request;
+    this.#planner.rejectDraft(request);
+    request.finishStep();
+    const { contextPosition: contextAfter, generated } = request;
+    return { requestId, phase, contextBefore, contextAfter, generated };
+  }
+}

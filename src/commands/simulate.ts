@@ -1,0 +1,55 @@
+import { readFileSync, statSync } from 'node:fs';
+import { simulate } from '../../engine/simulation/simulate.js';
+import { SimulationInputError } from '../../engine/simulation/simulation-input.js';
+import { UsageError } from '../config.js';
+import { simulationChart } from './simulation-chart.js';
+
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+
+export const SIMULATE_HELP = `
+FILE.json:
+  policy              MAX_UTILIZATION, GUARANTEED_NO_EVICT or STATIC_BATCH
+  numBlocks           blocks of the KV pool
+  tokensPerBlock      tokens of one block
+  maxNumRequests      most requests that run at once
+  maxBatchSize        most requests of one iteration; default maxNumRequests
+  maxNumTokens        most tokens of one iteration; default unlimited
+  chunk               {unit, policy: FIRST_COME_FIRST_SERVED or EQUAL_PROGRESS, maxContextLength?}; absent: off
+  requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, priority?, draftLength?}]
+
+Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.
+`;
+
+/** skein simulate FILE.json [--json]. @throws UsageError for a bad file, SimulationError for what cannot run. */
+export function simulateFile(path: string, flags: { json?: boolean }): void {
+  const input = readInput(path);
+  try {
+    const result = simulate(input);
+    process.stdout.write(flags.json ? `${JSON.stringify(result)}\n` : simulationChart(input, result));
+  } catch (error) {
+    if (error instanceof SimulationInputError) throw new UsageError(`${path}: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Any JSON: `simulate` checks what it holds. */
+function readInput(path: string): Parameters<typeof simulate>[0] {
+  let text: string;
+  try {
+    const { size } = statSync(path);
+    if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`The simulation ${path} cannot be read: ${reasonOf(error)}.`);
+  }
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch (error) {
+    throw new UsageError(`The simulation ${path} is not JSON: ${reasonOf(error)}.`);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.replace(/\s+/g, ' ');
+}
