@@ -41,6 +41,14 @@ export abstract class RequestProgress implements SchedulableRequest {
     this.maxNewTokens = lengths.maxNewTokens;
   }
 
+  /**
+   * The longest draft that any step of it can have. A resumed prompt must leave room for it: where tokens are dropped,
+   * there is again more to draft than before the pause.
+   */
+  get longestDraft(): number {
+    return this.draftLength;
+  }
+
   /** True once it needs no further iteration. */
   abstract get isComplete(): boolean;
 
@@ -78,7 +86,9 @@ export abstract class RequestProgress implements SchedulableRequest {
 
   /** Back to the context phase in place; what was generated joins the prompt. Its blocks are the planner's to free. */
   pause(limits: ResumeLimits): void {
-    const { promptLength, maxNewTokens } = lengthsAfterPause(this, limits);
+    const { beamWidth, generatedLength, longestDraft: draftLength } = this;
+    const lengths = { promptLength: this.promptLength, maxNewTokens: this.maxNewTokens, generatedLength };
+    const { promptLength, maxNewTokens } = lengthsAfterPause({ ...lengths, beamWidth, draftLength }, limits);
     this.promptLength = promptLength;
     this.maxNewTokens = maxNewTokens;
     this.generatedLength = 0;

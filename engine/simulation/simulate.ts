@@ -63,7 +63,9 @@ export class SimulationError extends Error {
  *  8. `maxBatchSize` is maxNumRequests and `maxNumTokens` unlimited where absent; `priority` is 0.5, `draftLength` 0.
  *  9. `promptLength` stands for a prompt that shares no token with any other; `tokens` for these tokens. Without
  *     reuse there is no difference.
- * 10. Refused by name, because the engine cannot do them yet: loraTaskId, beamWidth above 1, maxAttentionWindow,
+ * 10. STATIC_BATCH is the capacity policy of V1: nobody starts while anybody generates. V1's padding, and its slots that
+ *     run on empty until the whole batch has ended, are not simulated.
+ * 11. Refused by name, because the engine cannot do them yet: loraTaskId, beamWidth above 1, maxAttentionWindow,
  *     enableBlockReuse: true. A request that could never run is an error with the numbers.
  *
  * Worked example: MAX_UTILIZATION, 4 blocks of 4 tokens; A arrives in iteration 0 with a prompt of 4 and 6 new tokens, B

@@ -32,6 +32,10 @@ export class SimulatedRequest extends RequestProgress {
     return Math.max(0, Math.min(this.#draftLength, this.maxNewTokens - this.generatedLength - 1));
   }
 
+  override get longestDraft(): number {
+    return this.#draftLength;
+  }
+
   /** Tokens generated over all its runs. */
   get generated(): number {
     return this.numTokens - this.#originalPromptLength;

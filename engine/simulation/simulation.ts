@@ -100,7 +100,8 @@ export class Simulation {
     const { freeBlocks: free, usedBlocks: used } = this.kvCache.stats();
     const steps = chunks.map(({ request }) => this.#step(request));
     const finished: bigint[] = [];
-    this.#active.removeComplete((request) => {
+    const isHeld = () => false;
+    this.#active.removeComplete(isHeld, (request) => {
       this.#planner.release(request);
       finished.push(request.requestId);
     });

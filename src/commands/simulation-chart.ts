@@ -54,12 +54,9 @@ function summary(input: SimulationInput, { iterations, requests }: SimulationRes
   for (const { blocks } of iterations) mostUsed = Math.max(mostUsed, blocks.used);
   const pauses = requests.reduce((sum, request) => sum + request.pauses, 0);
   const share = Math.round((100 * mostUsed) / input.numBlocks);
-  return [
-    `${input.policy}, ${input.numBlocks} blocks of ${input.tokensPerBlock} tokens: ${counted(requests.length, 'request')}`,
-    counted(iterations.length, 'iteration'),
-    counted(pauses, 'pause'),
-    `at most ${mostUsed} blocks (${share} %)`,
-  ].join(', ');
+  const counts = [counted(requests.length, 'request'), counted(iterations.length, 'iteration')];
+  counts.push(counted(pauses, 'pause'), `at most ${mostUsed} blocks (${share} %)`);
+  return `${input.policy}, ${input.numBlocks} blocks of ${input.tokensPerBlock} tokens\n${counts.join(', ')}`;
 }
 
 function counted(count: number, noun: string): string {

@@ -6,12 +6,12 @@ const ENGINE = { maxInputLen: 1000, maxSeqLen: 1024 };
 describe('checkOptionalParams', () => {
   it.each([12, 4, 0, -8, 2.5])('refuses %s tokens per block', (tokensPerBlock) => {
     const sentence = `tokensPerBlock is ${tokensPerBlock}; a power of two of at least 8 is expected.`;
-    expect(() => checkOptionalParams({ tokensPerBlock })).toThrow(sentence);
+    expect(() => checkOptionalParams({ tokensPerBlock }, 'InflightFusedBatching')).toThrow(sentence);
   });
 
   it('takes powers of two from 8 tokens per block on', () => {
     for (const tokensPerBlock of [8, 16, 128]) {
-      expect(() => checkOptionalParams({ tokensPerBlock })).not.toThrow();
+      expect(() => checkOptionalParams({ tokensPerBlock }, 'InflightFusedBatching')).not.toThrow();
     }
   });
 });

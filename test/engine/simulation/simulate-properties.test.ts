@@ -1,0 +1,127 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type SimulationResult, simulate } from '../../../engine/simulation/simulate.js';
+import type { SimulationInput } from '../../../engine/simulation/simulation-input.js';
+
+const policies = ['MAX_UTILIZATION', 'GUARANTEED_NO_EVICT', 'STATIC_BATCH'] as const;
+
+/** Pools of 8 to 14 blocks of 3 tokens; requests that always fit alone, and seldom together. */
+const inputs: fc.Arbitrary<SimulationInput> = fc
+  .record({
+    policy: fc.constantFrom(...policies),
+    numBlocks: fc.integer({ min: 8, max: 14 }),
+    maxNumRequests: fc.integer({ min: 1, max: 6 }),
+    maxBatchSize: fc.integer({ min: 1, max: 6 }),
+    chunk: fc.option(
+      fc.record({
+        unit: fc.integer({ min: 1, max: 5 }),
+        policy: fc.constantFrom('FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+      }),
+      { nil: undefined },
+    ),
+    maxNumTokens: fc.integer({ min: 14, max: 40 }),
+    requests: fc.array(
+      fc.record({
+        arrivalIteration: fc.integer({ min: 0, max: 12 }),
+        promptLength: fc.integer({ min: 1, max: 12 }),
+        maxNewTokens: fc.integer({ min: 1, max: 12 }),
+        priority: fc.constantFrom(0.1, 0.5, 0.8),
+        draftLength: fc.constantFrom(0, 0, 2),
+      }),
+      { minLength: 1, maxLength: 9 },
+    ),
+  })
+  .map(({ chunk, requests, ...rest }) => ({
+    ...rest,
+    tokensPerBlock: 3,
+    ...(chunk ? { chunk } : {}),
+    requests: requests.map((request, index) => ({ id: `r${index}`, ...request })),
+  }));
+
+function check(property: (input: SimulationInput, result: SimulationResult) => void): void {
+  fc.assert(
+    fc.property(inputs, (input) => property(input, simulate(input))),
+    { numRuns: 500 },
+  );
+}
+
+describe('any simulation', () => {
+  it('brings every request to its last token, each once, and empties the pool', () => {
+    check(({ requests: asked, numBlocks }, { iterations, requests }) => {
+      for (const [index, { id, firstIteration, lastIteration }] of requests.entries()) {
+        const { arrivalIteration, maxNewTokens } = asked[index]!;
+        expect(id).toBe(asked[index]!.id);
+        expect(firstIteration).toBeGreaterThanOrEqual(arrivalIteration);
+        const last = iterations[lastIteration]!.scheduled.find((step) => step.id === id);
+        expect(last?.generated).toBe(maxNewTokens);
+        const present = iterations
+          .filter(({ active }) => active.includes(id))
+          .map(({ iteration }) => iteration);
+        expect([present[0], present.at(-1)]).toEqual([arrivalIteration, lastIteration]);
+        expect(present).toHaveLength(lastIteration - arrivalIteration + 1);
+      }
+      for (const { blocks } of iterations) expect(blocks.free + blocks.used).toBe(numBlocks);
+    });
+  });
+
+  it('pauses under MAX_UTILIZATION only, and counts it', () => {
+    let pauses = 0;
+    check(({ policy }, { iterations, requests }) => {
+      const paused = iterations.flatMap((iteration) => iteration.paused);
+      for (const { id, pauses: counted } of requests) {
+        expect(paused.filter((other) => other === id)).toHaveLength(counted);
+      }
+      if (policy !== 'MAX_UTILIZATION') expect(paused).toEqual([]);
+      pauses += paused.length;
+    });
+    expect(pauses, 'the pools are small enough').toBeGreaterThan(50);
+  });
+
+  /**
+   * Blocks from the rules alone: the whole prompt with the first chunk, past + 1 + draft while generating, those of
+   * the draft given back, everything with a pause or the end.
+   */
+  it('uses as many blocks as the rules say, iteration by iteration', () => {
+    check((input, { iterations, requests }) => {
+      const size = input.tokensPerBlock;
+      const held = new Map(requests.map(({ id }) => [id, 0]));
+      const known = new Map(requests.map(({ id }) => [id, 0]));
+      for (const { iteration, scheduled, paused, blocks } of iterations) {
+        for (const id of paused) held.set(id, 0);
+        const after = new Map<string | number, number>();
+        for (const { id, phase, contextBefore, generated } of scheduled) {
+          const { promptLength, maxNewTokens, draftLength } = input.requests.find(
+            (asked) => asked.id === id,
+          )!;
+          const past = promptLength! + generated - 2;
+          const draft = Math.min(draftLength!, maxNewTokens - generated);
+          if (phase === 'generation') {
+            held.set(id, Math.ceil((past + 1 + draft) / size));
+            after.set(id, Math.ceil((past + 1) / size));
+          } else if (contextBefore === 0) {
+            // Without chunks a resumed prompt is at most what an iteration takes, with its draft.
+            const resumed = promptLength! + known.get(id)!;
+            const longest = input.chunk
+              ? Infinity
+              : Math.max(promptLength!, input.maxNumTokens! - draftLength!);
+            if (resumed > longest) return;
+            held.set(id, Math.ceil(resumed / size));
+          }
+          known.set(id, generated);
+        }
+        const used = [...held.values()].reduce((sum, count) => sum + count, 0);
+        expect(`${iteration}: ${blocks.used}`).toBe(`${iteration}: ${used}`);
+        for (const [id, count] of after) held.set(id, count);
+        for (const { id, lastIteration } of requests) if (lastIteration === iteration) held.set(id, 0);
+      }
+    });
+  });
+
+  it('is the same when asked again, and leaves its input alone', () => {
+    check((input, result) => {
+      const before = JSON.stringify(input);
+      expect(simulate(input)).toEqual(result);
+      expect(JSON.stringify(input)).toBe(before);
+    });
+  });
+});
