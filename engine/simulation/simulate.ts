@@ -61,12 +61,19 @@ export class SimulationError extends Error {
  *  7. All tokens of a draft are rejected. A generation step with a draft takes the blocks of past + 1 + draft and gives
  *     those of the draft back after the iteration. A draft never reaches beyond the last token.
  *  8. `maxBatchSize` is maxNumRequests and `maxNumTokens` unlimited where absent; `priority` is 0.5, `draftLength` 0.
- *  9. `promptLength` stands for a prompt that shares no token with any other; `tokens` for these tokens. Without
- *     reuse there is no difference.
- * 10. STATIC_BATCH is the capacity policy of V1: nobody starts while anybody generates. V1's padding, and its slots that
+ *  9. `promptLength` stands for a prompt that shares no token with any other; `tokens` for these tokens. Generated tokens
+ *     are unique to their request. Without reuse there is no difference between the two.
+ * 10. With `enableBlockReuse` a context begins behind what the cache has of it: `contextBefore` of its first chunk. The
+ *     last prompt token is always computed; the beginning of a block can be reused too, by taking an unused block over
+ *     or by a copy. A resumed request finds what it left, as far as it was not evicted. `blocks.reused` and
+ *     `reusedBlocks` count full blocks shared, resumes included. Reuse lowers neither the blocks to completion nor what
+ *     the first chunk is admitted with: the reused blocks are then simply not allocated. `free` counts cached blocks
+ *     that nobody holds. A request whose first missing block is about to be written by another waits for it: it is
+ *     active but not scheduled.
+ * 11. STATIC_BATCH is the capacity policy of V1: nobody starts while anybody generates. V1's padding, and its slots that
  *     run on empty until the whole batch has ended, are not simulated.
- * 11. Refused by name, because the engine cannot do them yet: loraTaskId, beamWidth above 1, maxAttentionWindow,
- *     enableBlockReuse: true. A request that could never run is an error with the numbers.
+ * 12. Refused by name, because the engine cannot do them yet: loraTaskId, beamWidth above 1, maxAttentionWindow. A
+ *     request that could never run is an error with the numbers.
  *
  * Worked example: MAX_UTILIZATION, 4 blocks of 4 tokens; A arrives in iteration 0 with a prompt of 4 and 6 new tokens, B
  * in iteration 1 with a prompt of 5 and 5 new tokens. `past` is the number of tokens in the cache before a step.
@@ -111,7 +118,8 @@ function newSimulation(input: SimulationInput): Simulation {
   const maxBatchSize = input.maxBatchSize ?? maxNumRequests;
   const maxNumTokens = input.maxNumTokens ?? Number.POSITIVE_INFINITY;
   const microBatch = { maxBatchSize, maxNumTokens, ...(chunk ? { chunking: withoutUndefined(chunk) } : {}) };
-  return new Simulation({ policy, numBlocks, tokensPerBlock, maxNumRequests, microBatch });
+  const enableBlockReuse = input.enableBlockReuse ?? false;
+  return new Simulation({ policy, numBlocks, tokensPerBlock, maxNumRequests, microBatch, enableBlockReuse });
 }
 
 function withoutUndefined(chunk: NonNullable<SimulationInput['chunk']>) {
@@ -127,6 +135,7 @@ function arrive(simulation: Simulation, { requests }: SimulationInput, index: nu
     maxNewTokens,
     priority,
     draftLength,
+    ...(tokens ? { tokens: Int32Array.from(tokens) } : {}),
   });
   if (reason !== null) {
     throw new SimulationError(`requests[${index}] (id ${JSON.stringify(id)}) can never run: ${reason}`);
@@ -153,14 +162,16 @@ class Log {
       active: active.map((requestId) => this.#id(requestId)),
       scheduled: steps.map(({ requestId, ...step }) => ({ id: this.#id(requestId), ...step })),
       paused: paused.map((requestId) => this.#id(requestId)),
-      blocks: { ...blocks, reused: 0 },
+      blocks,
     });
     for (const { requestId } of steps) {
       const request = requests[Number(requestId)]!;
       if (request.firstIteration < 0) request.firstIteration = iteration;
     }
     for (const requestId of paused) requests[Number(requestId)]!.pauses += 1;
-    for (const requestId of finished) requests[Number(requestId)]!.lastIteration = iteration;
+    for (const { requestId, reusedBlocks } of finished) {
+      Object.assign(requests[Number(requestId)]!, { lastIteration: iteration, reusedBlocks });
+    }
   }
 
   #id(requestId: bigint): SimulationId {

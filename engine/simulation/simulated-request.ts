@@ -1,4 +1,6 @@
+import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import { RequestProgress } from '../request-progress.js';
+import type { SimulatedTokens } from './simulated-tokens.js';
 
 export interface SimulatedArrival {
   requestId: bigint;
@@ -8,23 +10,30 @@ export interface SimulatedArrival {
   priority?: number;
   /** Draft tokens of each step, all of them rejected; default 0. */
   draftLength?: number;
+  /** Its prompt, as long as promptLength; absent: a prompt that shares no token with any other. */
+  tokens?: Int32Array;
   /** Tokens after which it ends by itself, as with an end token; absent: it runs to maxNewTokens. */
   endsAfter?: number;
 }
 
-/** A request that has lengths but no tokens: whenever a model would draw one for it, it is one longer. */
+/** A request for which no model draws tokens: where one would, it is one longer. */
 export class SimulatedRequest extends RequestProgress {
   readonly beamWidth = 1;
   readonly #originalPromptLength: number;
   readonly #draftLength: number;
   readonly #endsAfter: number;
+  readonly #tokens: SimulatedTokens | null;
+  #sequence: Int32Array | null;
 
-  constructor(arrival: SimulatedArrival) {
+  /** Without `tokens` it shares nothing. */
+  constructor(arrival: SimulatedArrival, tokens: SimulatedTokens | null) {
     const { requestId, promptLength, maxNewTokens, priority = 0.5 } = arrival;
     super(requestId, { promptLength, maxNewTokens, priority });
     this.#originalPromptLength = promptLength;
     this.#draftLength = arrival.draftLength ?? 0;
     this.#endsAfter = arrival.endsAfter ?? Number.POSITIVE_INFINITY;
+    this.#tokens = tokens;
+    this.#sequence = arrival.tokens ?? null;
   }
 
   /** A draft never reaches beyond the last token: there it could not be used. */
@@ -34,6 +43,16 @@ export class SimulatedRequest extends RequestProgress {
 
   override get longestDraft(): number {
     return this.#draftLength;
+  }
+
+  /** A prompt without tokens has a salt of its own: it finds nobody's blocks but, after a pause, those it left. */
+  override get shared(): SharedPrefix | null {
+    if (this.#tokens === null) return null;
+    if (this.#sequence === null) {
+      return { tokens: this.#tokens.positions(this.numTokens), salt: this.requestId + 1n };
+    }
+    this.#sequence = this.#tokens.continued(this.#sequence, this.numTokens);
+    return { tokens: this.#sequence, salt: 0n };
   }
 
   /** Tokens generated over all its runs. */
@@ -50,6 +69,8 @@ export class SimulatedRequest extends RequestProgress {
   finishStep(): void {
     const { drawsToken } = this;
     if (this.phase === 'context') this.finishChunk();
-    if (drawsToken) this.generatedLength += 1;
+    if (!drawsToken) return;
+    this.numVerified = this.numTokens;
+    this.generatedLength += 1;
   }
 }

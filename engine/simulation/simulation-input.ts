@@ -79,7 +79,7 @@ const simulation = z.strictObject(
     maxBatchSize: whole(1, GREATEST_INT32).optional(),
     maxNumTokens: whole(1, GREATEST_INT32).optional(),
     chunk: chunk.optional(),
-    enableBlockReuse: refused(false, 'reuse of blocks does not work yet; only false can be').optional(),
+    enableBlockReuse: z.boolean({ error: 'must be true or false' }).optional(),
     requests: z
       .array(request, { error: 'must be an array of requests' })
       .min(1, { error: 'must hold at least 1 request' })

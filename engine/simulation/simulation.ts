@@ -4,6 +4,7 @@ import type { CapacityPolicy, MicroBatchLimits } from '../../scheduler/types.js'
 import { ActiveRequests } from '../active-requests.js';
 import { IterationPlanner } from '../iteration-planner.js';
 import { type SimulatedArrival, SimulatedRequest } from './simulated-request.js';
+import { SimulatedTokens } from './simulated-tokens.js';
 
 export interface SimulationOptions {
   policy: CapacityPolicy;
@@ -12,6 +13,8 @@ export interface SimulationOptions {
   /** Most requests that run at once; any number may be in the list. */
   maxNumRequests: number;
   microBatch: MicroBatchLimits;
+  /** Default false. */
+  enableBlockReuse?: boolean;
   /** Longest prompt, that of a resumed request included; absent: only the pool limits it. */
   maxInputLen?: number;
 }
@@ -20,7 +23,10 @@ export interface SimulationOptions {
 export interface SimulatedStep {
   requestId: bigint;
   phase: 'context' | 'generation';
-  /** Context tokens in the cache before and after the step; while generating both are the prompt's length. */
+  /**
+   * Context tokens in the cache before and after the step, those that a first chunk found there included; while
+   * generating both are the prompt's length.
+   */
   contextBefore: number;
   contextAfter: number;
   /** Tokens it has generated after the step, over all its runs. */
@@ -35,9 +41,9 @@ export interface SimulatedIteration {
   /** Last in the list first. */
   paused: bigint[];
   /** Ended in this iteration, in list order. */
-  finished: bigint[];
-  /** After this iteration's allocation, before finished requests give theirs back. */
-  blocks: { free: number; used: number };
+  finished: SimulatedRequest[];
+  /** After this iteration's allocation, before finished requests give theirs back. `reused` counts from the start. */
+  blocks: { free: number; used: number; reused: number };
   /** Blocks handed out in this iteration. */
   newBlocks: number[];
 }
@@ -52,10 +58,14 @@ export class Simulation {
   readonly #planner: IterationPlanner;
   readonly #active = new ActiveRequests<SimulatedRequest>();
   readonly #drained: Int32Array;
+  readonly #tokens: SimulatedTokens | null;
 
   constructor(options: SimulationOptions) {
+    const { enableBlockReuse = false } = options;
     const { numBlocks, tokensPerBlock, policy, microBatch, maxNumRequests: maxNumSequences } = options;
-    this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen: numBlocks * tokensPerBlock });
+    const maxSeqLen = numBlocks * tokensPerBlock;
+    this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen, enableBlockReuse });
+    this.#tokens = enableBlockReuse ? new SimulatedTokens() : null;
     this.limits = {
       maxInputLen: options.maxInputLen ?? Number.POSITIVE_INFINITY,
       maxSeqLen: Number.POSITIVE_INFINITY,
@@ -75,7 +85,7 @@ export class Simulation {
 
   /** Puts the request into the list behind those of its priority; or says why it could never run. */
   arrive(arrival: SimulatedArrival): string | null {
-    const request = new SimulatedRequest(arrival);
+    const request = new SimulatedRequest(arrival, this.#tokens);
     const reason = whyItCanNeverRun(request, this.limits);
     if (reason === null) this.#active.add(request);
     return reason;
@@ -97,22 +107,27 @@ export class Simulation {
       throw new Error(`Request ${request.requestId} was scheduled, but its step finds no block.`);
     }
     const newBlocks = Array.from(this.#drained.subarray(0, this.kvCache.drainNewBlocks(this.#drained)));
-    const { freeBlocks: free, usedBlocks: used } = this.kvCache.stats();
+    // Nothing is there to be copied; the manager only forgets what it asked for.
+    this.kvCache.drainCopies();
+    const { freeBlocks: free, usedBlocks: used, reusedBlocks: reused } = this.kvCache.stats();
     const steps = chunks.map(({ request }) => this.#step(request));
-    const finished: bigint[] = [];
+    const finished: SimulatedRequest[] = [];
     const isHeld = () => false;
     this.#active.removeComplete(isHeld, (request) => {
+      this.#planner.keep(request);
       this.#planner.release(request);
-      finished.push(request.requestId);
+      finished.push(request);
     });
     const pausedIds = paused.map((request) => request.requestId);
-    return { active, steps, paused: pausedIds, finished, blocks: { free, used }, newBlocks };
+    const blocks = { free, used, reused };
+    return { active, steps, paused: pausedIds, finished, blocks, newBlocks };
   }
 
   #step(request: SimulatedRequest): SimulatedStep {
     const { requestId, phase, contextPosition: contextBefore } = request;
     this.#planner.rejectDraft(request);
     request.finishStep();
+    if (phase === 'context' && request.phase === 'generation') this.#planner.keep(request);
     const { contextPosition: contextAfter, generated } = request;
     return { requestId, phase, contextBefore, contextAfter, generated };
   }

@@ -15,6 +15,7 @@ FILE.json:
   maxBatchSize        most requests of one iteration; default maxNumRequests
   maxNumTokens        most tokens of one iteration; default unlimited
   chunk               {unit, policy: FIRST_COME_FIRST_SERVED or EQUAL_PROGRESS, maxContextLength?}; absent: off
+  enableBlockReuse    equal beginnings of tokens share blocks; default false
   requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, priority?, draftLength?}]
 
 Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.

@@ -108,7 +108,7 @@ function observe(
     const lastChunk = contextAfter === request.promptLength;
     return { request, contextTokens: contextAfter - contextBefore, lastChunk };
   });
-  return { active, scheduled, paused, chunks, finished, newBlocks };
+  return { active, scheduled, paused, chunks, finished: ids(finished), newBlocks };
 }
 
 function sizeOf({ request, contextTokens }: ScheduledChunk<SchedulableRequest>): string {

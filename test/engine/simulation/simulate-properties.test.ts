@@ -124,4 +124,51 @@ describe('any simulation', () => {
       expect(JSON.stringify(input)).toBe(before);
     });
   });
+
+  it('with prompts that share nothing, reuse changes nothing but what resumes find', () => {
+    check((input, plain) => {
+      const reusing = simulate({ ...input, enableBlockReuse: true });
+      const pauses = plain.iterations.some(({ paused }) => paused.length > 0);
+      if (!pauses) expect(reusing).toEqual(plain);
+    });
+  });
+
+  it('with prompts that begin alike, counts every reused block once and computes every last prompt token', () => {
+    let reused = 0;
+    let resumed = 0;
+    const token = fc.constantFrom(1, 1, 1, 2);
+    const prompts = fc.array(fc.array(token, { minLength: 12, maxLength: 12 }), {
+      minLength: 9,
+      maxLength: 9,
+    });
+    const property = fc.property(inputs, prompts, (input, tokens) => {
+      const requests = input.requests.map(({ promptLength, ...request }, index) => ({
+        ...request,
+        tokens: tokens[index]!.slice(0, promptLength),
+      }));
+      const result = simulate({ ...input, requests, enableBlockReuse: true });
+      const sum = result.requests.reduce((total, request) => total + request.reusedBlocks, 0);
+      expect(result.iterations.at(-1)!.blocks.reused).toBe(sum);
+      const begun = new Map<string | number, number>();
+      for (const { scheduled, paused, blocks } of result.iterations) {
+        expect(blocks.free + blocks.used).toBe(input.numBlocks);
+        for (const id of paused) begun.delete(id);
+        for (const { id, phase, contextBefore, contextAfter } of scheduled) {
+          if (phase === 'generation') continue;
+          expect(contextAfter).toBeGreaterThan(contextBefore);
+          if (begun.has(id)) expect(contextBefore).toBe(begun.get(id));
+          begun.set(id, contextAfter);
+        }
+      }
+      for (const [index, { id, lastIteration, pauses }] of result.requests.entries()) {
+        const last = result.iterations[lastIteration]!.scheduled.find((step) => step.id === id);
+        expect(last?.generated).toBe(requests[index]!.maxNewTokens);
+        resumed += pauses;
+      }
+      reused += sum;
+    });
+    fc.assert(property, { numRuns: 500 });
+    expect(reused, 'prompts begin alike').toBeGreaterThan(100);
+    expect(resumed, 'the pools are small enough').toBeGreaterThan(5);
+  });
 });

@@ -96,10 +96,7 @@ describe('the input of a simulation', () => {
       { ...INPUT, maxAttentionWindow: 64 },
       'maxAttentionWindow = 64 is refused: the KV cache manager holds whole sequences; windows do not work yet.',
     ],
-    [
-      { ...INPUT, enableBlockReuse: true },
-      'enableBlockReuse = true is refused: reuse of blocks does not work yet; only false can be.',
-    ],
+    [{ ...INPUT, enableBlockReuse: 'yes' }, 'enableBlockReuse is "yes"; it must be true or false.'],
   ])('%j is refused with field, value and limit', (input, message) => {
     expect(() => run(input)).toThrow(new SimulationInputError(message));
   });
