@@ -50,8 +50,10 @@ export class BatchFormer implements PackedBatch {
     this.ropeRows = new Int32Array(maxSequences);
     this.ropeFrequencies = rope.frequencies;
     this.ropeScales = rope.scales;
-    // Scheduled sequences have their tokens in the pool, all but the one being drawn for.
-    const tokensOfPool = kvCache.numBlocks * kvCache.tokensPerBlock;
+    // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there.
+    const tokensOfPool = kvCache.enableBlockReuse
+      ? Number.POSITIVE_INFINITY
+      : kvCache.numBlocks * kvCache.tokensPerBlock;
     const maxHistory = Math.min(maxNumSequences * kvCache.maxSeqLen, tokensOfPool + maxNumSequences);
     this.sampling = new SamplingRows(maxNumSequences, maxHistory);
     this.#nextPaddingBlock = kvCache.numBlocks;

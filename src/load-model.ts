@@ -21,7 +21,7 @@ export interface ModelOptions {
   kvDtype?: 'auto' | KvDtype | undefined;
   threads?: number | undefined;
   cacheDir?: string | undefined;
-  /** Default InflightFusedBatching. With V1, enableChunkedContext has no effect. */
+  /** Default InflightFusedBatching. With V1, enableChunkedContext and enableBlockReuse have no effect. */
   modelType?: ModelType | undefined;
   schedulerPolicy?: SchedulerPolicy | undefined;
   maxNumSequences?: number | undefined;
@@ -164,28 +164,29 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
 
 /** Options of the host: those of the same names that were given. */
 function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOptions {
-  const { maxTokens, freeGpuMemoryFraction, enableBlockReuse, kvDtype, maxQueueSize } = options;
+  const { maxTokens, freeGpuMemoryFraction, kvDtype, maxQueueSize, modelType = 'InflightFusedBatching' } = options;
+  // On by default in the server; V1 knows neither.
+  const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse'> =
+    modelType === 'V1' ? {} : options;
+  const { enableChunkedContext, enableBlockReuse } = inFlightOnly;
   const optionalParams: OptionalParams = {
     ...given(options, [
       'threads',
       'maxNumSequences',
       'maxBatchSize',
       'maxNumTokens',
-      'enableChunkedContext',
       'maxInputLen',
       'maxSeqLen',
       'tokensPerBlock',
       'executorModule',
     ]),
+    ...given({ enableChunkedContext }, ['enableChunkedContext']),
     kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction, enableBlockReuse }, [
       'maxTokens',
       'freeGpuMemoryFraction',
       'enableBlockReuse',
     ]),
   };
-  const { modelType = 'InflightFusedBatching' } = options;
-  // On by default here, and V1 knows no chunks.
-  if (modelType === 'V1') delete optionalParams.enableChunkedContext;
   if (kvDtype !== undefined && kvDtype !== 'auto') optionalParams.kvDtype = kvDtype;
   return {
     enginePath: engine.directory,

@@ -35,11 +35,12 @@ describeWithTestModel('SmolLM2 on the default path', () => {
       maxNumTokens: 256,
       chunked: false,
     } as const;
-    for (const options of [small, wide]) {
-      const { answers, pauses, replayMismatches } = runLoop(executor, config, arrivals, options);
+    for (const options of [small, wide, { ...small, reuse: true }]) {
+      const { answers, pauses, replayMismatches, reusedTokens } = runLoop(executor, config, arrivals, options);
       expect(answers).toStrictEqual(alone);
       expect(replayMismatches).toBe(0);
-      if (options === small) expect(pauses).toBeGreaterThan(2);
+      if (options.numBlocks === small.numBlocks) expect(pauses).toBeGreaterThan(2);
+      if ('reuse' in options) expect(reusedTokens).toBeGreaterThan(0);
     }
     executor.close();
   });

@@ -143,26 +143,40 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
 });
 
 // Prompts that share beginnings of any length: blocks shared, copied in part, taken over, evicted, found after a pause.
-describe.each(['gqa', 'bias', 'wide-head', 'longrope'])('tiny %s with block reuse', (variant) => {
-  it.each(['f32', 'bf16'] as const)('%s: as alone without it', async (precision) => {
-    const { executor, config } = await openTiny(variant, precision, 2);
-    const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60, seed: 7 };
-    const arrivals = randomScenario({ vocabSize: config.vocabSize, sharedPrompts: true, ...limits });
-    const alone = runAlone(executor, config, arrivals);
-    for (const options of [
-      run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false),
-      run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true),
-      run('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false),
-      run('MAX_UTILIZATION', SMALL_POOL, 512, false),
-      run('MAX_UTILIZATION', SMALL_POOL, 64, true),
-    ]) {
-      const result = runLoop(executor, config, arrivals, { ...options, reuse: true });
-      expectSameAnswers(result, alone);
-      // Frequencies that depend on a sequence's own length fit no other: nothing is shared.
-      if (variant === 'longrope') expect(result.reusedTokens).toBe(0);
-      else expect(result.reusedTokens).toBeGreaterThan(500);
-      if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(result.pauses).toBeGreaterThan(5);
+async function expectReuseChangesNothing(
+  variant: string,
+  precision: 'f32' | 'bf16',
+  instructionSet = INSTRUCTION_SETS.at(-1)!,
+): Promise<void> {
+  const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
+  const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60, seed: 7 };
+  const arrivals = randomScenario({ vocabSize: config.vocabSize, sharedPrompts: true, ...limits });
+  const alone = runAlone(executor, config, arrivals);
+  for (const options of [
+    run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false),
+    run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true),
+    run('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false),
+    run('MAX_UTILIZATION', SMALL_POOL, 512, false),
+    run('MAX_UTILIZATION', SMALL_POOL, 64, true),
+  ]) {
+    const result = runLoop(executor, config, arrivals, { ...options, reuse: true });
+    expectSameAnswers(result, alone);
+    // Frequencies that depend on a sequence's own length fit no other: nothing is shared.
+    if (variant === 'longrope') expect(result.reusedTokens).toBe(0);
+    else expect(result.reusedTokens).toBeGreaterThan(500);
+    if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(result.pauses).toBeGreaterThan(5);
+  }
+  executor.close();
+}
+
+describe('with block reuse, 32 requests together answer as each alone without it', () => {
+  it.each(INSTRUCTION_SETS)('tiny gqa on %s', async (instructionSet) => {
+    for (const precision of ['f32', 'bf16'] as const) {
+      await expectReuseChangesNothing('gqa', precision, instructionSet);
     }
-    executor.close();
+  });
+
+  it.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', async (variant) => {
+    for (const precision of ['f32', 'bf16'] as const) await expectReuseChangesNothing(variant, precision);
   });
 });

@@ -111,6 +111,25 @@ describe('the reuse delay', () => {
   });
 });
 
+it('has room for the penalties of sequences that together are longer than the pool', () => {
+  const harness = new LoopHarness({
+    ...REUSE,
+    schedulerPolicy: 'MAX_UTILIZATION',
+    numBlocks: 19,
+    maxNumSequences: 8,
+  });
+  const requests = count(8).map((index) =>
+    makeRequest(BigInt(index), [...count(40), 50 + index], 7, { repetition_penalty: f32(1.2) }),
+  );
+  harness.waiting.push(...requests);
+  harness.runToEnd();
+  // Histories of five sequences of more than 41 tokens: the pool has 19 * 8.
+  expect(Math.max(...harness.stats.map(({ generationRequests }) => generationRequests))).toBeGreaterThan(4);
+  for (const request of requests) {
+    expect(harness.resultOf(request.requestId).tokens).toEqual(runAlone(request).tokens);
+  }
+});
+
 const STEMS = [
   count(50, 1),
   count(50, 30),
@@ -131,6 +150,7 @@ const shape = fc.record({
 });
 
 const engine = fc.record({
+  modelType: fc.constantFrom('InflightFusedBatching' as const, 'InflightBatching' as const),
   schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
   chunkingPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
   numBlocks: fc.constantFrom(8, 9, 11, 14, 40),

@@ -173,6 +173,26 @@ describe('skein serve', () => {
     expect((await complete(server, { max_tokens: 2 })).status).toBe(200);
   });
 
+  it('runs V1, which knows neither chunks nor reuse, though both are on by default', async () => {
+    const server = await slow({ modelType: 'V1' });
+    expect((await complete(server, { max_tokens: 2 })).status).toBe(200);
+  });
+
+  it('says how much of a prompt it had in the cache, in the usage and in the metrics, and nothing to another salt', async () => {
+    const server = await slow();
+    const prompt = Array.from({ length: 40 }, (_, index) => 20 + index);
+    const cached = [];
+    for (const fields of [{}, {}, { cache_salt: 'mine' }]) {
+      const answer = (await (await complete(server, { prompt, max_tokens: 2, ...fields })).json()) as {
+        usage: { prompt_tokens_details: { cached_tokens: number } };
+      };
+      cached.push(answer.usage.prompt_tokens_details.cached_tokens);
+    }
+    expect(cached).toEqual([0, 32, 0]);
+    expect(await gauge(server, 'prefix_cache_queries_total')).toBe(120);
+    expect(await gauge(server, 'prefix_cache_hits_total')).toBe(32);
+  });
+
   it('gives all blocks back when half of 64 streams are left at random', async () => {
     const server = await slow({ maxNumSequences: '16' });
     const ends = await Promise.all(

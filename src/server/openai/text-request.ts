@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedModel } from '../served-model.js';
@@ -31,7 +32,13 @@ export function textRequest(
     includeStop: request.include_stop_str_in_output,
     skipSpecialTokens: request.skip_special_tokens,
     priority: request.priority,
+    cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
   };
+}
+
+/** 64 bits that nobody finds a second text for by chance; 0 would be no salt. */
+function saltOf(text: string): bigint {
+  return createHash('sha256').update(text).digest().readBigUInt64LE() || 1n;
 }
 
 /**

@@ -60,7 +60,6 @@ describe('a request that is refused', () => {
     ['logit_bias', { 5: 1 }],
     ['structured_outputs', { json: {} }],
     ['audio', {}],
-    ['cache_salt', 'x'],
     ['best_of', 2],
   ])('%s cannot work yet and is refused by name', async (field, value) => {
     const error = await refusal(chat, { messages, [field]: value });

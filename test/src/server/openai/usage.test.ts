@@ -13,6 +13,22 @@ const script = (_: unknown, index: number): Step[] => [
   { finish: 'stop' },
 ];
 
+describe('cache_salt', () => {
+  it('becomes the same number for the same text only, and none without it', async () => {
+    const toy = toyServer(script);
+    for (const cache_salt of ['a', 'a', 'b', undefined, null]) {
+      await toy.post('/v1/completions', { model: 'toy', prompt: 'x', max_tokens: 4, cache_salt });
+    }
+    const [first, again, other, none, nothing] = toy.engine.requests.map((request) => request.cacheSalt);
+    expect(first).toEqual(expect.any(BigInt));
+    expect(again).toBe(first);
+    expect(other).not.toBe(first);
+    expect([none, nothing]).toEqual([undefined, undefined]);
+    const refused = await toy.post('/v1/completions', { model: 'toy', prompt: 'x', cache_salt: '' });
+    expect(refused.status).toBe(400);
+  });
+});
+
 describe('cached_tokens', () => {
   it('counts what the first choice of each prompt found, as prompt_tokens counts each prompt once', async () => {
     const body = { model: 'toy', prompt: ['abcdef', 'abcdefg'], n: 2, max_tokens: 4 };
