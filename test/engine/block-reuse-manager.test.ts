@@ -7,7 +7,7 @@ const reuse = () => fakeEngine('', { kvCacheConfig: { enableBlockReuse: true } }
 const prompt = Array.from({ length: 20 }, (_, index) => index + 1);
 
 it('the first response of a request says how many prompt tokens were in the cache', async () => {
-  const responses: Parameters<GptManagerOptions['sendResponse'] & object>[] = [];
+  const responses: Parameters<NonNullable<GptManagerOptions['sendResponse']>>[] = [];
   const waiting = [makeRequest(1n, prompt, 3)];
   await new Promise<void>((resolve, reject) => {
     const manager = new GptManager({
