@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { FunctionCallbacks, IterationStats } from '../engine/gpt-manager-options.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import { whyIdIsInvalid } from './request-validation.js';
 import type { InferenceRequest, NamedTensor } from './types.js';
 import { unpackResponses } from './unpack-responses.js';
@@ -17,6 +18,7 @@ export interface HostBridgeOptions {
   idlePollIntervalMs: number;
   onError: (error: Error) => void;
   onIterationStats?: ((stats: IterationStats) => void) | undefined;
+  onKvCacheEvents?: ((events: KvCacheEvent[]) => void) | undefined;
 }
 
 /**
@@ -101,13 +103,14 @@ export class HostBridge {
     this.#scheduleIdlePoll();
   }
 
-  #reportStats({ json, stats }: IterationMessage): void {
-    const { callbacks, onIterationStats } = this.#options;
+  #reportStats({ json, stats, kvEvents }: IterationMessage): void {
+    const { callbacks, onIterationStats, onKvCacheEvents } = this.#options;
     const { returnBatchManagerStats } = callbacks;
     if (json !== null && returnBatchManagerStats) {
       this.#guard('returnBatchManagerStats', () => returnBatchManagerStats(json));
     }
     if (stats !== null && onIterationStats) this.#guard('onIterationStats', () => onIterationStats(stats));
+    if (kvEvents && onKvCacheEvents) this.#guard('onKvCacheEvents', () => onKvCacheEvents(kvEvents));
   }
 
   #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {

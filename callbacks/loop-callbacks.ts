@@ -1,4 +1,5 @@
 import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { ResponseWriter } from './response-writer.js';
 import type { InferenceRequest } from './types.js';
 
@@ -11,6 +12,8 @@ export interface IterationReport {
   json: string | null;
   /** Requests that can be taken now. */
   freePlaces: number;
+  /** What happened to cached blocks; absent where nothing did or nobody asked. */
+  kvEvents?: KvCacheEvent[];
 }
 
 /** The callbacks as the loop sees them, whichever thread they live in. None of them may throw. */

@@ -50,7 +50,7 @@ export class PortCallbacks implements LoopCallbacks {
     return now;
   }
 
-  endIteration({ responses, stats, json, freePlaces }: IterationReport): void {
+  endIteration({ responses, stats, json, freePlaces, kvEvents }: IterationReport): void {
     const batch = responses.count === 0 ? null : responses.snapshot();
     const message: WorkerMessage = {
       type: 'iteration',
@@ -60,6 +60,7 @@ export class PortCallbacks implements LoopCallbacks {
       freePlaces,
       received: this.#received,
       draining: this.#isDraining,
+      ...(kvEvents ? { kvEvents } : {}),
     };
     this.#reported = this.#received;
     this.#port.postMessage(message, batch === null ? [] : [batch.requestIds.buffer as ArrayBuffer]);

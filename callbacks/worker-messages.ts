@@ -1,4 +1,5 @@
 import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 
@@ -44,6 +45,7 @@ export type WorkerMessage =
       received: number;
       /** A request with terminateReqId came: no more are taken. */
       draining: boolean;
+      kvEvents?: KvCacheEvent[];
     }
   | { type: 'error'; message: string }
   /** Nothing is active and nothing more will come; the worker ends. */

@@ -45,6 +45,10 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (params.enableTrtOverlap)
     throw refused('enableTrtOverlap', 'overlapping micro-batches is not supported yet');
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
+  const events = kvCacheConfig.eventBufferMaxSize;
+  if (events !== undefined) {
+    checkRange('kvCacheConfig.eventBufferMaxSize', events, { min: 0, max: 1_000_000, integer: true });
+  }
   const fraction = kvCacheConfig.freeGpuMemoryFraction;
   if (fraction !== undefined && !(fraction > 0 && fraction <= 1)) {
     throw new ParameterError(

@@ -317,7 +317,9 @@ export class GenerationLoop {
       stats !== null && callbacks.wantsStatsJson
         ? batchManagerStatsJson(this.#modelType, stats, executor.memory(), new Date())
         : null;
-    callbacks.endIteration({ responses: this.#responses, stats, json, freePlaces: this.freePlaces });
+    const kvEvents = kvCache.drainEvents();
+    const report = { responses: this.#responses, stats, json, freePlaces: this.freePlaces };
+    callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
     this.#responses.clear();
     return true;
   }

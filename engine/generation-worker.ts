@@ -85,7 +85,8 @@ function createLoop(
   params: WorkerData['params'],
 ): GenerationLoop {
   const { tokensPerBlock } = executor.options;
-  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse } = params.kvCacheConfig ?? {};
+  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize } =
+    params.kvCacheConfig ?? {};
   const kvCache = new KvCacheManager({
     numBlocks: poolBlocks(executor, limits),
     tokensPerBlock,
@@ -93,6 +94,7 @@ function createLoop(
     enableBlockReuse: enableBlockReuse ?? false,
     enablePartialReuse: enablePartialReuse ?? true,
     copyOnPartialReuse: copyOnPartialReuse ?? true,
+    maxEvents: eventBufferMaxSize ?? 0,
   });
   return new GenerationLoop(
     {

@@ -4,6 +4,7 @@ import type {
   ReturnBatchManagerStatsCallback,
   SendResponseCallback,
 } from '../callbacks/types.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { InstructionSet, KvDtype } from './executor.js';
 
@@ -31,6 +32,8 @@ export interface KvCacheConfig {
   enablePartialReuse?: boolean;
   /** With partial reuse: copy such a block where it is in use; default true. Without it only unused ones are taken over. */
   copyOnPartialReuse?: boolean;
+  /** Events about cached blocks that are kept within one iteration for onKvCacheEvents; default 0: none. */
+  eventBufferMaxSize?: number;
 }
 
 /** TrtGptModelOptionalParams of the original, and what a CPU engine needs besides. */
@@ -102,6 +105,8 @@ export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & {
   onError?: (error: Error) => void;
   /** Called after each iteration with the richer statistics. */
   onIterationStats?: (stats: IterationStats) => void;
+  /** Called after each iteration that stored, removed or changed cached blocks. Needs kvCacheConfig.eventBufferMaxSize. */
+  onKvCacheEvents?: (events: KvCacheEvent[]) => void;
 };
 
 /** What an iteration did and what it cost. Times in milliseconds. */

@@ -142,6 +142,7 @@ export class GptManager {
       idlePollIntervalMs: this.#options.optionalParams?.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS,
       onError: (error) => this.#report(error),
       onIterationStats: this.#options.onIterationStats,
+      onKvCacheEvents: this.#options.onKvCacheEvents,
     });
   }
 

@@ -48,6 +48,7 @@ export {
   SimulationInputError,
   type SimulationRequest,
 } from '../engine/simulation/simulation-input.js';
+export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cache-events.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';

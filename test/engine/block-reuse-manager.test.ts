@@ -1,4 +1,4 @@
-import { GptManager, type GptManagerOptions, InProcessHost } from 'skein';
+import { GptManager, type GptManagerOptions, InProcessHost, type KvCacheEvent } from 'skein';
 import { expect, it } from 'vitest';
 import { fakeEngine } from '../support/fake-engine.js';
 import { collectResult, makeRequest, runAlone, tensorOf } from '../support/loop-harness.js';
@@ -54,4 +54,24 @@ it('the first piece of a stream says it, and only that, and a salt keeps streams
   expect(found.flatMap(([, ...rest]) => rest).every((value) => value === undefined)).toBe(true);
   expect(() => host.submit({ promptTokens: prompt, maxNewTokens: 1, cacheSalt: -1n })).toThrow('cacheSalt is -1');
   await host.close();
+});
+
+it('events tell the host what is stored under what, an iteration at a time', async () => {
+  const batches: KvCacheEvent[][] = [];
+  const host = new InProcessHost({
+    ...fakeEngine('', { kvCacheConfig: { enableBlockReuse: true, eventBufferMaxSize: 100 } }),
+    onKvCacheEvents: (events) => batches.push(events),
+  });
+  await host.ready;
+  for await (const _ of host.submit({ promptTokens: prompt, maxNewTokens: 6, temperature: 0 }));
+  await host.close();
+  const events = batches.flat();
+  expect(events.map(({ eventId }) => eventId)).toEqual([0, 1, 2]);
+  expect(events.map(({ data }) => data)).toMatchObject([
+    { type: 'created', numBlocksPerCacheLevel: [expect.any(Number)] },
+    { type: 'stored', parentHash: null, blocks: [{ tokens: prompt.slice(0, 8) }, { tokens: prompt.slice(8, 16) }] },
+    // 20 + 5 tokens are written when it ends: the third block is full, with four generated tokens.
+    { type: 'stored', parentHash: expect.any(Number), blocks: [{ tokens: expect.arrayContaining(prompt.slice(16)) }] },
+  ]);
+  expect(batches.length).toBe(2);
 });
