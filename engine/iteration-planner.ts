@@ -44,7 +44,7 @@ export class IterationPlanner {
   plan<R extends RequestProgress>(active: readonly R[]): IterationPlan<R> {
     const { policy, maxNumSequences, microBatch } = this.#options;
     const schedule = this.#options.scheduleMicroBatch ?? scheduleMicroBatch;
-    for (const request of active) request.firstMissingBlock = this.#firstMissingBlock(request);
+    for (const request of active) this.#lookUp(request);
     const { scheduled, paused } = scheduleCapacity(policy, active, this.#kvCache.capacity(), maxNumSequences);
     for (const request of paused) {
       this.keep(request);
@@ -88,8 +88,14 @@ export class IterationPlanner {
     this.#kvCache.freeSequence(request.requestId);
   }
 
-  #firstMissingBlock({ phase, shared, promptLength }: RequestProgress): number | null {
-    if (phase !== 'context' || shared === null || !this.#kvCache.enableBlockReuse) return null;
-    return this.#kvCache.firstMissingBlock(shared, promptLength);
+  /** Only where the cache or the prompt has changed since the last look: many may wait, and for long. */
+  #lookUp(request: RequestProgress): void {
+    const version = this.#kvCache.cacheVersion;
+    if (request.phase === 'generation') request.firstMissingBlock = null;
+    else if (request.firstMissingAsOf !== version) {
+      const { shared, promptLength } = request;
+      request.firstMissingBlock = shared && this.#kvCache.firstMissingBlock(shared, promptLength);
+      request.firstMissingAsOf = version;
+    }
   }
 }

@@ -25,6 +25,8 @@ export abstract class RequestProgress implements SchedulableRequest {
   chunkLength = 0;
   /** Kept up to date by the planner while in the context phase. */
   firstMissingBlock: number | null = null;
+  /** Version of the cache for which firstMissingBlock holds. */
+  firstMissingAsOf = -1;
   /** Tokens whose keys and values are in the cache and went into logits that were finite. */
   numVerified = 0;
   /** Prompt tokens that its first run found in the cache. */
@@ -96,6 +98,7 @@ export abstract class RequestProgress implements SchedulableRequest {
     this.chunkLength = 0;
     this.blocksHeld = 0;
     this.numVerified = 0;
+    this.firstMissingAsOf = -1;
     this.phase = 'context';
   }
 }

@@ -31,6 +31,8 @@ export class BlockCache {
   readonly #evictable: IndexedHeap;
   /** Blocks whose priority ends, the next one first. */
   readonly #expiring: IndexedHeap;
+  /** Changes whenever the tree does. */
+  #version = 0;
   #numCached = 0;
   #numReleases = 0;
   #nowMs = 0;
@@ -54,8 +56,8 @@ export class BlockCache {
     return this.#pool.freeBlocks + this.#numCached;
   }
 
-  get cachedBlocks(): number {
-    return this.#numCached;
+  get version(): number {
+    return this.#version;
   }
 
   isHeld(block: number): boolean {
@@ -118,6 +120,7 @@ export class BlockCache {
     const priority = retention?.priority ?? DEFAULT_RETENTION_PRIORITY;
     const node = this.tree.insert(parent, tokens, start, block, priority, Number.POSITIVE_INFINITY);
     this.#nodes[block] = node;
+    this.#version += 1;
     this.#setExpiry(node, retention);
     return node;
   }
@@ -173,6 +176,7 @@ export class BlockCache {
     this.#evictable.remove(block);
     this.#expiring.remove(block);
     this.tree.remove(node);
+    this.#version += 1;
     this.#nodes[block] = undefined;
     this.#numCached -= 1;
     this.events.add({ type: 'removed', blockHashes: [node.hash] });

@@ -177,6 +177,11 @@ export class KvCacheManager {
     return this.#cache.tree.firstMissing(shared.salt, shared.tokens, promptLength);
   }
 
+  /** As long as it stays the same, so do the answers of firstMissingBlock. */
+  get cacheVersion(): number {
+    return this.#cache.version;
+  }
+
   canAddSequence(promptLength: number): boolean {
     return Math.ceil(promptLength / this.tokensPerBlock) <= this.#cache.availableBlocks;
   }
