@@ -71,6 +71,10 @@ export class ServerMetrics {
   readonly #latency = this.#seconds('e2e_request_latency', 'Arrival to the last token', LATENCY_BUCKETS);
   readonly #decodeTime = this.#seconds('request_decode_time', 'First token to the last', LATENCY_BUCKETS);
   readonly #promptTokens = this.#counter('prompt_tokens_total', 'Prompt tokens of accepted requests');
+  readonly #cachedTokens = this.#counter(
+    'prompt_tokens_cached_total',
+    'Prompt tokens found in the cache when their request began',
+  );
   readonly #generatedTokens = this.#counter('generation_tokens_total', 'Tokens generated');
   readonly #preemptions = this.#counter('num_preemptions_total', 'Times that a request was paused');
   readonly #prefixQueries = this.#counter(
@@ -160,6 +164,7 @@ export class ServerMetrics {
     this.#promptLength.observe(this.#labels, promptTokens);
     this.#maxTokens.observe(this.#labels, maxTokens);
     return {
+      onCachedTokens: (count) => this.#cachedTokens.inc(this.#labels, count),
       onTokens: (count) => {
         const nowMs = performance.now();
         generated += count;

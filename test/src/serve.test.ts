@@ -191,6 +191,7 @@ describe('skein serve', () => {
     expect(cached).toEqual([0, 32, 0]);
     expect(await gauge(server, 'prefix_cache_queries_total')).toBe(120);
     expect(await gauge(server, 'prefix_cache_hits_total')).toBe(32);
+    expect(await gauge(server, 'prompt_tokens_cached_total')).toBe(32);
   });
 
   it('gives all blocks back when half of 64 streams are left at random', async () => {

@@ -92,7 +92,10 @@ export class ChoiceRun {
   ): Promise<void> {
     for await (const piece of pieces) {
       this.#completionTokens += piece.tokens.length;
-      if (index % this.#choicesPerPrompt === 0) this.#cachedTokens += piece.cachedTokens ?? 0;
+      if (piece.cachedTokens !== undefined) {
+        observer.onCachedTokens(piece.cachedTokens);
+        if (index % this.#choicesPerPrompt === 0) this.#cachedTokens += piece.cachedTokens;
+      }
       if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
       if (piece.finishReason === 'cancelled') {
         observer.onEnd('abort');
