@@ -164,7 +164,13 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
 
 /** Options of the host: those of the same names that were given. */
 function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOptions {
-  const { maxTokens, freeGpuMemoryFraction, kvDtype, maxQueueSize, modelType = 'InflightFusedBatching' } = options;
+  const {
+    maxTokens,
+    freeGpuMemoryFraction,
+    kvDtype,
+    maxQueueSize,
+    modelType = 'InflightFusedBatching',
+  } = options;
   // On by default in the server; V1 knows neither.
   const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse'> =
     modelType === 'V1' ? {} : options;

@@ -36,7 +36,12 @@ describeWithTestModel('SmolLM2 on the default path', () => {
       chunked: false,
     } as const;
     for (const options of [small, wide, { ...small, reuse: true }]) {
-      const { answers, pauses, replayMismatches, reusedTokens } = runLoop(executor, config, arrivals, options);
+      const { answers, pauses, replayMismatches, reusedTokens } = runLoop(
+        executor,
+        config,
+        arrivals,
+        options,
+      );
       expect(answers).toStrictEqual(alone);
       expect(replayMismatches).toBe(0);
       if (options.numBlocks === small.numBlocks) expect(pauses).toBeGreaterThan(2);

@@ -35,7 +35,12 @@ it('the first response of a request says how many prompt tokens were in the cach
     [2n, null],
   ]);
   const second = responses.filter(([requestId]) => requestId === 2n);
-  const asResponses = second.map(([requestId, outputs, final, error]) => ({ requestId, outputs, final, error }));
+  const asResponses = second.map(([requestId, outputs, final, error]) => ({
+    requestId,
+    outputs,
+    final,
+    error,
+  }));
   expect(collectResult(asResponses)).toEqual(runAlone(makeRequest(2n, prompt, 3)));
 });
 
@@ -52,7 +57,9 @@ it('the first piece of a stream says it, and only that, and a salt keeps streams
   }
   expect(found.map(([first]) => first)).toEqual([0, 16, 0]);
   expect(found.flatMap(([, ...rest]) => rest).every((value) => value === undefined)).toBe(true);
-  expect(() => host.submit({ promptTokens: prompt, maxNewTokens: 1, cacheSalt: -1n })).toThrow('cacheSalt is -1');
+  expect(() => host.submit({ promptTokens: prompt, maxNewTokens: 1, cacheSalt: -1n })).toThrow(
+    'cacheSalt is -1',
+  );
   await host.close();
 });
 
@@ -69,9 +76,17 @@ it('events tell the host what is stored under what, an iteration at a time', asy
   expect(events.map(({ eventId }) => eventId)).toEqual([0, 1, 2]);
   expect(events.map(({ data }) => data)).toMatchObject([
     { type: 'created', numBlocksPerCacheLevel: [expect.any(Number)] },
-    { type: 'stored', parentHash: null, blocks: [{ tokens: prompt.slice(0, 8) }, { tokens: prompt.slice(8, 16) }] },
+    {
+      type: 'stored',
+      parentHash: null,
+      blocks: [{ tokens: prompt.slice(0, 8) }, { tokens: prompt.slice(8, 16) }],
+    },
     // 20 + 5 tokens are written when it ends: the third block is full, with four generated tokens.
-    { type: 'stored', parentHash: expect.any(Number), blocks: [{ tokens: expect.arrayContaining(prompt.slice(16)) }] },
+    {
+      type: 'stored',
+      parentHash: expect.any(Number),
+      blocks: [{ tokens: expect.arrayContaining(prompt.slice(16)) }],
+    },
   ]);
   expect(batches.length).toBe(2);
 });

@@ -3,7 +3,10 @@ import { expect, it } from 'vitest';
 import { IndexedHeap } from '../../kvcache/indexed-heap.js';
 
 it('always has the first of what is in it at its top, whatever was put in and taken out', () => {
-  const operation = fc.record({ block: fc.integer({ min: 0, max: 15 }), key: fc.integer({ min: 0, max: 9 }) });
+  const operation = fc.record({
+    block: fc.integer({ min: 0, max: 15 }),
+    key: fc.integer({ min: 0, max: 9 }),
+  });
   fc.assert(
     fc.property(fc.array(operation, { minLength: 20, maxLength: 120 }), (operations) => {
       const keys = new Array<number>(16).fill(0);

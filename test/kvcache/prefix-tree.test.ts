@@ -54,7 +54,8 @@ it('finds the longest common beginning of all children, however many', () => {
   const block = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 4, maxLength: 4 });
   fc.assert(
     fc.property(fc.array(block, { minLength: 1, maxLength: 40 }), block, (texts, asked) => {
-      const common = (text: string) => [0, 1, 2, 3, 4].findLast((n) => text.slice(0, n) === asked.slice(0, n))!;
+      const common = (text: string) =>
+        [0, 1, 2, 3, 4].findLast((n) => text.slice(0, n) === asked.slice(0, n))!;
       const longest = Math.max(...texts.map(common));
       const { nodes, partial, partialLength } = treeOf(...texts).match(0n, letters(asked), 4);
       expect(4 * nodes.length + partialLength).toBe(longest);
@@ -78,7 +79,13 @@ it('gives hashes that depend on every token before, and on the salt', () => {
   const name = (text: string, salt = 0n) => new PrefixTree(4).firstMissing(salt, letters(text), text.length);
   expect(name('abcd')).toBe(name('abcdzzzz'));
   expect(name('abc')).toBeNull();
-  const names = new Set([name('abcd'), name('abce'), name('bbcd'), name('abcd', 1n), name('abcd', 2n ** 32n)]);
+  const names = new Set([
+    name('abcd'),
+    name('abce'),
+    name('bbcd'),
+    name('abcd', 1n),
+    name('abcd', 2n ** 32n),
+  ]);
   const second = treeOf('abcd', 'bbcd');
   for (const text of ['abcdefgh', 'bbcdefgh']) names.add(second.firstMissing(0n, letters(text), 8));
   expect(names.size).toBe(7);
