@@ -49,6 +49,8 @@ export interface NativeExecutorHandle {
 
 /** What the compiled addon exports. */
 export interface NativeAddon {
+  /** Number of this interface: see ADDON_ABI. */
+  readonly abi: number;
   /** From the slowest to the fastest that this processor runs. */
   supportedInstructionSets(): InstructionSet[];
   /** Converts into `target`, an existing file of its final size. Checks every bound; throws naming file and tensor bounds. */
