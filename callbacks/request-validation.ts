@@ -6,7 +6,7 @@ import {
   SAMPLING_RANGES,
   type SamplingParams,
 } from '../engine/decoding/sampling-params.js';
-import { decodeWordList } from '../engine/decoding/stop-words.js';
+import { decodeWordList, endingTokens } from '../engine/decoding/stop-words.js';
 import type { RequestSpec } from '../engine/request-spec.js';
 import type { InferenceRequest, Tensor, TensorData } from './types.js';
 
@@ -107,7 +107,7 @@ export function validateRequest(
   checkBeamWidth(readInt(inputs, 'beam_width', 1, 1, MAX_INT32), limits.maxBeamWidth);
   refuseLogits(inputs);
   const endId = readInt(inputs, 'end_id', -1, -1, limits.vocabSize - 1);
-  const stopWords = inputs.stop_words_list;
+  const stopWords = readStopWords(inputs);
   const sampling = readSampling(inputs);
   return {
     requestId: request.requestId,
@@ -116,9 +116,8 @@ export function validateRequest(
     sampling: { ...sampling, seed: sampling.seed ?? drawSeed() },
     endId,
     padId: readInt(inputs, 'pad_id', Math.max(endId, 0), -1, MAX_INT32),
-    stopWords: stopWords
-      ? decodeWordList('stop_words_list', stopWords.shape, stopWords.data as Int32Array)
-      : [],
+    stopWords,
+    endingTokens: endingTokens(endId, stopWords, limits.vocabSize),
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
@@ -200,6 +199,10 @@ function readPrompt(inputs: Record<string, Tensor>, vocabSize: number): Int32Arr
     );
   }
   return tokens;
+}
+
+function readStopWords({ stop_words_list: words }: Record<string, Tensor>): Int32Array[] {
+  return words ? decodeWordList('stop_words_list', words.shape, words.data as Int32Array) : [];
 }
 
 function checkBeamWidth(beamWidth: number, maxBeamWidth: number): void {

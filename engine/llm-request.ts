@@ -11,6 +11,8 @@ import { endsWithStopWord } from './decoding/stop-words.js';
 import { RequestProgress } from './request-progress.js';
 import type { RequestSpec } from './request-spec.js';
 
+const NO_TOKENS = new Int32Array(0);
+
 /**
  * A request in the loop. All its tokens, prompt first, lie in one array:
  *
@@ -106,10 +108,10 @@ export class LlmRequest extends RequestProgress {
     return this.finishReason !== FINISH_NOT_FINISHED || this.error !== '';
   }
 
-  /** A token that may not be drawn now (end_id before minLength), or -1. */
-  get bannedToken(): number {
+  /** Tokens that may not be drawn now: below minLength all that would end the generation. */
+  get bannedTokens(): Int32Array {
     const generated = this.numTokens - this.originalPromptLength;
-    return generated < this.spec.sampling.minLength ? this.spec.endId : -1;
+    return generated < this.spec.sampling.minLength ? this.spec.endingTokens : NO_TOKENS;
   }
 
   /** Takes the token drawn in `row` of the output and evaluates the stop conditions. */

@@ -13,6 +13,8 @@ export interface RequestSpec {
   /** Fills output_ids beyond the sequence. */
   padId: number;
   stopWords: readonly Int32Array[];
+  /** endId and the stop words of one token, each once, inside the vocabulary: not drawn below min_length. */
+  endingTokens: Int32Array;
   streaming: boolean;
   returnLogProbs: boolean;
   /** Most probable tokens to report beside each token; 0 = none. */

@@ -27,8 +27,9 @@ export interface SamplingBatch {
   readonly sequenceIndex: Int32Array;
   /** Position of the token that is drawn. */
   readonly position: Int32Array;
-  /** Token not to be drawn in this step, or -1 (end_id until min_length is reached). */
-  readonly bannedToken: Int32Array;
+  /** Tokens that row r must not draw: banned[bannedStart[r] .. bannedStart[r + 1]), in any order. */
+  readonly bannedStart: Int32Array;
+  readonly banned: Int32Array;
   /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
   readonly numTopLogProbs: Int32Array;
   /** Tokens for the penalties: row r has history[historyStart[r] .. historyStart[r + 1]); empty without penalties. */

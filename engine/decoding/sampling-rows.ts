@@ -15,11 +15,12 @@ export class SamplingRows implements SamplingBatch {
   readonly seed: BigUint64Array;
   readonly sequenceIndex: Int32Array;
   readonly position: Int32Array;
-  readonly bannedToken: Int32Array;
+  readonly bannedStart: Int32Array;
   readonly numTopLogProbs: Int32Array;
   readonly historyStart: Int32Array;
   readonly history: Int32Array;
   readonly historyPromptLength: Int32Array;
+  #banned: Int32Array;
 
   /** `maxHistory`: most tokens that all rows' histories hold together. */
   constructor(maxRows: number, maxHistory: number) {
@@ -33,11 +34,17 @@ export class SamplingRows implements SamplingBatch {
     this.seed = new BigUint64Array(maxRows);
     this.sequenceIndex = new Int32Array(maxRows);
     this.position = new Int32Array(maxRows);
-    this.bannedToken = new Int32Array(maxRows);
+    this.bannedStart = new Int32Array(maxRows + 1);
     this.numTopLogProbs = new Int32Array(maxRows);
     this.historyStart = new Int32Array(maxRows + 1);
     this.history = new Int32Array(maxHistory);
     this.historyPromptLength = new Int32Array(maxRows);
+    this.#banned = new Int32Array(4 * maxRows);
+  }
+
+  /** Another array once the rows ban more than it holds: how much that is only the requests know. */
+  get banned(): Int32Array {
+    return this.#banned;
   }
 
   clear(): void {
@@ -58,8 +65,8 @@ export class SamplingRows implements SamplingBatch {
     this.seed[row] = sampling.seed;
     this.sequenceIndex[row] = 0;
     this.position[row] = request.numTokens;
-    this.bannedToken[row] = request.bannedToken;
     this.numTopLogProbs[row] = request.reportsLogProbs ? topLogProbs : -1;
+    this.#addBanned(row, request.bannedTokens);
     this.#addHistory(row, request);
   }
 
@@ -76,10 +83,22 @@ export class SamplingRows implements SamplingBatch {
     this.seed[row] = 0n;
     this.sequenceIndex[row] = 0;
     this.position[row] = 0;
-    this.bannedToken[row] = -1;
+    this.bannedStart[row + 1] = this.bannedStart[row]!;
     this.numTopLogProbs[row] = -1;
     this.historyPromptLength[row] = 0;
     this.historyStart[row + 1] = this.historyStart[row]!;
+  }
+
+  #addBanned(row: number, tokens: Int32Array): void {
+    const start = this.bannedStart[row]!;
+    const end = start + tokens.length;
+    if (end > this.#banned.length) {
+      const larger = new Int32Array(2 * end);
+      larger.set(this.#banned);
+      this.#banned = larger;
+    }
+    this.#banned.set(tokens, start);
+    this.bannedStart[row + 1] = end;
   }
 
   #addHistory(row: number, request: LlmRequest): void {

@@ -40,6 +40,15 @@ export function encodeWordList(words: readonly (readonly number[])[]): { shape: 
   return { shape: [1, 2, n], data };
 }
 
+/**
+ * The tokens that end a generation on their own: the end token (-1 = none) and the stop words of one token, each once.
+ * One outside the vocabulary is left out; it is never drawn.
+ */
+export function endingTokens(endId: number, words: readonly Int32Array[], vocabSize: number): Int32Array {
+  const tokens = [endId, ...words.filter((word) => word.length === 1).map((word) => word[0]!)];
+  return Int32Array.from(new Set(tokens.filter((token) => token >= 0 && token < vocabSize)));
+}
+
 /** True where tokens[start .. end) ends with one of the words. Tokens before `start` (the prompt) never count. */
 export function endsWithStopWord(
   words: readonly Int32Array[],

@@ -77,7 +77,9 @@ export class FakeExecutor implements Executor {
       if (output.status[row] === ROW_NOT_FINITE) continue;
       const hash = hashParameters(this.#hashes[row]!, sampling, row);
       let token = hash % this.vocabSize;
-      if (token === sampling.bannedToken[row]) token = (token + 1) % this.vocabSize;
+      const banned = sampling.banned.subarray(sampling.bannedStart[row]!, sampling.bannedStart[row + 1]!);
+      if (banned.length >= this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
+      while (banned.includes(token)) token = (token + 1) % this.vocabSize;
       output.tokens[row] = token;
       output.logProbs[row] = -(hash >>> 8) / 2 ** 20;
       const width = sampling.numTopLogProbs[row]!;

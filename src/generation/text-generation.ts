@@ -164,7 +164,7 @@ class TextStream {
   #released = 0;
   #matchedStop: string | null = null;
   #waiting: TextLogProb[] = [];
-  /** A stop token that is not text if it is the last token; before min_tokens it is not the last. */
+  /** A stop token, which is not text if it is the last token. */
   #undecided: { token: number; logProb: TextLogProb | null } | null = null;
 
   constructor(model: TextModel, request: TextRequest) {

@@ -94,6 +94,18 @@ describe('InProcessHost', () => {
     expect(stopped.pieces.at(-1)!.finishReason).toBe('stop');
   });
 
+  it('draws none of several end tokens below minLength, nor a stop word of one token', async () => {
+    const host = start();
+    const [first, second, third, fourth] = alone([9], 20) as [number, number, number, number];
+    const request = { promptTokens: [9], maxNewTokens: 20, endTokenIds: [first, second, third], ...greedy };
+    expect((await collect(host.submit(request))).tokens).toEqual([]);
+    const stopWords = [[fourth]];
+    const { tokens, pieces } = await collect(host.submit({ ...request, stopWords, minLength: 5 }));
+    expect(tokens.length).toBeGreaterThanOrEqual(5);
+    for (const token of [first, second, third, fourth]) expect(tokens.slice(0, 5)).not.toContain(token);
+    expect(pieces.at(-1)!.finishReason).not.toBeNull();
+  });
+
   it('cancels by signal, by cancel, and by leaving the loop, whether queued or running', async () => {
     const host = start('stepMs=4', {
       optionalParams: { ...fakeEngine().optionalParams, maxNumSequences: 1 },

@@ -87,12 +87,40 @@ describe('stop conditions', () => {
     expect(result).toMatchObject({ tokens, finishReason: 3 });
   });
 
-  it('wait for min_length', () => {
-    const inputs = { stop_words_list: encodeWordList([[tokens[1]!]]), min_length: i32(3) };
-    const result = runAlone(makeRequest(1n, PROMPT, 20, inputs));
-    expect(result.tokens.length).toBeGreaterThanOrEqual(3);
-    const banned = runAlone(makeRequest(1n, PROMPT, 20, { end_id: i32(tokens[0]!), min_length: i32(1) }));
-    expect(banned.tokens[0]).not.toBe(tokens[0]);
+  it('are not evaluated below min_length where they are words of several tokens', () => {
+    const words = encodeWordList([tokens.slice(1, 3)]);
+    const run = (minLength: number) =>
+      runAlone(makeRequest(1n, PROMPT, 20, { stop_words_list: words, min_length: i32(minLength) }));
+    expect(run(3)).toMatchObject({ tokens: tokens.slice(0, 3), finishReason: 2 });
+    expect(run(4)).toMatchObject({ tokens, finishReason: 3 });
+  });
+
+  it('below min_length no token is drawn that would end the request: end_id and every one-token stop word', () => {
+    // 96 of 100 tokens end the request: whatever is free of bans ends it at once.
+    const ends = Array.from({ length: 96 }, (_, token) => token);
+    const request = (minLength: number, id = 1n) =>
+      makeRequest(id, PROMPT, 20, {
+        end_id: i32(ends[0]!),
+        // Neither a word of two tokens nor one that the vocabulary does not have is banned.
+        stop_words_list: encodeWordList([...ends.slice(1).map((token) => [token]), [97, 98], [100]]),
+        min_length: i32(minLength),
+        temperature: f32(1),
+        random_seed: u64(id),
+      });
+    for (const minLength of [0, 1, 2, 7]) {
+      const result = runAlone(request(minLength));
+      const early = result.tokens.slice(0, minLength);
+      expect(early).toHaveLength(minLength);
+      expect(early.filter((token) => ends.includes(token))).toEqual([]);
+      expect(result.tokens.length).toBeLessThan(20);
+      expect([1, 2]).toContain(result.finishReason);
+    }
+    // Beside others, whose lists are of other lengths, and more of them together than there was room for at first.
+    const crowd = Array.from({ length: 8 }, (_, i) => request(i, BigInt(i + 1)));
+    const harness = new LoopHarness();
+    harness.waiting.push(...crowd);
+    harness.runToEnd();
+    for (const each of crowd) expect(harness.resultOf(each.requestId)).toMatchObject(runAlone(each));
   });
 });
 

@@ -110,6 +110,16 @@ describe('generate and complete', () => {
     await expect.poll(() => skein.counts).toMatchObject({ running: 0, waiting: 0, usedBlocks: 0 });
   });
 
+  it('draw no stop token before minTokens, and may draw one afterwards', async () => {
+    const request = { ...sampled(9), stopTokens: Array.from({ length: 300 }, (_, token) => token + 20) };
+    expect((await skein.complete(request)).tokens.length).toBeLessThan(5);
+    const late = await skein.complete({ ...request, minTokens: 12 });
+    expect(late.tokens.slice(0, 12).filter((token) => token >= 20)).toEqual([]);
+    expect(late).toMatchObject({ finishReason: 'stop', stopReason: late.tokens.at(-1) });
+    expect(late.tokens.length).toBeGreaterThan(12);
+    expect(late.tokens.length).toBeLessThan(40);
+  });
+
   it('give log-probs of each token', async () => {
     const { tokens, logProbs } = await skein.complete({ ...sampled(7), maxTokens: 8, logProbs: 2 });
     expect(logProbs.map((entry) => entry.token)).toEqual(tokens);

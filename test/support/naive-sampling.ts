@@ -21,7 +21,7 @@ export function naiveUniform(seed: bigint, sequenceIndex: number, position: numb
   return Number(((BigInt(high!) << 32n) | BigInt(low!)) >> 11n) / 2 ** 53;
 }
 
-/** Logits after penalties and the banned token, as Hugging Face and OpenAI define them. */
+/** Logits after penalties and banned tokens, as Hugging Face and OpenAI define them. */
 export function naivePenalties(logits: Float32Array, row: SamplingRow): Float64Array {
   const {
     prompt = [],
@@ -39,7 +39,7 @@ export function naivePenalties(logits: Float32Array, row: SamplingRow): Float64A
     const count = generated.filter((other) => other === token).length;
     result[token]! -= frequencyPenalty * count + presencePenalty;
   }
-  if (row.bannedToken !== undefined && row.bannedToken >= 0) result[row.bannedToken] = -Infinity;
+  for (const token of row.banned ?? []) result[token] = -Infinity;
   return result;
 }
 

@@ -12,7 +12,7 @@ export interface SamplingRow {
   seed?: bigint;
   sequenceIndex?: number;
   position?: number;
-  bannedToken?: number;
+  banned?: readonly number[];
   numTopLogProbs?: number;
   prompt?: readonly number[];
   generated?: readonly number[];
@@ -21,9 +21,12 @@ export interface SamplingRow {
 export function makeSamplingBatch(rows: readonly SamplingRow[]): SamplingBatch {
   const history: number[] = [];
   const historyStart = [0];
-  for (const { prompt = [], generated = [] } of rows) {
+  const bannedStart = [0];
+  const allBanned = rows.flatMap(({ banned = [] }) => banned);
+  for (const { prompt = [], generated = [], banned = [] } of rows) {
     history.push(...prompt, ...generated);
     historyStart.push(history.length);
+    bannedStart.push(bannedStart.at(-1)! + banned.length);
   }
   const floats = (pick: (row: SamplingRow) => number | undefined, off: number) =>
     Float32Array.from(rows, (row) => pick(row) ?? off);
@@ -41,8 +44,9 @@ export function makeSamplingBatch(rows: readonly SamplingRow[]): SamplingBatch {
     seed: BigUint64Array.from(rows, (row) => row.seed ?? 0n),
     sequenceIndex: integers((row) => row.sequenceIndex, 0),
     position: integers((row) => row.position, 0),
-    bannedToken: integers((row) => row.bannedToken, -1),
     numTopLogProbs: integers((row) => row.numTopLogProbs, -1),
+    bannedStart: Int32Array.from(bannedStart),
+    banned: Int32Array.from(allBanned),
     historyStart: Int32Array.from(historyStart),
     history: Int32Array.from(history),
     historyPromptLength: integers((row) => row.prompt?.length, 0),

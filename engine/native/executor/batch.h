@@ -28,7 +28,8 @@ struct SamplingView {
   ArrayView<const int32_t> topK;
   ArrayView<const float> topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty;
   ArrayView<const uint64_t> seed;
-  ArrayView<const int32_t> sequenceIndex, position, bannedToken, numTopLogProbs;
+  ArrayView<const int32_t> sequenceIndex, position, numTopLogProbs;
+  ArrayView<const int32_t> bannedStart, banned;
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
 };
 

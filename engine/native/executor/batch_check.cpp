@@ -94,6 +94,19 @@ void checkFinite(const ArrayView<const float>& array, int64_t rows, float least,
   }
 }
 
+// Row r has the tokens [start[r], start[r + 1]) of a flat list.
+void checkTokenLists(const ArrayView<const int32_t>& start, const ArrayView<const int32_t>& tokens, int64_t rows,
+                     int32_t vocabSize, const char* startField, const char* tokensField) {
+  checkEntries(start, rows + 1, 0, tokens.length + 1, startField);
+  for (int64_t row = 0; row < rows; ++row) {
+    if (start[row + 1] < start[row]) fail(at(startField, row + 1) + " is below the entry before it");
+    for (int64_t i = start[row]; i < start[row + 1]; ++i) {
+      if (tokens[i] >= 0 && tokens[i] < vocabSize) continue;
+      fail(at(tokensField, i) + " is token " + std::to_string(tokens[i]) + ", but the vocabulary has " + std::to_string(vocabSize));
+    }
+  }
+}
+
 }  // namespace
 
 void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
@@ -125,25 +138,18 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   checkFinite(sampling.presencePenalty, rows, -kMost, kMost, "presencePenalty");
   checkFinite(sampling.frequencyPenalty, rows, -kMost, kMost, "frequencyPenalty");
   checkEntries(sampling.topK, rows, 0, INT64_MAX, "topK");
-  checkEntries(sampling.bannedToken, rows, -1, vocabSize, "bannedToken");
   checkEntries(sampling.numTopLogProbs, rows, -1, output.maxTopLogProbs + 1, "numTopLogProbs");
   checkLength(sampling.seed, rows, "seed");
   checkLength(sampling.sequenceIndex, rows, "sequenceIndex");
   checkLength(sampling.position, rows, "position");
   checkLength(sampling.historyPromptLength, rows, "historyPromptLength");
-  checkEntries(sampling.historyStart, rows + 1, 0, sampling.history.length + 1, "historyStart");
+  checkTokenLists(sampling.bannedStart, sampling.banned, rows, vocabSize, "bannedStart", "banned");
+  checkTokenLists(sampling.historyStart, sampling.history, rows, vocabSize, "historyStart", "history");
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t length = int64_t(sampling.historyStart[row + 1]) - sampling.historyStart[row];
-    if (length < 0) fail(at("historyStart", row + 1) + " is below the entry before it");
     if (sampling.historyPromptLength[row] < 0 || sampling.historyPromptLength[row] > length) {
       fail(at("historyPromptLength", row) + " is " + std::to_string(sampling.historyPromptLength[row]) +
            ", but the row's history has " + std::to_string(length) + " tokens");
-    }
-    for (int64_t i = sampling.historyStart[row]; i < sampling.historyStart[row + 1]; ++i) {
-      if (sampling.history[i] < 0 || sampling.history[i] >= vocabSize) {
-        fail(at("history", i) + " is token " + std::to_string(sampling.history[i]) + ", but the vocabulary has " +
-             std::to_string(vocabSize));
-      }
     }
   }
   if (output.maxTopLogProbs < 0) fail("maxTopLogProbs is " + std::to_string(output.maxTopLogProbs) + ", but it must be at least 0");

@@ -48,8 +48,9 @@ SamplingView readSampling(const Napi::Value& value) {
           .seed = typedArray<const uint64_t>(sampling, "seed"),
           .sequenceIndex = integers(sampling, "sequenceIndex"),
           .position = integers(sampling, "position"),
-          .bannedToken = integers(sampling, "bannedToken"),
           .numTopLogProbs = integers(sampling, "numTopLogProbs"),
+          .bannedStart = integers(sampling, "bannedStart"),
+          .banned = integers(sampling, "banned"),
           .historyStart = integers(sampling, "historyStart"),
           .history = integers(sampling, "history"),
           .historyPromptLength = integers(sampling, "historyPromptLength")};

@@ -34,7 +34,7 @@ void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& 
   restore(logits);
 }
 
-// False where the banned token's logit was not a number: the row is broken even though that entry is replaced.
+// False where a banned token's logit was not a number: the row is broken even though that entry is replaced.
 bool RowSampler::applyPenalties(const SamplingView& sampling, int64_t row, float* logits) {
   const float repetition = sampling.repetitionPenalty[row];
   const float presence = sampling.presencePenalty[row], frequency = sampling.frequencyPenalty[row];
@@ -57,12 +57,15 @@ bool RowSampler::applyPenalties(const SamplingView& sampling, int64_t row, float
       seen_[token] = 0;
     }
   }
-  const int32_t banned = sampling.bannedToken[row];
-  if (banned < 0) return true;
-  const float logit = logits[banned];
-  changed_.push_back({banned, logit});
-  logits[banned] = -INFINITY;
-  return logit < INFINITY;
+  bool finite = true;
+  for (int32_t i = sampling.bannedStart[row]; i < sampling.bannedStart[row + 1]; ++i) {
+    const int32_t token = sampling.banned[i];
+    const float logit = logits[token];
+    changed_.push_back({token, logit});
+    logits[token] = -INFINITY;
+    finite = finite && logit < INFINITY;
+  }
+  return finite;
 }
 
 // In reverse: a token changed twice gets its first value back.

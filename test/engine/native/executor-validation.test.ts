@@ -288,9 +288,24 @@ describe('sampling parameters that are wrong', () => {
     [
       'a banned token beyond the vocabulary',
       (s) => {
-        s.bannedToken[0] = 131;
+        s.banned[1] = 131;
       },
-      /bannedToken\[0\] is 131/,
+      /banned\[1\] is token 131/,
+    ],
+    [
+      'banned tokens that go backwards',
+      (s) => {
+        s.bannedStart[1] = 2;
+        s.bannedStart[2] = 1;
+      },
+      /bannedStart\[2\] is below/,
+    ],
+    [
+      'banned tokens beyond their end',
+      (s) => {
+        s.bannedStart[2] = 3;
+      },
+      /bannedStart\[2\] is 3/,
     ],
     [
       'more log-probs than there is room for',
@@ -357,7 +372,7 @@ describe('sampling parameters that are wrong', () => {
       /topTokens has 3 entries, but 4/,
     ],
   ])('%s: named, and nothing is sampled', (_, spoil, message) => {
-    const sampling = makeSamplingBatch([{ prompt: [1], generated: [2, 3] }, {}]);
+    const sampling = makeSamplingBatch([{ prompt: [1], generated: [2, 3], banned: [4, 5] }, {}]);
     const output = makeSamplingOutput(2, 2);
     output.tokens.fill(-7);
     executor.forward(validBatch());

@@ -186,7 +186,7 @@ describe('copyBlocks and step', () => {
     const sampling = makeSamplingBatch([
       { numTopLogProbs: 3 },
       { temperature: 0.9, topP: 0.8, seed: 5n, numTopLogProbs: 0 },
-      { temperature: 2, seed: 99n, bannedToken: 4, prompt: [1, 2], generated: [3, 3], frequencyPenalty: 0.5 },
+      { temperature: 2, seed: 99n, banned: [4], prompt: [1, 2], generated: [3, 3], frequencyPenalty: 0.5 },
     ]);
     const [fused, split] = [makeSamplingOutput(3, 3), makeSamplingOutput(3, 3)];
     executor.step(batch, sampling, fused);

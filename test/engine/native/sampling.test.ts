@@ -92,7 +92,8 @@ describe('a greedy row', () => {
     const logits = new Float32Array(VOCAB).fill(-3);
     for (const token of [2900, 1500, 1501]) logits[token] = 2;
     expect(sample([logits], [{}]).tokens[0]).toBe(1500);
-    expect(sample([logits], [{ bannedToken: 1500 }]).tokens[0]).toBe(1501);
+    expect(sample([logits], [{ banned: [1500] }]).tokens[0]).toBe(1501);
+    expect(sample([logits], [{ banned: [1501, 1500, 1501] }]).tokens[0]).toBe(2900);
     expect(sample([new Float32Array(VOCAB)], [{}]).tokens[0]).toBe(0);
     const last = new Float32Array(VOCAB);
     last[VOCAB - 1] = 1e-3;
@@ -126,7 +127,8 @@ describe('a drawn row', () => {
     { temperature: 1, minP: 1 },
     { temperature: 1.3, topK: 50, topP: 0.9, minP: 0.02 },
     { temperature: 1, topP: 0.8, minP: 0.2 },
-    { temperature: 1, topP: 0.95, bannedToken: 5 },
+    { temperature: 1, topP: 0.95, banned: [5] },
+    { temperature: 1, topK: 20, banned: Array.from({ length: 1500 }, (_, i) => 2 * i) },
   ];
 
   it.each([
@@ -190,14 +192,22 @@ describe('a drawn row', () => {
   it('depends on seed, sequence index and position, on nothing else', () => {
     const random = new Random(5);
     const logits = Array.from({ length: MAX_ROWS }, () => randomLogits(random, 1));
-    const rows = logits.map((_, i) => ({
+    const rows = logits.map((values, i) => ({
       temperature: 1,
       topP: 0.9,
       seed: BigInt(i),
       position: i,
       numTopLogProbs: 2,
+      // As many as its number says, the likeliest first: rows of any length, also of none.
+      banned: sortedTokens(Float64Array.from(values)).slice(0, i % 5),
     }));
     const together = sample(logits, rows, executor, 2);
+    for (const [i, { banned }] of rows.entries()) {
+      for (const token of [together.tokens[i], ...together.topTokens.slice(2 * i, 2 * i + 2)]) {
+        expect(banned).not.toContain(token);
+      }
+      expect(sample([logits[i]!], [rows[i]!], executor, 2).tokens[0]).toBe(together.tokens[i]);
+    }
     for (const threads of [1, 8]) {
       const other = new NativeExecutor(tiny, options(threads));
       expect(sample(logits, rows, other, 2)).toEqual(together);
@@ -231,7 +241,7 @@ describe('penalties', () => {
     { presencePenalty: 1.25 },
     { frequencyPenalty: 0.75 },
     { presencePenalty: -0.5, frequencyPenalty: -1 },
-    { repetitionPenalty: 1.3, presencePenalty: 0.5, frequencyPenalty: 0.25, bannedToken: 5 },
+    { repetitionPenalty: 1.3, presencePenalty: 0.5, frequencyPenalty: 0.25, banned: [5, 0, 8] },
   ])('%o change the distribution as defined', (penalties) => {
     const row = { ...penalties, prompt, generated, numTopLogProbs: 10 };
     const logits = new Float32Array(VOCAB).fill(-20);
@@ -250,7 +260,7 @@ describe('penalties', () => {
   it('leave nothing behind for the next row', () => {
     const logits = randomLogits(new Random(8), 3);
     const plain = sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4);
-    sample([logits], [{ repetitionPenalty: 3, presencePenalty: 2, prompt, generated, bannedToken: 3 }]);
+    sample([logits], [{ repetitionPenalty: 3, presencePenalty: 2, prompt, generated, banned: [3, 9, 5] }]);
     expect(sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4)).toEqual(plain);
   });
 });
@@ -308,7 +318,7 @@ describe('a row that is not finite', () => {
     }
     const lone = sample(
       [single, single, spoiled[2]!],
-      [row, { ...row, bannedToken: 77 }, { bannedToken: 1 }],
+      [row, { ...row, banned: [4, 77] }, { banned: [0, 1, 2] }],
       other,
       1,
     );
