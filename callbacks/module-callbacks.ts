@@ -1,18 +1,25 @@
+import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 import type { CallbackModule, InferenceRequest } from './types.js';
 import { unpackResponses } from './unpack-responses.js';
+
+/** What goes to the thread of the manager nevertheless. */
+export interface ModuleHost {
+  reportError(error: Error): void;
+  reportStats(stats: IterationStats): void;
+}
 
 /** Callbacks of a module that was imported into the worker: called directly, synchronously. */
 export class ModuleLoopCallbacks implements LoopCallbacks {
   readonly wantsStatsJson: boolean;
   readonly #module: CallbackModule;
   readonly #maxSeqLen: number;
-  readonly #onError: (error: Error) => void;
+  readonly #host: ModuleHost;
 
-  constructor(module: CallbackModule, maxSeqLen: number, onError: (error: Error) => void) {
+  constructor(module: CallbackModule, maxSeqLen: number, host: ModuleHost) {
     this.#module = module;
     this.#maxSeqLen = maxSeqLen;
-    this.#onError = onError;
+    this.#host = host;
     this.wantsStatsJson = module.returnBatchManagerStats !== undefined;
   }
 
@@ -20,7 +27,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     const requests = this.#guard('getInferenceRequests', () => this.#module.getInferenceRequests(max));
     if (requests === undefined) return [];
     if (Array.isArray(requests)) return requests;
-    this.#onError(new Error(`getInferenceRequests returned ${typeof requests}; an array is expected.`));
+    this.#host.reportError(new Error(`getInferenceRequests returned ${typeof requests}; an array is expected.`));
     return [];
   }
 
@@ -29,7 +36,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     return (pollStopSignals && this.#guard('pollStopSignals', () => new Set(pollStopSignals()))) ?? [];
   }
 
-  endIteration({ responses, json }: IterationReport): void {
+  endIteration({ responses, stats, json }: IterationReport): void {
     for (const { requestId, outputs, final, error } of unpackResponses(responses, this.#maxSeqLen)) {
       this.#guard('sendResponse', () => this.#module.sendResponse(requestId, outputs, final, error));
     }
@@ -37,10 +44,11 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     if (json !== null && returnBatchManagerStats) {
       this.#guard('returnBatchManagerStats', () => returnBatchManagerStats(json));
     }
+    if (stats !== null) this.#host.reportStats(stats);
   }
 
   reportError(error: Error): void {
-    this.#onError(error);
+    this.#host.reportError(error);
   }
 
   /** A callback that throws is reported; the loop and the other callbacks go on. */
@@ -49,7 +57,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
       return call();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#onError(new Error(`The callback ${name} threw: ${reason}`, { cause: error }));
+      this.#host.reportError(new Error(`The callback ${name} threw: ${reason}`, { cause: error }));
       return undefined;
     }
   }

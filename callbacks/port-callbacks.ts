@@ -1,4 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 import type { InferenceRequest } from './types.js';
 import type { HostMessage, WorkerMessage } from './worker-messages.js';
@@ -79,6 +80,11 @@ export class PortCallbacks implements LoopCallbacks {
       received: this.#received,
       draining: this.#isDraining,
     } satisfies WorkerMessage);
+  }
+
+  /** The statistics alone, for a host whose callbacks are a module. */
+  reportStats(stats: IterationStats): void {
+    if (this.#wantsStats) this.#port.postMessage({ type: 'stats', stats } satisfies WorkerMessage);
   }
 
   reportError(error: Error): void {

@@ -47,6 +47,8 @@ export type WorkerMessage =
       draining: boolean;
       kvEvents?: KvCacheEvent[];
     }
+  /** With callbacks in a module, which get everything else of an iteration in the worker. */
+  | { type: 'stats'; stats: IterationStats }
   | { type: 'error'; message: string }
   /** Nothing is active and nothing more will come; the worker ends. */
   | { type: 'closed' };

@@ -42,7 +42,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     ? new ModuleLoopCallbacks(
         callbacksOfModule(await import(setup.callbackModule), setup.callbackModule),
         loaded.limits.maxSeqLen,
-        (error) => portCallbacks.reportError(error),
+        portCallbacks,
       )
     : portCallbacks;
   const loop = createLoop(loaded, callbacks, setup, params);

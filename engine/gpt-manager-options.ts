@@ -103,7 +103,7 @@ export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & {
   terminateReqId?: bigint;
   /** Called for failures that belong to no request, such as a callback that threw. */
   onError?: (error: Error) => void;
-  /** Called after each iteration with the richer statistics. */
+  /** Called in this thread after each iteration with the richer statistics, also where the callbacks are a module. */
   onIterationStats?: (stats: IterationStats) => void;
   /** Called after each iteration that stored, removed or changed cached blocks. Needs kvCacheConfig.eventBufferMaxSize. */
   onKvCacheEvents?: (events: KvCacheEvent[]) => void;

@@ -9,7 +9,7 @@ import {
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
 import { checkOptionalParams, DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
 import type { WorkerData } from './generation-worker.js';
-import type { FunctionCallbacks, GptManagerOptions } from './gpt-manager-options.js';
+import type { FunctionCallbacks, GptManagerOptions, IterationStats } from './gpt-manager-options.js';
 
 /**
  * starting: the engine is loading. running. draining: no more requests are taken, active ones go on.
@@ -112,6 +112,9 @@ export class GptManager {
       case 'iteration':
         this.#bridge?.handleIteration(message);
         break;
+      case 'stats':
+        this.#reportStats(message.stats);
+        break;
       case 'error':
         this.#report(new Error(message.message));
         break;
@@ -176,6 +179,15 @@ export class GptManager {
     this.#bridge?.failAll(`The engine failed: ${error.message}`);
     this.#rejectReady(error);
     if (!wasStarting) this.#report(error);
+  }
+
+  /** With callbacks in a module; otherwise the bridge does it in its order with the other callbacks. */
+  #reportStats(stats: IterationStats): void {
+    try {
+      this.#options.onIterationStats?.(stats);
+    } catch (error) {
+      this.#report(new Error(`The callback onIterationStats failed: ${errorOf(error).message}`, { cause: error }));
+    }
   }
 
   #report(error: Error): void {
@@ -254,7 +266,12 @@ function checkOptions(options: GptManagerOptions): void {
 
 function checkCallbacks(options: GptManagerOptions): void {
   if (options.callbackModule !== undefined) {
-    for (const name of ['getInferenceRequests', 'sendResponse'] as const) {
+    for (const name of [
+      'getInferenceRequests',
+      'sendResponse',
+      'pollStopSignals',
+      'returnBatchManagerStats',
+    ] as const) {
       if (options[name] === undefined) continue;
       throw new ParameterError(
         name,

@@ -234,10 +234,15 @@ describe('GptManager with callbacks in a module', () => {
     const folder = mkdtempSync(join(tmpdir(), 'skein-callbacks-'));
     process.env.SKEIN_TEST_SEEN = join(folder, 'seen.json');
     const errors: string[] = [];
+    const iterations: number[] = [];
     const manager = new GptManager({
       ...fakeEngine('', { idlePollIntervalMs: 1 }),
       callbackModule: pathToFileURL(supportModule('counting-callbacks.mjs')),
       onError: (error) => errors.push(error.message),
+      onIterationStats: ({ iteration }) => {
+        iterations.push(iteration);
+        if (iteration === 2) throw new Error('of statistics');
+      },
     });
     managers.push(manager);
     await manager.ready;
@@ -258,6 +263,10 @@ describe('GptManager with callbacks in a module', () => {
     expect(of(2)).toHaveLength(6);
     expect(of(3).at(-1)).toMatchObject({ final: true, reason: 5, error: '' });
     expect(seen.stats).toBeGreaterThanOrEqual(5);
+    // Here, in the host's thread: one call for each iteration in its order, also after one that threw.
+    expect(iterations.length).toBeGreaterThanOrEqual(seen.stats);
+    expect(iterations).toEqual(iterations.map((_, index) => index + 1));
+    expect(errors).toContain('The callback onIterationStats failed: of statistics');
     for (const reason of ['not yet', 'send', 'poll', 'stats']) {
       expect(errors.some((message) => message.endsWith(`threw: ${reason}`))).toBe(true);
     }
@@ -287,6 +296,16 @@ describe('options', () => {
     ['schedulerPolicy', { schedulerPolicy: 'FAIR' }, /schedulerPolicy is FAIR/],
     ['sendResponse', { sendResponse: undefined }, /sendResponse is missing/],
     ['both kinds', { callbackModule: 'file:///x.mjs' }, /functions or a module, not both/],
+    [
+      'a stop signal beside a module',
+      {
+        callbackModule: 'file:///x.mjs',
+        getInferenceRequests: undefined,
+        sendResponse: undefined,
+        pollStopSignals: () => new Set(),
+      },
+      /pollStopSignals is given beside callbackModule/,
+    ],
     [
       'a window',
       { optionalParams: { kvCacheConfig: { maxAttentionWindow: 4 } } },
