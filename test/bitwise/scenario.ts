@@ -1,4 +1,6 @@
+import { expect } from 'vitest';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
+import { encodeWordList } from '../../engine/decoding/stop-words.js';
 
 /** A request and the iteration before which it arrives. */
 export interface Arrival {
@@ -32,6 +34,7 @@ export function randomNumbers(seed: number): () => number {
 /** Requests of random lengths, arrivals and sampling parameters; ids from 1. Each returns its log-probs. */
 export function randomScenario(limits: ScenarioLimits): Arrival[] {
   const random = randomNumbers(limits.seed);
+  const more = randomNumbers(limits.seed + 1);
   const integer = (min: number, max: number) => min + Math.floor(random() * (max - min + 1));
   const stems = Array.from({ length: limits.sharedPrompts ? 3 : 0 }, () =>
     Int32Array.from({ length: limits.maxPrompt }, () => integer(3, limits.vocabSize - 1)),
@@ -43,12 +46,14 @@ export function randomScenario(limits: ScenarioLimits): Arrival[] {
       const stem = stems[index % stems.length]!;
       prompt.set(stem.subarray(0, Math.min(promptLength, integer(promptLength >> 1, 2 * promptLength))));
     }
+    const maxNew = integer(1, limits.maxNew);
     const inputs: Record<string, Tensor> = {
       input_ids: { shape: [1, promptLength], data: prompt },
-      request_output_len: oneInt(integer(1, limits.maxNew)),
+      request_output_len: oneInt(maxNew),
       return_log_probs: { shape: [1], data: Uint8Array.of(1) },
       streaming: { shape: [1], data: Uint8Array.of(index % 2) },
       ...samplingOf(index, random),
+      ...furtherSamplingOf(index, limits.vocabSize, maxNew, more),
     };
     const iteration = integer(0, limits.arrivalSpan);
     return { iteration, request: { requestId: BigInt(index + 1), inputs } };
@@ -67,6 +72,37 @@ function samplingOf(index: number, random: () => number): Record<string, Tensor>
   if (index % 3 === 1) inputs.presence_penalty = oneFloat(0.4);
   if (index % 5 === 0) inputs.frequency_penalty = oneFloat(0.3);
   return inputs;
+}
+
+/**
+ * min-p and penalties on top of the other truncations, and min_length: a part of the vocabulary, often drawn, ends the
+ * request, but not before that.
+ */
+function furtherSamplingOf(
+  index: number,
+  vocabSize: number,
+  maxNew: number,
+  random: () => number,
+): Record<string, Tensor> {
+  const inputs: Record<string, Tensor> = {};
+  if (index % 4 === 3 || index % 8 === 1) inputs.runtime_min_p = oneFloat(0.01 + 0.1 * random());
+  if (index % 8 === 4) inputs.repetition_penalty = oneFloat(1 + 0.5 * random());
+  if (index % 7 === 2) inputs.frequency_penalty = oneFloat(random() - 0.5);
+  if (index % 3 !== 2) return inputs;
+  const first = Math.floor(random() * vocabSize);
+  const ends = Array.from({ length: Math.ceil(vocabSize / 10) }, (_, i) => [(first + i) % vocabSize]);
+  inputs.end_id = oneInt(ends[0]![0]!);
+  inputs.stop_words_list = encodeWordList(ends.slice(1));
+  inputs.min_length = oneInt(1 + Math.floor(random() * maxNew));
+  return inputs;
+}
+
+/** Fails unless the answer is as long as its request allows: whole, or ended after its min_length. */
+export function expectAllowedLength({ inputs }: InferenceRequest, length: number): void {
+  const asked = Number(inputs.request_output_len!.data[0]);
+  const least = inputs.min_length ? Number(inputs.min_length.data[0]) : asked;
+  expect(length).toBeGreaterThanOrEqual(least);
+  expect(length).toBeLessThanOrEqual(asked);
 }
 
 function oneInt(value: number): Tensor {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
-import { type Arrival, randomScenario } from './scenario.js';
+import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
 
 const REQUESTS = 32;
 const MAX_SEQ_LEN = 160;
@@ -95,7 +95,7 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
   describe.each(['f32', 'bf16'] as const)('%s', (precision) => {
     let alone: Map<bigint, Answer>;
 
-    it('alone: every request gets the tokens it asked for', async () => {
+    it('alone: every request gets as many tokens as it asked for', async () => {
       const { executor, config } = await openTiny('gqa', precision, 1, instructionSet);
       const arrivals = scenario(config.vocabSize);
       alone = runAlone(executor, config, arrivals);
@@ -103,7 +103,7 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
       for (const { request } of arrivals) {
         const answer = alone.get(request.requestId)!;
         expect(answer.error).toBe('');
-        expect(answer.tokens.length).toBe((request.inputs.request_output_len!.data as Int32Array)[0]);
+        expectAllowedLength(request, answer.tokens.length);
         expect(answer.logProbs.length).toBe(answer.tokens.length);
         expect(answer.logProbs.every((logProb) => logProb <= 0)).toBe(true);
       }
@@ -117,7 +117,7 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
       if (options.modelType === 'V1') expect(result.emptyGenerationSlots).toBeGreaterThan(100);
       else if (options.numBlocks === WIDE_POOL) expect(result.greatestBatch).toBeGreaterThan(16);
       if (options.schedulerPolicy === 'MAX_UTILIZATION' && options.numBlocks === SMALL_POOL) {
-        expect(result.pauses).toBeGreaterThan(20);
+        expect(result.pauses).toBeGreaterThan(10);
       } else {
         expect(result.pauses).toBe(0);
       }
@@ -136,7 +136,7 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
     const lockstep = runLoop(executor, config, arrivals, { ...v1, modelType: 'V1' });
     executor.close();
     expectSameAnswers(result, alone);
-    expect(result.pauses).toBeGreaterThan(20);
+    expect(result.pauses).toBeGreaterThan(10);
     expectSameAnswers(lockstep, alone);
     expect(lockstep.emptyGenerationSlots).toBeGreaterThan(100);
   });
