@@ -1,6 +1,7 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
+import { expectIdle, metric } from '../support/metrics.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
 
 const messages = [{ role: 'user' as const, content: 'What is the capital of France?' }];
@@ -21,18 +22,9 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
     await server?.stop();
   });
 
-  /** The value of one of the model's metrics. */
-  async function metric(name: string): Promise<number> {
-    const text = await (await fetch(`${server.url}/metrics`)).text();
-    const line = text.split('\n').find((candidate) => candidate.startsWith(`vllm:${name}{`));
-    return Number(line?.slice(line.lastIndexOf(' ')));
-  }
-
   /** Nothing runs or waits, and the next request is alone in the KV cache. */
   async function expectEverythingFree(): Promise<void> {
-    for (const name of ['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc']) {
-      await expect.poll(() => metric(name), { timeout: 30_000, message: name }).toBe(0);
-    }
+    await expectIdle(server.url);
     const stream = await client.chat.completions.create({
       model,
       messages,
@@ -42,7 +34,7 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
     });
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
     // 237 tokens at most in blocks of 32, of 512 blocks: what was left behind would come on top.
-    expect(await metric('kv_cache_usage_perc')).toBeLessThanOrEqual(8 / 512);
+    expect(await metric(server.url, 'kv_cache_usage_perc')).toBeLessThanOrEqual(8 / 512);
   }
 
   it('lists the model under its name', () => {
