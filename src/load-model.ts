@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
+import type { EngineInfo } from '../callbacks/worker-messages.js';
 import type { BuildProgress } from '../engine/builder.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
@@ -88,18 +89,12 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
   loadAddon();
   const engine = await engineOf(options);
   options.signal?.throwIfAborted();
-  const statsListeners = new Set<(stats: IterationStats) => void>();
-  const failureListeners = new Set<(error: Error) => void>();
-  let usedBlocks = 0;
+  const events = new EngineEvents();
   const host = new InProcessHost({
     ...hostOptions(engine, options),
-    onIterationStats: (stats) => {
-      usedBlocks = stats.heldBlocks;
-      for (const listener of statsListeners) listener(stats);
-    },
+    onIterationStats: (stats) => events.emitStats(stats),
     onError: (error) => {
-      if (host.state === 'failed') usedBlocks = 0; // the memory went with the engine
-      for (const listener of failureListeners) listener(error);
+      if (host.state === 'failed') events.emitFailure(error);
     },
   });
   // The worker loads the engine meanwhile.
@@ -111,54 +106,70 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
       () => {},
     );
   };
-  const [codec, info] = await Promise.all([opening, host.ready]).catch(async (error: unknown) => {
+  const [codec, loaded] = await Promise.all([opening, host.ready]).catch(async (error: unknown) => {
     await close({ abort: true });
     throw error;
   });
   if (options.signal?.aborted) await close({ abort: true });
   options.signal?.throwIfAborted();
-  const kvTokens = info.numBlocks * info.tokensPerBlock;
-  // A sequence that the whole cache cannot hold would be refused later, with less of an explanation.
-  const maxSeqLen = Math.min(info.maxSeqLen, kvTokens);
-  const maxInputLen = Math.min(info.maxInputLen, maxSeqLen - 1);
+  const info = modelInfo(options.model, engine, loaded);
+  const { maxInputLen, maxSeqLen } = info;
+  const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
   return {
-    info: {
-      name: basename(resolve(options.model)).replace(/\.gguf$/i, ''),
-      fingerprint: fingerprint(engine),
-      enginePath: engine.directory,
-      executor: info.executor,
-      instructionSet: info.instructionSet,
-      threads: info.threads,
-      weights: engine.manifest.precision,
-      kvDtype: info.kvDtype,
-      kvTokens,
-      maxInputLen,
-      maxSeqLen,
+    info,
+    model: { codec, engine: host, vocabSize, maxInputLen, maxSeqLen, endTokens },
+    counts: () => {
+      return { running: host.running, waiting: host.queued, maxBlocks, usedBlocks: events.usedBlocks };
     },
-    model: {
-      codec,
-      engine: host,
-      vocabSize: info.vocabSize,
-      maxInputLen,
-      maxSeqLen,
-      endTokens: info.endTokenIds,
-    },
-    counts: () => ({
-      running: host.running,
-      waiting: host.queued,
-      maxBlocks: info.numBlocks,
-      usedBlocks,
-    }),
-    onStats: (listener) => {
-      statsListeners.add(listener);
-      return () => statsListeners.delete(listener);
-    },
-    onFailure: (listener) => {
-      failureListeners.add((error) => {
-        if (host.state === 'failed') listener(error);
-      });
-    },
+    onStats: (listener) => events.onStats(listener),
+    onFailure: (listener) => events.onFailure(listener),
     close,
+  };
+}
+
+/** Hands on what the engine reports while it runs. */
+class EngineEvents {
+  readonly #statsListeners = new Set<(stats: IterationStats) => void>();
+  readonly #failureListeners = new Set<(error: Error) => void>();
+  /** Blocks in use since the last iteration. */
+  usedBlocks = 0;
+
+  emitStats(stats: IterationStats): void {
+    this.usedBlocks = stats.heldBlocks;
+    for (const listener of this.#statsListeners) listener(stats);
+  }
+
+  emitFailure(error: Error): void {
+    this.usedBlocks = 0; // the memory went with the engine
+    for (const listener of this.#failureListeners) listener(error);
+  }
+
+  onStats(listener: (stats: IterationStats) => void): () => void {
+    this.#statsListeners.add(listener);
+    return () => this.#statsListeners.delete(listener);
+  }
+
+  onFailure(listener: (error: Error) => void): void {
+    this.#failureListeners.add(listener);
+  }
+}
+
+function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo {
+  const kvTokens = loaded.numBlocks * loaded.tokensPerBlock;
+  // A sequence that the whole cache cannot hold would be refused later, with less of an explanation.
+  const maxSeqLen = Math.min(loaded.maxSeqLen, kvTokens);
+  return {
+    name: basename(resolve(model)).replace(/\.gguf$/i, ''),
+    fingerprint: fingerprint(engine),
+    enginePath: engine.directory,
+    executor: loaded.executor,
+    instructionSet: loaded.instructionSet,
+    threads: loaded.threads,
+    weights: engine.manifest.precision,
+    kvDtype: loaded.kvDtype,
+    kvTokens,
+    maxInputLen: Math.min(loaded.maxInputLen, maxSeqLen - 1),
+    maxSeqLen,
   };
 }
 

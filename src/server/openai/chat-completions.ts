@@ -1,18 +1,18 @@
-import { randomUUID } from 'node:crypto';
 import type { ChatMessage } from '../../../models/chat-template.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { ServedModel } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
+import { Envelope } from './envelope.js';
 import { ApiError } from './errors.js';
 import { chatLogProbs } from './log-probs.js';
 import type { Exchange, FrameWriter } from './respond.js';
-import { collect, respondWithStream } from './respond.js';
+import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
 import type { ChatRequest, ChatRequestMessage } from './schemas.js';
 import { chatRequestSchema, parseRequest } from './schemas.js';
 import { chatMaxTokens, textRequest } from './text-request.js';
-import { finishReason, usage } from './usage.js';
+import { finishReason } from './usage.js';
 
 /** POST /v1/chat/completions with a parsed JSON body. */
 export async function chatCompletions(
@@ -75,97 +75,59 @@ function templateMessage(message: ChatRequestMessage): ChatMessage {
   return result;
 }
 
-interface CollectedChoice {
-  text: string[];
-  logProbs: TextLogProb[];
-  finish: 'stop' | 'length';
-  stopReason: string | number | null;
-}
-
 class ChatAnswer {
   readonly #model: ServedModel;
   readonly #request: ChatRequest;
-  readonly #promptTokens: number;
-  readonly #run: ChoiceRun;
-  readonly #id = `chatcmpl-${randomUUID()}`;
-  readonly #created = Math.floor(Date.now() / 1000);
+  readonly #envelope: Envelope;
 
   constructor(model: ServedModel, request: ChatRequest, promptTokens: number, run: ChoiceRun) {
     this.#model = model;
     this.#request = request;
-    this.#promptTokens = promptTokens;
-    this.#run = run;
+    this.#envelope = new Envelope({ model, run, promptTokens, idPrefix: 'chatcmpl' });
   }
 
-  #usage() {
-    return usage(this.#promptTokens, this.#run.completionTokens, this.#run.cachedTokens);
+  #logProbs(entries: readonly TextLogProb[]) {
+    return this.#request.logprobs ? chatLogProbs(this.#model.codec, entries) : null;
   }
 
-  async whole(clientSignal: AbortSignal): Promise<Response> {
-    const choices = Array.from({ length: this.#run.numChoices }, (): CollectedChoice => {
-      return { text: [], logProbs: [], finish: 'stop', stopReason: null };
-    });
-    await collect(this.#run, clientSignal, (index, piece) => {
-      const choice = choices[index]!;
-      choice.text.push(piece.text);
-      choice.logProbs.push(...piece.logProbs);
-      if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
-      choice.stopReason = piece.stopReason;
-    });
-    return Response.json({
-      id: this.#id,
-      object: 'chat.completion',
-      created: this.#created,
-      model: this.#model.id,
-      system_fingerprint: this.#model.fingerprint,
-      choices: choices.map((choice, index) => ({
-        index,
-        message: { role: 'assistant', content: choice.text.join(''), refusal: null },
-        logprobs: this.#request.logprobs ? chatLogProbs(this.#model.codec, choice.logProbs) : null,
-        finish_reason: choice.finish,
-        stop_reason: choice.stopReason,
-      })),
-      usage: this.#usage(),
-    });
+  whole(clientSignal: AbortSignal): Promise<Response> {
+    return this.#envelope.whole('chat.completion', clientSignal, (choice, index) => ({
+      index,
+      message: { role: 'assistant', content: choice.text, refusal: null },
+      logprobs: this.#logProbs(choice.logProbs),
+      finish_reason: choice.finish,
+      stop_reason: choice.stopReason,
+    }));
   }
 
-  /** Everything that is the same in all chunks is serialised once. */
   frameWriter(): FrameWriter {
-    const constant = JSON.stringify({
-      id: this.#id,
-      object: 'chat.completion.chunk',
-      created: this.#created,
-      model: this.#model.id,
-      system_fingerprint: this.#model.fingerprint,
-    });
-    const head = `data: ${constant.slice(0, -1)},"choices":[`;
-    const options = this.#request.stream_options;
-    const tail = (): string => {
-      if (options?.continuous_usage_stats) return `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
-      return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
-    };
+    const { chunk, end } = this.#envelope.frames('chat.completion.chunk', this.#request.stream_options);
     const begun = new Set<number>();
     const begin = (index: number): string => {
       if (begun.has(index)) return '';
       begun.add(index);
-      return `${head}{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}${tail()}`;
+      return chunk(
+        `{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`,
+      );
     };
     const delta = (index: number, piece: TextPiece): string => {
       if (piece.text === '' && piece.logProbs.length === 0) return '';
-      const logProbs = this.#request.logprobs
-        ? JSON.stringify(chatLogProbs(this.#model.codec, piece.logProbs))
-        : 'null';
-      return `${head}{"index":${index},"delta":{"content":${JSON.stringify(piece.text)}},"logprobs":${logProbs},"finish_reason":null}${tail()}`;
+      const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
+      return chunk(
+        `{"index":${index},"delta":{"content":${JSON.stringify(piece.text)}},"logprobs":${logProbs},"finish_reason":null}`,
+      );
     };
     const finish = (index: number, piece: TextPiece): string => {
       if (piece.finishReason === null) return '';
       const reason = finishReason(piece.finishReason);
       const stopReason = JSON.stringify(piece.stopReason);
-      return `${head}{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stopReason}}${tail()}`;
+      return chunk(
+        `{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stopReason}}`,
+      );
     };
     return {
       piece: (index, piece) => begin(index) + delta(index, piece) + finish(index, piece),
-      end: () => (options?.include_usage ? `${head}],"usage":${JSON.stringify(this.#usage())}}\n\n` : ''),
+      end,
     };
   }
 }

@@ -1,18 +1,18 @@
-import { randomUUID } from 'node:crypto';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedModel } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
+import { Envelope } from './envelope.js';
 import { ApiError } from './errors.js';
 import { legacyLogProbs } from './log-probs.js';
 import type { Exchange, FrameWriter } from './respond.js';
-import { collect, respondWithStream } from './respond.js';
+import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
 import type { CompletionRequest } from './schemas.js';
 import { completionRequestSchema, parseRequest } from './schemas.js';
 import { textRequest } from './text-request.js';
-import { finishReason, usage } from './usage.js';
+import { finishReason } from './usage.js';
 
 /** OpenAI's own default of this route. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -60,12 +60,9 @@ function checkCombinations(request: CompletionRequest): void {
 class CompletionAnswer {
   readonly #model: ServedModel;
   readonly #request: CompletionRequest;
-  readonly #promptTokens: number;
-  readonly #run: ChoiceRun;
+  readonly #envelope: Envelope;
   /** Per prompt: its text where it is echoed. */
   readonly #echoes: readonly string[];
-  readonly #id = `cmpl-${randomUUID()}`;
-  readonly #created = Math.floor(Date.now() / 1000);
 
   constructor(
     model: ServedModel,
@@ -75,8 +72,8 @@ class CompletionAnswer {
   ) {
     this.#model = model;
     this.#request = request;
-    this.#run = run;
-    this.#promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
+    const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
+    this.#envelope = new Envelope({ model, run, promptTokens, idPrefix: 'cmpl' });
     this.#echoes = request.echo ? request.prompt.map((prompt) => this.#promptText(prompt)) : [];
   }
 
@@ -90,60 +87,22 @@ class CompletionAnswer {
     return this.#echoes[Math.floor(choice / (this.#request.n ?? 1))] ?? '';
   }
 
-  #usage() {
-    return usage(this.#promptTokens, this.#run.completionTokens, this.#run.cachedTokens);
-  }
-
   #logProbs(entries: readonly TextLogProb[]) {
     return this.#request.logprobs === undefined ? null : legacyLogProbs(this.#model.codec, entries, 0);
   }
 
-  async whole(clientSignal: AbortSignal): Promise<Response> {
-    const choices = Array.from({ length: this.#run.numChoices }, (_, index) => ({
-      text: [this.#echo(index)],
-      logProbs: [] as TextLogProb[],
-      finish: 'stop',
-      stopReason: null as string | number | null,
+  whole(clientSignal: AbortSignal): Promise<Response> {
+    return this.#envelope.whole('text_completion', clientSignal, (choice, index) => ({
+      index,
+      text: this.#echo(index) + choice.text,
+      logprobs: this.#logProbs(choice.logProbs),
+      finish_reason: choice.finish,
+      stop_reason: choice.stopReason,
     }));
-    await collect(this.#run, clientSignal, (index, piece) => {
-      const choice = choices[index]!;
-      choice.text.push(piece.text);
-      choice.logProbs.push(...piece.logProbs);
-      if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
-      choice.stopReason = piece.stopReason;
-    });
-    return Response.json({
-      id: this.#id,
-      object: 'text_completion',
-      created: this.#created,
-      model: this.#model.id,
-      system_fingerprint: this.#model.fingerprint,
-      choices: choices.map((choice, index) => ({
-        index,
-        text: choice.text.join(''),
-        logprobs: this.#logProbs(choice.logProbs),
-        finish_reason: choice.finish,
-        stop_reason: choice.stopReason,
-      })),
-      usage: this.#usage(),
-    });
   }
 
-  /** Everything that is the same in all chunks is serialised once. */
   frameWriter(): FrameWriter {
-    const constant = JSON.stringify({
-      id: this.#id,
-      object: 'text_completion',
-      created: this.#created,
-      model: this.#model.id,
-      system_fingerprint: this.#model.fingerprint,
-    });
-    const head = `data: ${constant.slice(0, -1)},"choices":[`;
-    const options = this.#request.stream_options;
-    const tail = (): string => {
-      if (options?.continuous_usage_stats) return `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
-      return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
-    };
+    const { chunk, end } = this.#envelope.frames('text_completion', this.#request.stream_options);
     const begun = new Set<number>();
     return {
       piece: (index, piece: TextPiece) => {
@@ -153,12 +112,12 @@ class CompletionAnswer {
         if (text === '' && piece.logProbs.length === 0 && piece.finishReason === null) return '';
         const reason = piece.finishReason === null ? 'null' : `"${finishReason(piece.finishReason)}"`;
         const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
-        return (
-          `${head}{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logProbs},` +
-          `"finish_reason":${reason},"stop_reason":${JSON.stringify(piece.stopReason)}}${tail()}`
+        return chunk(
+          `{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logProbs},` +
+            `"finish_reason":${reason},"stop_reason":${JSON.stringify(piece.stopReason)}}`,
         );
       },
-      end: () => (options?.include_usage ? `${head}],"usage":${JSON.stringify(this.#usage())}}\n\n` : ''),
+      end,
     };
   }
 }

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import type { TextLogProb } from '../../generation/text-generation.js';
+import type { ServedModel } from '../served-model.js';
+import type { ChoiceRun } from './choice-run.js';
+import { collect } from './respond.js';
+import type { CompletionRequest } from './schemas.js';
+import { finishReason, type Usage, usage } from './usage.js';
+
+/** One choice of an answer that is not streamed. */
+export interface CollectedChoice {
+  text: string;
+  logProbs: TextLogProb[];
+  finish: 'stop' | 'length';
+  stopReason: string | number | null;
+}
+
+export interface EnvelopeOptions {
+  model: ServedModel;
+  run: ChoiceRun;
+  /** Of all prompts together. */
+  promptTokens: number;
+  idPrefix: 'chatcmpl' | 'cmpl';
+}
+
+/** What is around the choices of an answer, whole or in chunks, and the same on all routes. */
+export class Envelope {
+  readonly #options: EnvelopeOptions;
+  readonly #id: string;
+  readonly #created = Math.floor(Date.now() / 1000);
+
+  constructor(options: EnvelopeOptions) {
+    this.#options = options;
+    this.#id = `${options.idPrefix}-${randomUUID()}`;
+  }
+
+  /** Collects the choices to their end and answers with all of them. */
+  async whole(
+    object: string,
+    clientSignal: AbortSignal,
+    toJson: (choice: CollectedChoice, index: number) => object,
+  ): Promise<Response> {
+    const { run } = this.#options;
+    const choices = Array.from({ length: run.numChoices }, (): CollectedChoice => {
+      return { text: '', logProbs: [], finish: 'stop', stopReason: null };
+    });
+    await collect(run, clientSignal, (index, piece) => {
+      const choice = choices[index]!;
+      choice.text += piece.text;
+      choice.logProbs.push(...piece.logProbs);
+      if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
+      choice.stopReason = piece.stopReason;
+    });
+    return Response.json({ ...this.#fields(object), choices: choices.map(toJson), usage: this.#usage() });
+  }
+
+  /**
+   * The frames of a stream around the JSON of their choices. Everything that is the same in all of them is serialised
+   * once.
+   */
+  frames(object: string, options: CompletionRequest['stream_options']) {
+    const head = `data: ${JSON.stringify(this.#fields(object)).slice(0, -1)},"choices":[`;
+    const withUsage = () => `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
+    const tail = () => {
+      if (options?.continuous_usage_stats) return withUsage();
+      return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
+    };
+    return {
+      chunk: (choice: string): string => `${head}${choice}${tail()}`,
+      /** The last chunk, where the usage was asked for. */
+      end: (): string => (options?.include_usage ? `${head}${withUsage()}` : ''),
+    };
+  }
+
+  #fields(object: string) {
+    const { id: model, fingerprint } = this.#options.model;
+    return { id: this.#id, object, created: this.#created, model, system_fingerprint: fingerprint };
+  }
+
+  #usage(): Usage {
+    const { promptTokens, run } = this.#options;
+    return usage(promptTokens, run.completionTokens, run.cachedTokens);
+  }
+}
