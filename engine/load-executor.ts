@@ -5,6 +5,7 @@ import { openEngine } from './engine.js';
 import { type EngineLimits, kvBlocks, resolveLimits } from './engine-limits.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import { afterLoading, storedWeightBytes } from './memory-budget.js';
 import { NativeExecutor } from './native/native-executor.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
@@ -32,40 +33,36 @@ export interface LoadedExecutor {
 /** Opens an engine directory, sizes the KV cache and starts the native executor. */
 export const loadExecutor = ({ enginePath, params, modelType }: LoadRequest): LoadedExecutor => {
   const engine = openEngine(enginePath);
-  const { config, precision, weightsByteLength } = engine.manifest;
+  const { config, precision, tensors } = engine.manifest;
   const limits = resolveLimits(params, engine.manifest, modelType);
   const kvDtype = params.kvDtype ?? (precision === 'f32' ? 'f32' : 'bf16');
-  const memory = availableMemory();
-  const numBlocks = kvBlocks(params, {
-    limits,
-    bytesPerBlock: kvBytesPerBlock(engine.plan.attention, limits.tokensPerBlock, kvDtype),
-    // The weights are mapped and come in while running: their place is taken already.
-    available: {
-      bytes: Math.max(0, memory.bytes - weightsByteLength),
-      from: `${memory.from}, less ${weightsByteLength} bytes of weights`,
-    },
-  });
   const { maxBatchSize, maxNumTokens } = limits.microBatch;
-  const options: ExecutorOptions = {
+  const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
     threads: params.threads ?? cpuQuota(),
     maxNumTokens,
     maxNumSequences: maxBatchSize + limits.padding.sequences,
     maxLogitRows: maxBatchSize,
     maxSeqLen: limits.maxSeqLen,
-    numBlocks: numBlocks + limits.padding.blocks,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype,
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
   };
-  const executor = new NativeExecutor(
-    {
-      plan: engine.plan,
-      weightsFile: engine.weightsFile,
-      tensors: engine.manifest.tensors,
-      packedFolder: engine.directory,
-    },
-    options,
-  );
+  const { plan, weightsFile, directory: packedFolder } = engine;
+  const native = { plan, weightsFile, tensors, packedFolder };
+  const needed = NativeExecutor.measure(native, { ...withoutPool, numBlocks: 1 });
+  const numBlocks = kvBlocks(params, {
+    limits,
+    bytesPerBlock: kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype),
+    available: afterLoading(availableMemory(), {
+      packedWeights: needed.weightBytes,
+      storedWeights: storedWeightBytes(plan, tensors),
+      workspace: needed.workspaceBytes,
+    }),
+  });
+  const executor = new NativeExecutor(native, {
+    ...withoutPool,
+    numBlocks: numBlocks + limits.padding.blocks,
+  });
   const perLength = ropeDependsOnLength(config.rope)
     ? (length: number) => ropeFrequencies(config.rope, length)
     : null;

@@ -56,6 +56,8 @@ export interface NativeAddon {
   /** Converts into `target`, an existing file of its final size. Checks every bound; throws naming file and tensor bounds. */
   convert(target: string, jobs: ConvertJob[], threads: number): void;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
+  /** What memory() of an executor of these options would say, without taking any of it. */
+  measureExecutor(options: NativeExecutorOptions): ExecutorMemory;
   /** The sampler's random generator, for its known-answer test: counter [4], key [2] -> words [4]. */
   philox4x32(counter: Uint32Array, key: Uint32Array): Uint32Array;
 }

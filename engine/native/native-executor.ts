@@ -4,7 +4,7 @@ import type { EngineTensor } from '../engine-directory.js';
 import type { Executor, ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
-import type { NativeExecutorHandle } from './addon.js';
+import type { NativeExecutorHandle, NativeExecutorOptions } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
 
@@ -34,22 +34,16 @@ export class NativeExecutor implements Executor {
    * the weights do not agree, or the memory cannot be had.
    */
   constructor(engine: NativeEngine, options: ExecutorOptions) {
-    const addon = loadAddon();
-    this.instructionSet = chooseInstructionSet(
-      addon.supportedInstructionSets(),
-      options.instructionSet,
-      process.env.SKEIN_ISA,
-    );
+    const native = nativeOptions(engine, options);
+    this.instructionSet = native.instructionSet;
     this.options = { ...options, instructionSet: this.instructionSet };
     this.vocabSize = engine.plan.vocabSize;
-    this.#handle = addon.createExecutor({
-      ...options,
-      plan: engine.plan,
-      weightsFile: engine.weightsFile,
-      tensors: engine.tensors,
-      packedFile: join(engine.packedFolder, `packed-${this.instructionSet}-v${PACKED_FORMAT_VERSION}.bin`),
-      instructionSet: this.instructionSet,
-    });
+    this.#handle = loadAddon().createExecutor(native);
+  }
+
+  /** What memory() of such an executor would say, without taking any of it. Throws where the constructor does. */
+  static measure(engine: NativeEngine, options: ExecutorOptions): ExecutorMemory {
+    return loadAddon().measureExecutor(nativeOptions(engine, options));
   }
 
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
@@ -81,4 +75,20 @@ export class NativeExecutor implements Executor {
   close(): void {
     this.#handle.close();
   }
+}
+
+function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeExecutorOptions {
+  const instructionSet = chooseInstructionSet(
+    loadAddon().supportedInstructionSets(),
+    options.instructionSet,
+    process.env.SKEIN_ISA,
+  );
+  return {
+    ...options,
+    plan: engine.plan,
+    weightsFile: engine.weightsFile,
+    tensors: engine.tensors,
+    packedFile: join(engine.packedFolder, `packed-${instructionSet}-v${PACKED_FORMAT_VERSION}.bin`),
+    instructionSet,
+  };
 }

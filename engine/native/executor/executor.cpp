@@ -15,6 +15,35 @@ ExecutorConfig checked(ExecutorConfig config) {
   return config;
 }
 
+WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels, const AttentionSchedule& schedule) {
+  WorkspaceLayout layout{};
+  const auto take = [&](size_t count) {
+    const size_t offset = layout.floats;
+    layout.floats += roundUp(count, kAlignFloats);
+    return offset;
+  };
+  for (const PlanSlot& slot : config.plan.slots) {
+    const int32_t rows = slot.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    // One vector of room behind the last row: kernels may read, never use, what follows it.
+    layout.slots.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
+  }
+  layout.ropeAngles = take(static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDim));
+  const int32_t headsPerKvHead = config.plan.numHeads / config.plan.numKvHeads;
+  const size_t partials = roundUp(schedule.partialFloats(), kAlignFloats);
+  layout.attentionScratchFloats = roundUp(kernels.attentionScratchFloats(config.plan.headDim, headsPerKvHead), kAlignFloats);
+  layout.threadScratchFloats = layout.attentionScratchFloats + partials;
+  layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
+  layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
+  return layout;
+}
+
+// Of one layer; each layer's pool begins at a page of its own.
+size_t kvLayerBytes(const ExecutorConfig& config, const std::string& what) {
+  const KvLayer shape{nullptr, config.kvDtype, config.tokensPerBlock, config.plan.numKvHeads, config.plan.headDim};
+  const size_t element = config.kvDtype == DType::kF32 ? 4 : 2;
+  return roundUp(checkedProduct(shape.elementsPerBlock() * element, static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
+}
+
 }  // namespace
 
 Executor::Executor(ExecutorConfig config)
@@ -34,43 +63,26 @@ Executor::Executor(ExecutorConfig config)
   }
 }
 
-// The layers' pools lie one after the other, each at a page of its own.
+// The layers' pools lie one after the other.
 void Executor::takeKvPool() {
-  KvLayer shape = layer(0);
-  const size_t element = config_.kvDtype == DType::kF32 ? 4 : 2;
-  const size_t blocks = static_cast<size_t>(config_.numBlocks);
-  const std::string what = "The KV pool (" + std::to_string(config_.plan.numLayers) + " layers x " + std::to_string(blocks) +
-                           " blocks of " + std::to_string(config_.tokensPerBlock) + " tokens)";
-  const size_t perLayer = checkedProduct(shape.elementsPerBlock() * element, blocks, what.c_str());
-  kvLayerBytes_ = roundUp(perLayer, 4096);
+  const std::string what = "The KV pool (" + std::to_string(config_.plan.numLayers) + " layers x " +
+                           std::to_string(config_.numBlocks) + " blocks of " + std::to_string(config_.tokensPerBlock) + " tokens)";
+  kvLayerBytes_ = kvLayerBytes(config_, what);
   kvPool_ = Mapping::anonymous(checkedProduct(kvLayerBytes_, static_cast<size_t>(config_.plan.numLayers), what.c_str()), what);
 }
 
 void Executor::takeWorkspace() {
-  size_t floats = 0;
-  const auto take = [&](size_t count) {
-    const size_t offset = floats;
-    floats += roundUp(count, kAlignFloats);
-    return offset;
-  };
-  for (const PlanSlot& slot : config_.plan.slots) {
-    const int32_t rows = slot.rows == RowKind::kTokens ? config_.maxNumTokens : config_.maxLogitRows;
-    // One vector of room behind the last row: kernels may read, never use, what follows it.
-    slotOffset_.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
-  }
-  const size_t angles = take(static_cast<size_t>(config_.maxNumTokens) * static_cast<size_t>(config_.plan.rotaryDim));
-  const int32_t headsPerKvHead = config_.plan.numHeads / config_.plan.numKvHeads;
-  attentionScratchFloats_ = roundUp(kernels_.attentionScratchFloats(config_.plan.headDim, headsPerKvHead), kAlignFloats);
-  threadScratchFloats_ = attentionScratchFloats_ + roundUp(schedule_.partialFloats(), kAlignFloats);
-  const size_t scratch = take(threadScratchFloats_ * static_cast<size_t>(config_.threads));
-  const size_t shared = take(roundUp(schedule_.partialFloats(), kAlignFloats) * static_cast<size_t>(schedule_.sharedAreas()));
+  const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedule_);
   const std::string what = "The workspace for " + std::to_string(config_.maxNumTokens) + " tokens and " +
                            std::to_string(config_.maxLogitRows) + " rows of logits";
-  workspace_ = std::make_shared<Mapping>(Mapping::anonymous(checkedProduct(floats, sizeof(float), what.c_str()), what));
+  workspace_ = std::make_shared<Mapping>(Mapping::anonymous(checkedProduct(layout.floats, sizeof(float), what.c_str()), what));
   float* base = reinterpret_cast<float*>(workspace_->data());
-  ropeAngles_ = base + angles;
-  threadScratch_ = base + scratch;
-  sharedPartials_ = base + shared;
+  slotOffset_ = layout.slots;
+  ropeAngles_ = base + layout.ropeAngles;
+  threadScratch_ = base + layout.threadScratch;
+  sharedPartials_ = base + layout.sharedPartials;
+  attentionScratchFloats_ = layout.attentionScratchFloats;
+  threadScratchFloats_ = layout.threadScratchFloats;
 }
 
 float* Executor::value(int32_t index) const {
@@ -88,6 +100,15 @@ KvLayer Executor::layer(int32_t index) const {
 }
 
 MemoryReport Executor::memory() const { return {weights_.bytes(), kvPool_.size(), workspace_->size()}; }
+
+MemoryReport Executor::measure(ExecutorConfig config) {
+  checkConfig(config);
+  const KernelTable& kernels = kernelsOf(config.isa);
+  const AttentionSchedule schedule(config);
+  return {.weightBytes = PackedWeights(config, kernels).bytes(),
+          .kvCacheBytes = kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers),
+          .workspaceBytes = layOutWorkspace(config, kernels, schedule).floats * sizeof(float)};
+}
 
 void Executor::setProfiling(bool on) {
   profiling_ = on;

@@ -18,6 +18,15 @@ struct MemoryReport {
   size_t weightBytes, kvCacheBytes, workspaceBytes;
 };
 
+// Where everything lies in the workspace, and how long that is. In floats.
+struct WorkspaceLayout {
+  std::vector<size_t> slots;
+  size_t ropeAngles, threadScratch, sharedPartials;
+  size_t attentionScratchFloats;  // of one thread
+  size_t threadScratchFloats;     // of one thread: that and the partial results of one unit
+  size_t floats;
+};
+
 // Seconds spent per kind of op since profiling was switched on.
 struct Profile {
   std::array<double, kOpKinds> ops{};
@@ -42,6 +51,8 @@ class Executor {
   // The arrays must have passed checkCopy().
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
   MemoryReport memory() const;
+  // What memory() of an executor of this configuration would say, without taking any of it.
+  static MemoryReport measure(ExecutorConfig config);
   // Keeps the logits' memory alive for as long as JavaScript holds a view of it.
   const std::shared_ptr<Mapping>& workspace() const { return workspace_; }
 

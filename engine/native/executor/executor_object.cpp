@@ -15,6 +15,14 @@ namespace {
 
 class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
  public:
+  // What an executor of these options would take, without making it.
+  static Napi::Value measure(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      if (!info[0].IsObject()) throw std::runtime_error("measureExecutor takes an object of options.");
+      return asObject(info.Env(), Executor::measure(js::readConfig(info[0].As<Napi::Object>())));
+    });
+  }
+
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "NativeExecutor",
                        {InstanceMethod<&ExecutorObject::step>("step"), InstanceMethod<&ExecutorObject::forward>("forward"),
@@ -40,6 +48,14 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
  private:
+  static Napi::Object asObject(Napi::Env env, const MemoryReport& report) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("weightBytes", static_cast<double>(report.weightBytes));
+    object.Set("kvCacheBytes", static_cast<double>(report.kvCacheBytes));
+    object.Set("workspaceBytes", static_cast<double>(report.workspaceBytes));
+    return object;
+  }
+
   // Sets the floating-point mode and turns C++ exceptions into JavaScript's.
   template <typename Body>
   static Napi::Value guarded(const Napi::CallbackInfo& info, const Body& body) {
@@ -108,14 +124,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   Napi::Value memory(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      const MemoryReport report = open().memory();
-      Napi::Object object = Napi::Object::New(info.Env());
-      object.Set("weightBytes", static_cast<double>(report.weightBytes));
-      object.Set("kvCacheBytes", static_cast<double>(report.kvCacheBytes));
-      object.Set("workspaceBytes", static_cast<double>(report.workspaceBytes));
-      return object;
-    });
+    return guarded(info, [&]() -> Napi::Value { return asObject(info.Env(), open().memory()); });
   }
 
   // Seconds per kind of op since the last call; goes on counting where the argument is true.
@@ -192,6 +201,7 @@ void registerExecutor(Napi::Env env, Napi::Object exports) {
   exports.Set("createExecutor", Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
                 return constructor->New({info[0]});
               }, "createExecutor"));
+  exports.Set("measureExecutor", Napi::Function::New(env, ExecutorObject::measure, "measureExecutor"));
   exports.Set("supportedInstructionSets", Napi::Function::New(env, supportedInstructionSets, "supportedInstructionSets"));
   exports.Set("philox4x32", Napi::Function::New(env, philox, "philox4x32"));
 }

@@ -122,10 +122,14 @@ void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std
 
 }  // namespace
 
-PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool)
+PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels)
     : weights_(Mapping::readOnlyFile(config.weightsFile)) {
   findTensors(config);
   layOut(config, kernels);
+}
+
+PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool)
+    : PackedWeights(config, kernels) {
   const uint64_t print = fingerprint(config, kernels);
   if (!mapExisting(config.packedFile, print, kernels)) make(config.packedFile, print, kernels, pool);
   packed_.willNeed();

@@ -16,6 +16,8 @@ namespace skein {
 
 class PackedWeights {
  public:
+  // Maps weights.bin and lays the packed matrices out, without packing them: only bytes() may be asked for.
+  PackedWeights(const ExecutorConfig& config, const KernelTable& kernels);
   // Maps weights.bin and maps or makes the packed file. Throws where a weight of the plan is missing, has another
   // shape, or lies outside of the file. Where the packed file cannot be written, packs into memory.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
@@ -25,7 +27,7 @@ class PackedWeights {
   DType dtype(int32_t weight) const { return tensors_[static_cast<size_t>(weight)].dtype; }
   // Packed for gemm, or for gatedGemm; null where no op of the plan asked for it.
   const void* packed(int32_t weight, bool gated) const;
-  size_t bytes() const { return packed_.size(); }
+  size_t bytes() const { return packedBytes_; }
 
  private:
   struct Entry {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeWordList, encodeWordList, endsWithStopWord } from '../../../engine/decoding/stop-words.js';
+import { decodeWordList, encodeWordList, endingTokens, endsWithStopWord } from '../../../engine/decoding/stop-words.js';
 
 describe('the [1, 2, n] layout of words', () => {
   it('is the one of the contract', () => {
@@ -43,5 +43,14 @@ describe('endsWithStopWord', () => {
     expect(endsWithStopWord(words([9], [5]), tokens, 4, 5)).toBe(true);
     expect(endsWithStopWord(words([4, 5]), tokens, 4, 5)).toBe(false);
     expect(endsWithStopWord([], tokens, 0, 5)).toBe(false);
+  });
+});
+
+describe('endingTokens', () => {
+  it('are the end token and the stop words of one token, each once, of the vocabulary', () => {
+    const words = [[7], [3, 4], [5], [7], [2], [10], []].map((word) => Int32Array.from(word));
+    expect([...endingTokens(2, words, 10)]).toEqual([2, 7, 5]);
+    expect([...endingTokens(-1, words, 10)]).toEqual([7, 5, 2]);
+    expect([...endingTokens(-1, [], 10)]).toEqual([]);
   });
 });

@@ -1,0 +1,34 @@
+import type { AvailableMemory } from '../kvcache/available-memory.js';
+import type { EngineTensor } from './engine-directory.js';
+import type { NetworkPlan } from './network/plan.js';
+
+/** What stays in memory beside the KV cache while an engine runs, in bytes. */
+export interface FixedMemory {
+  packedWeights: number;
+  /** Of weights.bin: what is read as it is stored. */
+  storedWeights: number;
+  workspace: number;
+}
+
+/**
+ * What is left for the KV cache. Weights are mapped files and come in while running: their place counts as available,
+ * but it is taken.
+ */
+export function afterLoading(memory: AvailableMemory, fixed: FixedMemory): AvailableMemory {
+  const { packedWeights, storedWeights, workspace } = fixed;
+  return {
+    bytes: Math.max(0, memory.bytes - packedWeights - storedWeights - workspace),
+    from: `${memory.bytes} bytes by ${memory.from}, less ${packedWeights} of packed weights, ${storedWeights} of weights read as stored and ${workspace} of workspace`,
+  };
+}
+
+/** Bytes of weights.bin that a step reads: embeddings, norms and biases. The matrices are read from the packed file. */
+export function storedWeightBytes(plan: NetworkPlan, tensors: readonly EngineTensor[]): number {
+  const read = new Set(
+    plan.ops.flatMap((op) => {
+      if (op.op === 'linear' || op.op === 'gatedLinear') return op.bias === null ? [] : [op.bias];
+      return 'weight' in op ? [op.weight] : [];
+    }),
+  );
+  return tensors.reduce((sum, { name, byteLength }) => sum + (read.has(name) ? byteLength : 0), 0);
+}
