@@ -27,7 +27,9 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     const requests = this.#guard('getInferenceRequests', () => this.#module.getInferenceRequests(max));
     if (requests === undefined) return [];
     if (Array.isArray(requests)) return requests;
-    this.#host.reportError(new Error(`getInferenceRequests returned ${typeof requests}; an array is expected.`));
+    this.#host.reportError(
+      new Error(`getInferenceRequests returned ${typeof requests}; an array is expected.`),
+    );
     return [];
   }
 

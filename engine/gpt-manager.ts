@@ -186,7 +186,9 @@ export class GptManager {
     try {
       this.#options.onIterationStats?.(stats);
     } catch (error) {
-      this.#report(new Error(`The callback onIterationStats failed: ${errorOf(error).message}`, { cause: error }));
+      this.#report(
+        new Error(`The callback onIterationStats failed: ${errorOf(error).message}`, { cause: error }),
+      );
     }
   }
 

@@ -80,7 +80,11 @@ describe('a client that leaves while an iteration runs', () => {
       if (how === 'by its signal') controller.abort();
       else if (how === 'by cancel') stepped.host.cancel(leaver.requestId);
       else for await (const piece of leaver) if (piece.tokens.length > 0) break;
-      expect(await stepped.finish(3)).toMatchObject({ heldBlocks: 3, activeRequests: 2, completedRequests: 1 });
+      expect(await stepped.finish(3)).toMatchObject({
+        heldBlocks: 3,
+        activeRequests: 2,
+        completedRequests: 1,
+      });
       for (const iteration of [4, 5]) {
         await stepped.running(iteration);
         expect(await stepped.finish(iteration)).toMatchObject({ heldBlocks: 3, activeRequests: 1 });
@@ -96,9 +100,7 @@ describe('a client that leaves while an iteration runs', () => {
     const stepped = start({ enableChunkedContext: true, maxNumTokens: 2 * TOKENS_PER_BLOCK });
     const controller = new AbortController();
     const promptTokens = Array(12 * TOKENS_PER_BLOCK).fill(1);
-    const pieces = read(
-      stepped.host.submit({ promptTokens, maxNewTokens: 9, signal: controller.signal }),
-    );
+    const pieces = read(stepped.host.submit({ promptTokens, maxNewTokens: 9, signal: controller.signal }));
     await stepped.running(1);
     await stepped.finish(1);
     await stepped.running(2);

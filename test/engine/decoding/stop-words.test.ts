@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeWordList, encodeWordList, endingTokens, endsWithStopWord } from '../../../engine/decoding/stop-words.js';
+import {
+  decodeWordList,
+  encodeWordList,
+  endingTokens,
+  endsWithStopWord,
+} from '../../../engine/decoding/stop-words.js';
 
 describe('the [1, 2, n] layout of words', () => {
   it('is the one of the contract', () => {
