@@ -110,7 +110,8 @@ export class InProcessHost {
     const requestId = this.#nextId++;
     const pieces = new PieceQueue(requestId, request, () => this.cancel(requestId));
     try {
-      this.#enqueue(inferenceRequestOf(requestId, request), request, pieces);
+      const arrivalTimeMs = performance.timeOrigin + performance.now();
+      this.#enqueue({ ...inferenceRequestOf(requestId, request), arrivalTimeMs }, request, pieces);
     } catch (error) {
       pieces.fail(new RequestError((error as Error).message, { cause: error, isInvalid: true }));
     }

@@ -122,11 +122,21 @@ export function validateRequest(
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
     priority: readPriority(request.priority),
+    arrivalTimeMs: readArrivalTime(request.arrivalTimeMs),
     timeLimitMs: inputs.time_limit_ms ? readInt(inputs, 'time_limit_ms', undefined, 1, MAX_INT32) : null,
     cacheSalt: (inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n,
     // Positions taken from the cache have no logits.
     reusesBlocks: !readBool(inputs, 'return_context_logits'),
   };
+}
+
+function readArrivalTime(arrivalTimeMs: unknown): number | null {
+  if (arrivalTimeMs === undefined) return null;
+  if (typeof arrivalTimeMs === 'number' && Number.isFinite(arrivalTimeMs)) return arrivalTimeMs;
+  throw new ParameterError(
+    'arrivalTimeMs',
+    `arrivalTimeMs is ${String(arrivalTimeMs)}; it must be a number of milliseconds since the epoch.`,
+  );
 }
 
 function checkInputs(inputs: unknown): Record<string, Tensor> {

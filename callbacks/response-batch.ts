@@ -36,6 +36,10 @@ export interface ResponseBatch {
   cachedTokens: Int32Array;
   seeds: BigUint64Array;
   cumLogProbs: Float64Array;
+  /** With a final response, 3 each: milliseconds from arrival to first scheduled, first token, last token; else -1. */
+  timesMs: Float32Array;
+  /** With a final response: iterations in which the request ran. */
+  numIterations: Int32Array;
   topWidths: Int32Array;
   tokenStart: Int32Array;
   tokens: Int32Array;

@@ -23,6 +23,8 @@ export class ResponseWriter implements ResponseBatch {
   cachedTokens = new Int32Array(64);
   seeds = new BigUint64Array(64);
   cumLogProbs = new Float64Array(64);
+  timesMs = new Float32Array(3 * 64);
+  numIterations = new Int32Array(64);
   topWidths = new Int32Array(64);
   tokenStart = new Int32Array(65);
   tokens = new Int32Array(256);
@@ -69,6 +71,7 @@ export class ResponseWriter implements ResponseBatch {
     this.seeds[index] = spec.sampling.seed;
     this.cumLogProbs[index] = request.cumLogProb;
     this.topWidths[index] = spec.topLogProbs;
+    if (final) this.#addTiming(index, request);
     this.#addTokens(index, request, spec.streaming ? request.originalPromptLength + from : 0);
     if (request.reportsLogProbs) this.#addLogProbs(index, request, from, to);
     request.numSent = to;
@@ -77,7 +80,7 @@ export class ResponseWriter implements ResponseBatch {
   /** A copy of exactly what is filled, all in one buffer, which may be transferred: that is what a post costs by. */
   snapshot(): ResponseBatch {
     const { count } = this;
-    const perResponse = 3 * 8 + 7 * 4 + 2;
+    const perResponse = 3 * 8 + 11 * 4 + 2;
     const numTokens = this.tokenStart[count]!;
     const numLogProbs = this.logProbStart[count]!;
     const into = packer(count * perResponse + 2 * 4 + 4 * (numTokens + numLogProbs + 2 * this.#numTop));
@@ -91,6 +94,8 @@ export class ResponseWriter implements ResponseBatch {
       sequenceLengths: into(Int32Array, this.sequenceLengths, count),
       padIds: into(Int32Array, this.padIds, count),
       cachedTokens: into(Int32Array, this.cachedTokens, count),
+      timesMs: into(Float32Array, this.timesMs, 3 * count),
+      numIterations: into(Int32Array, this.numIterations, count),
       topWidths: into(Int32Array, this.topWidths, count),
       tokenStart: into(Int32Array, this.tokenStart, count + 1),
       tokens: into(Int32Array, this.tokens, numTokens),
@@ -102,6 +107,15 @@ export class ResponseWriter implements ResponseBatch {
       finishReasons: into(Uint8Array, this.finishReasons, count),
       errors: this.errors,
     };
+  }
+
+  #addTiming(index: number, { timing }: LlmRequest): void {
+    const { arrivalMs, firstScheduledMs, firstTokenMs, lastTokenMs } = timing;
+    const times = [firstScheduledMs, firstTokenMs, lastTokenMs];
+    for (const [i, time] of times.entries()) {
+      this.timesMs[3 * index + i] = Number.isNaN(time) ? -1 : time - arrivalMs;
+    }
+    this.numIterations[index] = timing.numIterations;
   }
 
   #addTokens(index: number, request: LlmRequest, from: number): void {
@@ -154,6 +168,8 @@ export class ResponseWriter implements ResponseBatch {
     this.cachedTokens = ensure(this.cachedTokens, this.count);
     this.seeds = ensure(this.seeds, this.count);
     this.cumLogProbs = ensure(this.cumLogProbs, this.count);
+    this.timesMs = ensure(this.timesMs, 3 * this.requestIds.length);
+    this.numIterations = ensure(this.numIterations, this.count);
     this.topWidths = ensure(this.topWidths, this.count);
     this.tokenStart = ensure(this.tokenStart, this.requestIds.length + 1);
     this.logProbStart = ensure(this.logProbStart, this.requestIds.length + 1);

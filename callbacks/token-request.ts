@@ -26,6 +26,16 @@ export interface TokenRequest extends Partial<SamplingParams> {
 
 export type FinishReason = 'stop' | 'length' | 'cancelled' | 'timeout';
 
+/** What became of a request's time, in milliseconds from its submission; null for what never happened. */
+export interface TokenTiming {
+  /** It waited until here, in the host's queue and in the engine's. */
+  firstScheduledMs: number | null;
+  firstTokenMs: number | null;
+  lastTokenMs: number | null;
+  /** Iterations in which it ran. */
+  numIterations: number;
+}
+
 /** Tokens that are new since the last piece. Several iterations come as one piece where the consumer is slow. */
 export interface TokenPiece {
   tokens: Int32Array;
@@ -38,6 +48,8 @@ export interface TokenPiece {
   cachedTokens?: number;
   /** null for every piece but the last, which may carry no tokens. */
   finishReason: FinishReason | null;
+  /** With the last piece, where the request reached the engine. */
+  timing?: TokenTiming;
   /** With the last piece: the key of the random numbers that were used. */
   seed?: bigint;
 }

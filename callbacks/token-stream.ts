@@ -4,7 +4,7 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
 } from '../engine/decoding/finish-reason.js';
-import type { FinishReason, TokenPiece, TokenRequest, TokenStream } from './token-request.js';
+import type { FinishReason, TokenPiece, TokenRequest, TokenStream, TokenTiming } from './token-request.js';
 import type { NamedTensor } from './types.js';
 
 /** What one response adds; parts that nobody has taken yet are put together into one piece. */
@@ -30,6 +30,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #seed: bigint | null = null;
   /** Until it has left with a piece. */
   #cachedTokens: number | null = null;
+  #timing: TokenTiming | null = null;
   #error: Error | null = null;
   #isDone = false;
   #waiting: { resolve: (result: IteratorResult<TokenPiece>) => void; reject: (error: Error) => void } | null =
@@ -86,6 +87,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     if (part.tokens.length > 0) this.#parts.push(part);
     if (final) {
       this.#seed = (tensors.get('random_seed') as BigUint64Array)[0]!;
+      this.#timing = timingOf(tensors);
       this.#finishReason = finishReasonOf(code);
     }
     this.#deliver();
@@ -170,9 +172,22 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     if (this.#finishReason !== null) {
       this.#isDone = true;
       if (this.#seed !== null) piece.seed = this.#seed;
+      if (this.#timing !== null) piece.timing = this.#timing;
     }
     return piece;
   }
+}
+
+function timingOf(tensors: ReadonlyMap<string, NamedTensor['data']>): TokenTiming {
+  const times = tensors.get('request_times_ms') as Float32Array;
+  const [firstScheduledMs, firstTokenMs, lastTokenMs] = Array.from(times, (ms) => (ms < 0 ? null : ms));
+  const numIterations = (tensors.get('num_iterations') as Int32Array)[0]!;
+  return {
+    firstScheduledMs: firstScheduledMs!,
+    firstTokenMs: firstTokenMs!,
+    lastTokenMs: lastTokenMs!,
+    numIterations,
+  };
 }
 
 function finishReasonOf(code: number): FinishReason {

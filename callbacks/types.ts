@@ -16,6 +16,11 @@ export interface InferenceRequest {
   inputs: Record<string, Tensor>;
   /** 0..1, higher first; default 0.5. */
   priority?: number;
+  /**
+   * When the request arrived, in milliseconds since the epoch (performance.timeOrigin + performance.now()): the times
+   * in its final response count from here. Default: when the loop takes it.
+   */
+  arrivalTimeMs?: number;
 }
 
 /** Called at the start of each iteration. `max`: how many requests can be taken (negative = unbounded). */

@@ -33,6 +33,9 @@ export interface Response {
  *   top_log_probs      [1, 1, n, k] most probable first; where top_log_probs was asked for
  *   cached_tokens      [1, 1] prompt tokens that were found in the cache, with the first response
  *   random_seed        [1] u64, with the final response
+ *   request_times_ms   [1, 3] f32, with the final response: from arrival to first scheduled, to the first token, to the
+ *                      last token; -1 for what never happened
+ *   num_iterations     [1, 1] i32, with the final response: iterations in which the request ran
  *
  * A response with an error has none of them. Where the request itself is at fault, so that nothing of it ran, it has
  *
@@ -57,7 +60,7 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
       const data = batch.cachedTokens.slice(i, i + 1);
       outputs.push({ name: 'cached_tokens', shape: [1, 1], data });
     }
-    if (final) outputs.push({ name: 'random_seed', shape: [1], data: batch.seeds.slice(i, i + 1) });
+    if (final) pushFinal(outputs, batch, i);
     yield { requestId, outputs, final, error: '' };
   }
 }
@@ -78,6 +81,15 @@ function coreOutputs(batch: ResponseBatch, i: number, maxSeqLen: number): NamedT
     { name: 'generation_logits', shape: [1, 1, 1, 1], data: new Float32Array(1) },
     { name: 'finish_reasons', shape: [1, 1], data: Int32Array.of(batch.finishReasons[i]!) },
   ];
+}
+
+function pushFinal(outputs: NamedTensor[], batch: ResponseBatch, i: number): void {
+  const times = batch.timesMs.slice(3 * i, 3 * i + 3);
+  outputs.push(
+    { name: 'random_seed', shape: [1], data: batch.seeds.slice(i, i + 1) },
+    { name: 'request_times_ms', shape: [1, 3], data: times },
+    { name: 'num_iterations', shape: [1, 1], data: batch.numIterations.slice(i, i + 1) },
+  );
 }
 
 /** Returns where the next response's top log-probs begin. */

@@ -65,6 +65,13 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   ] as const) {
     checkCount(field, params[field]);
   }
+  const { statsFormat = 'BatchManager' } = params;
+  if (statsFormat !== 'BatchManager' && statsFormat !== 'IterationStats') {
+    throw new ParameterError(
+      'statsFormat',
+      `statsFormat is ${String(statsFormat)}; it must be BatchManager or IterationStats.`,
+    );
+  }
   checkCount('threads', params.threads);
   checkTokensPerBlock(params.tokensPerBlock);
   if (params.maxTopLogProbs !== undefined) {

@@ -12,8 +12,9 @@ import { ROW_OK, type SamplingOutput } from './decoding/sampling-batch.js';
 import { ParameterError } from './decoding/sampling-params.js';
 import { createSamplingOutput } from './decoding/sampling-rows.js';
 import type { Executor } from './executor.js';
-import type { ModelType } from './gpt-manager-options.js';
+import type { IterationStats, ModelType, StatsFormat } from './gpt-manager-options.js';
 import { IterationPlanner } from './iteration-planner.js';
+import { iterationStatsJson } from './iteration-stats-json.js';
 import { LlmRequest } from './llm-request.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from './loop-statistics.js';
 import type { RopeTable } from './rope-table.js';
@@ -32,6 +33,8 @@ export interface LoopOptions {
   maxSeqLen: number;
   maxBeamWidth: number;
   maxTopLogProbs: number;
+  /** Default BatchManager. */
+  statsFormat?: StatsFormat;
   /** A request with this id ends the loop once nothing is active. */
   terminateReqId?: bigint;
   /** Checks the KV cache after every iteration. */
@@ -44,7 +47,7 @@ export interface LoopEnvironment {
   kvCache: KvCacheManager;
   rope: RopeTable;
   callbacks: LoopCallbacks;
-  /** Milliseconds, monotonic. */
+  /** Milliseconds since the epoch, monotonic. */
   clock: () => number;
   drawSeed: () => bigint;
 }
@@ -163,6 +166,8 @@ export class GenerationLoop {
       if (impossible !== null) throw new ParameterError('input_ids', impossible);
       admitted.ropeRow = this.#world.rope.assign(admitted.promptLength + admitted.maxNewTokens);
       this.#active.add(admitted);
+      this.#counts.newRequests++;
+      this.#counts.newRequestsQueueMs += this.#world.clock() - admitted.timing.arrivalMs;
     } catch (error) {
       this.#refuse(request, messageOf(error), error instanceof ParameterError);
     }
@@ -194,6 +199,7 @@ export class GenerationLoop {
   /** Gives each request of a call its blocks and packs its rows. */
   #prepare(chunks: readonly ScheduledChunk<LlmRequest>[]): void {
     this.#batch.clear();
+    const nowMs = this.#world.clock();
     for (const { request, contextTokens } of chunks) {
       const isFirstChunk = request.phase === 'context' && request.contextPosition === 0;
       request.chunkLength = contextTokens;
@@ -206,6 +212,7 @@ export class GenerationLoop {
       else this.#counts.generationRequests++;
       this.#counts.contextTokens += request.chunkLength;
       if (isFirstChunk && request.shared !== null) this.#countReuse(request);
+      request.timing.noteScheduled(nowMs);
       this.#batch.add(request);
     }
     if (this.#batch.numSequences > 0) {
@@ -247,6 +254,7 @@ export class GenerationLoop {
   /** Appends what was drawn and evaluates the stop conditions. */
   #update(chunks: readonly ScheduledChunk<LlmRequest>[]): void {
     let row = 0;
+    const nowMs = this.#world.clock();
     for (const { request } of chunks) {
       if (request.error !== '') continue;
       const { drawsToken } = request;
@@ -256,7 +264,9 @@ export class GenerationLoop {
       if (this.#output.status[row] === ROW_OK) {
         request.numVerified = request.numTokens;
         if (wasContext) this.#planner.keep(request);
+        const known = request.numGenerated;
         request.append(this.#output, row);
+        if (request.numGenerated > known) request.timing.noteToken(nowMs);
         this.#counts.generatedTokens++;
       } else {
         request.error = `The logits for token ${request.numTokens} of this request are not finite (NaN or all -infinity).`;
@@ -296,6 +306,7 @@ export class GenerationLoop {
       this.#responses.add(request, true);
     });
     for (const request of this.#active.ordered) {
+      if (request.timing.numIterations === 0) this.#counts.queuedRequests++;
       if (request.spec.streaming && request.numGenerated > request.numSent) {
         this.#responses.add(request, false);
       }
@@ -305,7 +316,7 @@ export class GenerationLoop {
 
   /** Hands over responses and statistics; false if there were neither. */
   #report(blocks: KvCacheStats, startMs: number): boolean {
-    const { callbacks, executor, kvCache } = this.#world;
+    const { callbacks, kvCache } = this.#world;
     const wasActive = this.#counts.activeRequests > 0;
     if (!wasActive && this.#responses.count === 0) return false;
     const iterationMs = this.#world.clock() - startMs;
@@ -313,15 +324,19 @@ export class GenerationLoop {
     const stats = wasActive
       ? this.#statistics.finishIteration(this.#counts, blocks, usedBlocks, iterationMs)
       : null;
-    const json =
-      stats !== null && callbacks.wantsStatsJson
-        ? batchManagerStatsJson(this.#modelType, stats, executor.memory(), new Date())
-        : null;
+    const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
     const kvEvents = kvCache.drainEvents();
     const report = { responses: this.#responses, stats, json, freePlaces: this.freePlaces };
     callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
     this.#responses.clear();
     return true;
+  }
+
+  #statsJson(stats: IterationStats, blocks: KvCacheStats): string {
+    const now = new Date();
+    return this.#options.statsFormat === 'IterationStats'
+      ? iterationStatsJson(this.#modelType, stats, blocks, now)
+      : batchManagerStatsJson(this.#modelType, stats, this.#world.executor.memory(), now);
   }
 }
 

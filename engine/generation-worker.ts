@@ -102,6 +102,7 @@ function createLoop(
       modelType: setup.modelType,
       schedulerPolicy: setup.schedulerPolicy,
       maxBeamWidth: setup.maxBeamWidth,
+      statsFormat: params.statsFormat ?? 'BatchManager',
       checkIntegrity: params.checkIntegrity ?? false,
       ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
     },
@@ -110,7 +111,7 @@ function createLoop(
       kvCache,
       rope,
       callbacks,
-      clock: () => performance.now(),
+      clock: () => performance.timeOrigin + performance.now(),
       drawSeed: () => randomBytes(8).readBigUInt64LE(),
     },
   );

@@ -17,6 +17,8 @@ import type { InstructionSet, KvDtype } from './executor.js';
  * when all of it has ended. Runs prompts whole: enableChunkedContext is refused with it.
  */
 export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
+/** Which keys the statistics string has: those of the batch manager, or the richer ones of later versions. */
+export type StatsFormat = 'BatchManager' | 'IterationStats';
 export type ChunkingPolicy = 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
 
 export interface KvCacheConfig {
@@ -64,6 +66,8 @@ export interface OptionalParams {
   maxTopLogProbs?: number;
   /** While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals; default 20. */
   idlePollIntervalMs?: number;
+  /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */
+  statsFormat?: StatsFormat;
   /** Checks the KV cache's invariants after every iteration; slow, for tests. */
   checkIntegrity?: boolean;
   /**
@@ -117,6 +121,11 @@ export interface IterationStats {
   /** Of that, time inside the executor; the rest is JavaScript. */
   executorMs: number;
   activeRequests: number;
+  /** Requests that became active in this iteration, and the milliseconds from their arrivals to it, summed. */
+  newRequests: number;
+  newRequestsQueueMs: number;
+  /** Active requests that have not run yet: they wait for blocks or for their turn. */
+  queuedRequests: number;
   scheduledRequests: number;
   contextRequests: number;
   generationRequests: number;

@@ -10,6 +10,7 @@ import type { SamplingOutput } from './decoding/sampling-batch.js';
 import { endsWithStopWord } from './decoding/stop-words.js';
 import { RequestProgress } from './request-progress.js';
 import type { RequestSpec } from './request-spec.js';
+import { RequestTiming } from './request-timing.js';
 
 const NO_TOKENS = new Int32Array(0);
 
@@ -32,6 +33,7 @@ export class LlmRequest extends RequestProgress {
   readonly draftLength = 0;
   /** Time after which the request ends, on the loop's clock; Infinity without a limit. */
   readonly deadlineMs: number;
+  readonly timing: RequestTiming;
 
   /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
   ropeRow = 0;
@@ -56,6 +58,8 @@ export class LlmRequest extends RequestProgress {
     super(requestId, { promptLength: spec.promptTokens.length, maxNewTokens, priority });
     this.spec = spec;
     this.deadlineMs = spec.timeLimitMs === null ? Number.POSITIVE_INFINITY : nowMs + spec.timeLimitMs;
+    // A clock that was set back must not make an arrival lie in the future.
+    this.timing = new RequestTiming(Math.min(spec.arrivalTimeMs ?? nowMs, nowMs));
     const room = Math.min(spec.maxNewTokens, 64);
     this.#tokens = new Int32Array(this.promptLength + room);
     this.#tokens.set(spec.promptTokens);

@@ -5,6 +5,9 @@ import type { IterationStats, ModelType } from './gpt-manager-options.js';
 /** What the loop counts within one iteration. */
 export interface IterationCounts {
   activeRequests: number;
+  newRequests: number;
+  newRequestsQueueMs: number;
+  queuedRequests: number;
   contextRequests: number;
   generationRequests: number;
   pausedRequests: number;
@@ -21,6 +24,9 @@ export interface IterationCounts {
 export function noCounts(): IterationCounts {
   return {
     activeRequests: 0,
+    newRequests: 0,
+    newRequestsQueueMs: 0,
+    queuedRequests: 0,
     contextRequests: 0,
     generationRequests: 0,
     pausedRequests: 0,
@@ -76,6 +82,9 @@ export class LoopStatistics {
       iterationMs,
       executorMs: counts.executorMs,
       activeRequests: counts.activeRequests,
+      newRequests: counts.newRequests,
+      newRequestsQueueMs: counts.newRequestsQueueMs,
+      queuedRequests: counts.queuedRequests,
       scheduledRequests: counts.contextRequests + counts.generationRequests,
       contextRequests: counts.contextRequests,
       generationRequests: counts.generationRequests,

@@ -20,6 +20,8 @@ export interface RequestSpec {
   /** Most probable tokens to report beside each token; 0 = none. */
   topLogProbs: number;
   priority: number;
+  /** Milliseconds since the epoch; null = when the loop takes it. */
+  arrivalTimeMs: number | null;
   /** Milliseconds from admission to the loop after which the request ends; null = none. */
   timeLimitMs: number | null;
   /** Requests of different salts share no blocks; 0n where none is given. */

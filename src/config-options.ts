@@ -108,7 +108,7 @@ export const OPTIONS = {
   }),
   modelType: choice(['InflightFusedBatching', 'InflightBatching', 'V1'], 'InflightFusedBatching', {
     metavar: 'SCHEME',
-    help: 'batching scheme; V1 is the classic one, batches in lockstep without chunked context, to compare with',
+    help: 'batching scheme; V1 is the classic one, batches in lockstep without chunked context or block reuse, to compare with',
     gptManagerField: 'modelType',
     seedName: 'modelType',
   }),

@@ -7,6 +7,7 @@ export {
   type TokenPiece,
   type TokenRequest,
   type TokenStream,
+  type TokenTiming,
 } from '../callbacks/token-request.js';
 export type {
   CallbackModule,
@@ -33,6 +34,7 @@ export type {
   ModelType,
   ModuleCallbacks,
   OptionalParams,
+  StatsFormat,
 } from '../engine/gpt-manager-options.js';
 export { AddonError } from '../engine/native/load-addon.js';
 export {

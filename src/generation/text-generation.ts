@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { FinishReason, TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
+import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
 import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
 import type { Detokenizer, TextModel } from './text-model.js';
@@ -72,6 +72,8 @@ export interface TextPiece {
   finishReason: FinishReason | null;
   /** The stop string or stop token that ended the generation. */
   stopReason: string | number | null;
+  /** Of the last piece, unless a stop string ended the request before the engine did. */
+  timing?: TokenTiming;
 }
 
 /** Seeds of the choices of one request: different, and the same at every run. */
@@ -187,6 +189,7 @@ class TextStream {
         const out = this.#take(piece);
         if (out === null) continue;
         if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
+        if (piece.timing !== undefined) out.timing = piece.timing;
         yield out;
         if (out.finishReason !== null) return;
       }

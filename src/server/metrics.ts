@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { TokenTiming } from '../../callbacks/token-request.js';
 import type { IterationStats } from '../../engine/gpt-manager-options.js';
 import type { ObservedRequest, RequestObserver } from './request-observer.js';
 
@@ -70,6 +71,21 @@ export class ServerMetrics {
   );
   readonly #latency = this.#seconds('e2e_request_latency', 'Arrival to the last token', LATENCY_BUCKETS);
   readonly #decodeTime = this.#seconds('request_decode_time', 'First token to the last', LATENCY_BUCKETS);
+  readonly #queueTime = this.#seconds(
+    'request_queue_time',
+    'Arrival to the first scheduling',
+    LATENCY_BUCKETS,
+  );
+  readonly #prefillTime = this.#seconds(
+    'request_prefill_time',
+    'First scheduling to the first token',
+    LATENCY_BUCKETS,
+  );
+  readonly #inferenceTime = this.#seconds(
+    'request_inference_time',
+    'First scheduling to the last token',
+    LATENCY_BUCKETS,
+  );
   readonly #promptTokens = this.#counter('prompt_tokens_total', 'Prompt tokens of accepted requests');
   readonly #cachedTokens = this.#counter(
     'prompt_tokens_cached_total',
@@ -179,9 +195,10 @@ export class ServerMetrics {
         }
         lastMs = nowMs;
       },
-      onEnd: (reason) => {
+      onEnd: (reason, timing) => {
         if (ended) return;
         ended = true;
+        if (timing) this.#observeTiming(timing);
         this.#success.inc({ ...this.#labels, finished_reason: reason });
         this.#generatedLength.observe(this.#labels, generated);
         this.#latency.observe(this.#labels, (performance.now() - startMs) / 1000);
@@ -190,6 +207,15 @@ export class ServerMetrics {
         if (generated > 1) this.#perToken.observe(this.#labels, (lastMs - firstMs) / 1000 / (generated - 1));
       },
     };
+  }
+
+  /** The engine's own times: nothing of the way to the client is in them. */
+  #observeTiming({ firstScheduledMs, firstTokenMs, lastTokenMs }: TokenTiming): void {
+    if (firstScheduledMs === null) return;
+    this.#queueTime.observe(this.#labels, firstScheduledMs / 1000);
+    if (firstTokenMs === null || lastTokenMs === null) return;
+    this.#prefillTime.observe(this.#labels, (firstTokenMs - firstScheduledMs) / 1000);
+    this.#inferenceTime.observe(this.#labels, (lastTokenMs - firstScheduledMs) / 1000);
   }
 
   #seconds(name: string, help: string, buckets: number[]) {

@@ -1,11 +1,13 @@
+import type { TokenTiming } from '../../callbacks/token-request.js';
+
 /** Follows one request (one choice of one prompt) for the metrics. */
 export interface RequestObserver {
   /** Called at most once: prompt tokens that were found in the cache. */
   onCachedTokens(count: number): void;
   /** Called for each piece that holds tokens. */
   onTokens(count: number): void;
-  /** Called once. `reason`: a finish reason, or 'abort' or 'error'. */
-  onEnd(reason: string): void;
+  /** Called once. `reason`: a finish reason, or 'abort' or 'error'; `timing` where the engine gave it. */
+  onEnd(reason: string, timing?: TokenTiming): void;
 }
 
 export interface ObservedRequest {

@@ -49,6 +49,25 @@ describe('InProcessHost', () => {
     expect([host.queued, host.running]).toEqual([0, 0]);
   });
 
+  it('says with the last piece when the request ran, from its submission on', async () => {
+    const host = start('', { ...fakeEngine('stepMs=5', { maxNumSequences: 1 }) });
+    const request = { promptTokens: [1], maxNewTokens: 4, ...greedy };
+    const [first, second] = await Promise.all([
+      collect(host.submit(request)),
+      collect(host.submit({ ...request, maxNewTokens: 1 })),
+    ]);
+    expect(first.pieces.slice(0, -1).every(({ timing }) => timing === undefined)).toBe(true);
+    const { timing } = first.pieces.at(-1)!;
+    expect(timing!.numIterations).toBe(4);
+    expect(timing!.firstScheduledMs).toBeGreaterThanOrEqual(0);
+    expect(timing!.firstTokenMs).toBeGreaterThan(timing!.firstScheduledMs!);
+    expect(timing!.lastTokenMs).toBeGreaterThan(timing!.firstTokenMs!);
+    // The second waited in the host's queue for the first to end.
+    const waited = second.pieces.at(-1)!.timing!;
+    expect(waited.firstScheduledMs).toBeGreaterThan(timing!.firstTokenMs!);
+    expect(waited.lastTokenMs).toBe(waited.firstTokenMs);
+  });
+
   it('gives one piece without streaming, and log-probs where asked', async () => {
     const host = start();
     const request = {

@@ -191,6 +191,108 @@ describe('order', () => {
   });
 });
 
+describe('times of a request', () => {
+  it('come with its final response: scheduled, first and last token since the arrival, and its iterations', () => {
+    const harness = new LoopHarness({ maxNumSequences: 2, maxBatchSize: 1 });
+    const step = harness.executor.step.bind(harness.executor);
+    harness.executor.step = (...args) => {
+      harness.nowMs += 10;
+      step(...args);
+    };
+    harness.nowMs = 1000;
+    const first = { ...makeRequest(1n, PROMPT, 3), arrivalTimeMs: 950 };
+    harness.waiting.push(first, makeRequest(2n, PROMPT, 2));
+    harness.runToEnd();
+    const timesOf = (requestId: bigint) => {
+      const last = harness.responses.findLast((response) => response.requestId === requestId)!;
+      const data = (name: string) => Array.from(tensorOf(last.outputs, name)!.data, Number);
+      return [...data('request_times_ms'), ...data('num_iterations')];
+    };
+    expect(timesOf(1n)).toEqual([50, 60, 80, 3]);
+    expect(timesOf(2n)).toEqual([30, 40, 50, 2]);
+    const earlier = harness.responses.filter((response) => !response.final);
+    expect(earlier.some(({ outputs }) => tensorOf(outputs, 'request_times_ms'))).toBe(false);
+  });
+
+  it('are -1 where nothing happened, and an arrival in the future is now', () => {
+    const harness = new LoopHarness({ maxNumSequences: 2, maxBatchSize: 1 });
+    harness.nowMs = 5;
+    harness.waiting.push(makeRequest(1n, PROMPT, 3), { ...makeRequest(2n, PROMPT, 2), arrivalTimeMs: 99 });
+    harness.stops.add(2n);
+    harness.runToEnd();
+    const cancelled = harness.responses.find((response) => response.requestId === 2n)!;
+    expect([...tensorOf(cancelled.outputs, 'request_times_ms')!.data]).toEqual([-1, -1, -1]);
+    expect(harness.stats[0]).toMatchObject({ newRequests: 2, newRequestsQueueMs: 0 });
+  });
+
+  it('refuse an arrival that is no number', () => {
+    const harness = new LoopHarness();
+    harness.waiting.push({ ...makeRequest(1n, PROMPT, 3), arrivalTimeMs: Number.NaN });
+    harness.runToEnd();
+    expect(harness.resultOf(1n).error).toMatch(/arrivalTimeMs is NaN; it must be a number/);
+  });
+});
+
+describe('the richer statistics', () => {
+  it('have exactly their keys', () => {
+    const harness = new LoopHarness({ statsFormat: 'IterationStats', maxBatchSize: 1 });
+    harness.nowMs = 100;
+    const late = { ...makeRequest(2n, PROMPT, 2), arrivalTimeMs: 70 };
+    harness.waiting.push(makeRequest(1n, PROMPT, 1), late);
+    harness.runToEnd();
+    expect(JSON.parse(harness.statsJson[0]!)).toEqual({
+      timestamp: expect.stringMatching(/^\d\d-\d\d-\d{4} \d\d:\d\d:\d\d$/),
+      iter: 1,
+      iterLatencyMS: 0,
+      newActiveRequestsQueueLatencyMS: 30,
+      numNewActiveRequests: 2,
+      numActiveRequests: 2,
+      numQueuedRequests: 1,
+      numCompletedRequests: 1,
+      maxNumActiveRequests: 8,
+      kvCacheStats: {
+        maxNumBlocks: 64,
+        freeNumBlocks: 63,
+        usedNumBlocks: 1,
+        tokensPerBlock: 8,
+        allocTotalBlocks: 1,
+        allocNewBlocks: 1,
+        reusedBlocks: 0,
+        missedBlocks: expect.any(Number),
+        cacheHitRate: 0,
+      },
+      inflightBatchingStats: {
+        numScheduledRequests: 1,
+        numContextRequests: 1,
+        numGenRequests: 0,
+        numPausedRequests: 0,
+        numCtxTokens: 5,
+        microBatchId: 0,
+        avgNumDecodedTokensPerIter: 0,
+      },
+      specDecodingStats: null,
+    });
+    expect(JSON.parse(harness.statsJson.at(-1)!)).toMatchObject({
+      inflightBatchingStats: { numGenRequests: 1, avgNumDecodedTokensPerIter: 1 },
+    });
+  });
+
+  it('describe the batch of V1 in keys of their own', () => {
+    const harness = new LoopHarness({ statsFormat: 'IterationStats', modelType: 'V1' });
+    harness.waiting.push(makeRequest(1n, PROMPT, 1), makeRequest(2n, PROMPT, 2));
+    harness.runToEnd();
+    const last = JSON.parse(harness.statsJson.at(-1)!);
+    expect(last).not.toHaveProperty('inflightBatchingStats');
+    expect(last.staticBatchingStats).toEqual({
+      numScheduledRequests: 1,
+      numContextRequests: 0,
+      numCtxTokens: 0,
+      numGenTokens: 1,
+      emptyGenSlots: 1,
+    });
+  });
+});
+
 describe('statistics', () => {
   it('have exactly the keys that parsers in the field need, and are not sent when nothing is active', () => {
     const harness = new LoopHarness();

@@ -311,6 +311,12 @@ describe('options', () => {
       { optionalParams: { kvCacheConfig: { maxAttentionWindow: 4 } } },
       /maxAttentionWindow is refused/,
     ],
+    [
+      'V1 with reuse',
+      { modelType: 'V1', optionalParams: { kvCacheConfig: { enableBlockReuse: true } } },
+      /enableBlockReuse is refused: V1/,
+    ],
+    ['a form of statistics', { optionalParams: { statsFormat: 'csv' } }, /statsFormat is csv/],
     ['the fraction', { optionalParams: { kvCacheConfig: { freeGpuMemoryFraction: 2 } } }, /Fraction is 2/],
     ['a count', { optionalParams: { maxNumSequences: 1.5 } }, /maxNumSequences is 1.5/],
   ])('refuse a wrong %s at once', (_, overrides, message) => {

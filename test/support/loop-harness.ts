@@ -3,7 +3,7 @@ import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/type
 import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/fake/fake-executor.js';
 import { GenerationLoop, type LoopOptions } from '../../engine/generation-loop.js';
-import type { IterationStats, ModelType } from '../../engine/gpt-manager-options.js';
+import type { IterationStats, ModelType, StatsFormat } from '../../engine/gpt-manager-options.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
@@ -11,6 +11,7 @@ import type { SchedulerPolicy } from '../../scheduler/types.js';
 
 export interface HarnessOptions {
   modelType?: ModelType;
+  statsFormat?: StatsFormat;
   schedulerPolicy?: SchedulerPolicy;
   numBlocks?: number;
   tokensPerBlock?: number;
@@ -77,6 +78,7 @@ export class LoopHarness implements LoopCallbacks {
     const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
     const loopOptions: LoopOptions = {
       modelType,
+      statsFormat: options.statsFormat ?? 'BatchManager',
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
       microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
       maxNumSequences,

@@ -103,7 +103,7 @@ export class ChoiceRun {
         if (this.#abort.signal.aborted) return;
         throw shuttingDown();
       }
-      if (piece.finishReason !== null) observer.onEnd(piece.finishReason);
+      if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
       const behind = onPiece(index, piece);
       if (behind !== undefined) await behind;
     }

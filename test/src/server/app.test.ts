@@ -166,6 +166,28 @@ describe('/metrics', () => {
     expect(samples.has(`vllm:time_to_first_token_seconds_bucket{le="2560",${labels}}`)).toBe(true);
   });
 
+  it("has the engine's times of each request: in the queue, in its context, and from there to its end", async () => {
+    const timing = { firstScheduledMs: 2000, firstTokenMs: 2500, lastTokenMs: 5000, numIterations: 4 };
+    const waited = { firstScheduledMs: null, firstTokenMs: null, lastTokenMs: null, numIterations: 0 };
+    const toy = toyServer((_, index) => [
+      { tokens: [97, 98] },
+      { finish: 'length', timing: index === 0 ? timing : waited },
+    ]);
+    for (let i = 0; i < 2; i++) {
+      await (await toy.post('/v1/completions', { prompt: 'xyz', max_tokens: 2 })).text();
+    }
+    const samples = await scrape(toy);
+    const of = (name: string) => {
+      const labels = '{model_name="toy",engine="0"}';
+      return ['count', 'sum'].map((part) =>
+        samples.get(`vllm:request_${name}_time_seconds_${part}${labels}`),
+      );
+    };
+    expect(of('queue')).toEqual([1, 2]);
+    expect(of('prefill')).toEqual([1, 0.5]);
+    expect(of('inference')).toEqual([1, 3]);
+  });
+
   it('counts unknown paths under one name', async () => {
     const toy = toyServer(script);
     for (const path of ['/a', '/b', '/v1/models/x', '/v1/models/y']) await toy.get(path);

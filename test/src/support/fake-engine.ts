@@ -3,6 +3,7 @@ import {
   QueueFullError,
   type TokenPiece,
   type TokenRequest,
+  type TokenTiming,
 } from '../../../callbacks/token-request.js';
 import type { TokenEngine } from '../../../src/generation/text-model.js';
 
@@ -14,7 +15,7 @@ export type Step =
       logProbs?: readonly number[];
       top?: readonly (readonly (readonly [number, number])[])[];
     }
-  | { finish: FinishReason }
+  | { finish: FinishReason; timing?: TokenTiming }
   | { waitMs: number }
   | { error: Error };
 
@@ -67,7 +68,8 @@ export class FakeEngine implements TokenEngine {
       }
       if ('finish' in step) {
         end(false);
-        yield { tokens: nothing, finishReason: step.finish };
+        const timing = step.timing === undefined ? {} : { timing: step.timing };
+        yield { tokens: nothing, finishReason: step.finish, ...timing };
         return;
       }
       if ('tokens' in step) yield pieceOf(step);

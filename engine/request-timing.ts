@@ -1,0 +1,28 @@
+/**
+ * When what happened to a request, in milliseconds on the loop's clock; NaN for what has not happened.
+ *
+ *   arrival ---- queue ----> first scheduled ---- context ----> first token ---- generation ----> last token
+ */
+export class RequestTiming {
+  readonly arrivalMs: number;
+  firstScheduledMs = Number.NaN;
+  firstTokenMs = Number.NaN;
+  lastTokenMs = Number.NaN;
+  /** Iterations in which the request ran; those after a pause count too. */
+  numIterations = 0;
+
+  constructor(arrivalMs: number) {
+    this.arrivalMs = arrivalMs;
+  }
+
+  noteScheduled(nowMs: number): void {
+    if (this.numIterations === 0) this.firstScheduledMs = nowMs;
+    this.numIterations++;
+  }
+
+  /** A token that was not known before came at this time. */
+  noteToken(nowMs: number): void {
+    if (Number.isNaN(this.firstTokenMs)) this.firstTokenMs = nowMs;
+    this.lastTokenMs = nowMs;
+  }
+}
