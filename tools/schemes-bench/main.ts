@@ -1,0 +1,142 @@
+/**
+ * What each batching scheme buys under Poisson arrivals: the same requests at the same times through V1,
+ * InflightBatching and InflightFusedBatching, printed as a Markdown table. Random weights of SmolLM2-135M's shape;
+ * no checkpoint, no server, the loop and the native executor alone. See --help.
+ *
+ *     npx tsx tools/schemes-bench/main.ts --rates 1,2,4
+ */
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import type { WeightPrecision } from '../../engine/executor.js';
+import type { ModelType } from '../../engine/gpt-manager-options.js';
+import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { RopeTable } from '../../engine/rope-table.js';
+import { paddingRoom } from '../../engine/schemes/padding-room.js';
+import { makeRandomEngine } from '../iteration-bench/random-engine.js';
+import { runScheme, type SchemeResult, type SchemeSetup } from './run-scheme.js';
+import { longestSequence, poissonArrivals, type WorkloadOptions } from './workload.js';
+
+const HELP = `Measures the three batching schemes under Poisson arrivals and prints a Markdown table.
+
+  --rates LIST        arrivals a second (default 1,2,4)
+  --requests N        requests of each run (default 64)
+  --prompt A,B        shortest and longest prompt (default 16,128)
+  --generate N        mean of the generated tokens, which are exponential (default 48)
+  --sequences N       most requests at once (default 32)
+  --weights TYPE      f32 or bf16 (default bf16)
+  --threads N         (default: all)
+  --seed N            of the requests and their arrivals (default 1)`;
+
+const SCHEMES: readonly ModelType[] = ['V1', 'InflightBatching', 'InflightFusedBatching'];
+const VOCAB_SIZE = 49152;
+const TOKENS_PER_BLOCK = 32;
+/** Tokens of an iteration of the in-flight schemes; the server's default. */
+const IN_FLIGHT_TOKENS = 2048;
+
+const { values: flags } = parseArgs({
+  options: {
+    help: { type: 'boolean' },
+    rates: { type: 'string', default: '1,2,4' },
+    requests: { type: 'string', default: '64' },
+    prompt: { type: 'string', default: '16,128' },
+    generate: { type: 'string', default: '48' },
+    sequences: { type: 'string', default: '32' },
+    weights: { type: 'string', default: 'bf16' },
+    threads: { type: 'string', default: String(availableParallelism()) },
+    seed: { type: 'string', default: '1' },
+  },
+});
+
+const numbers = (list: string) => list.split(',').map(Number);
+
+/** One executor for all schemes, with room for the padding of V1, and what is the same in all runs. */
+function openSetup(precision: WeightPrecision, maxNumSequences: number, maxSeqLen: number, longestPrompt: number) {
+  const engine = makeRandomEngine(precision);
+  // V1 may start a batch as large as maxNumSequences; the other schemes chunk their contexts.
+  const v1Tokens = Math.max(IN_FLIGHT_TOKENS, maxNumSequences * longestPrompt);
+  const tokensPerBlock = TOKENS_PER_BLOCK;
+  const padding = paddingRoom('V1', { maxBatchSize: maxNumSequences, maxNumTokens: v1Tokens, tokensPerBlock });
+  const numBlocks = maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock);
+  const executor = new NativeExecutor(engine, {
+    threads: Number(flags.threads),
+    maxNumTokens: v1Tokens,
+    maxNumSequences: maxNumSequences + padding.sequences,
+    maxLogitRows: maxNumSequences,
+    maxSeqLen,
+    numBlocks: numBlocks + padding.blocks,
+    tokensPerBlock,
+    kvDtype: precision,
+  });
+  const { inverseFrequencies } = engine;
+  const rope = new RopeTable({ inverseFrequencies, scale: 1 }, null, maxNumSequences);
+  const setupOf = (modelType: ModelType): SchemeSetup => ({
+    modelType,
+    executor,
+    rope,
+    numBlocks,
+    maxNumSequences,
+    maxNumTokens: modelType === 'V1' ? v1Tokens : IN_FLIGHT_TOKENS,
+    maxSeqLen,
+  });
+  const close = () => {
+    executor.close();
+    engine.remove();
+  };
+  return { setupOf, executor, close };
+}
+
+function row(rate: number, scheme: string, result: SchemeResult): string {
+  const latencies = result.latenciesMs.toSorted((a, b) => a - b);
+  const seconds = (ms: number) => (ms / 1000).toFixed(2);
+  const cells = [
+    rate,
+    scheme,
+    result.tokensPerSecond.toFixed(0),
+    seconds(mean(result.firstTokensMs)),
+    seconds(mean(latencies)),
+    seconds(latencies[Math.ceil(0.95 * latencies.length) - 1]!),
+    `${(100 * result.emptyShare).toFixed(0)} %`,
+  ];
+  return `| ${cells.join(' | ')} |`;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function main(): void {
+  const [shortest = 16, longest = 128] = numbers(flags.prompt);
+  const workload: WorkloadOptions = {
+    requests: Number(flags.requests),
+    rate: 1000,
+    promptTokens: [shortest, longest],
+    newTokens: Number(flags.generate),
+    vocabSize: VOCAB_SIZE,
+    seed: Number(flags.seed),
+  };
+  const precision = flags.weights as WeightPrecision;
+  const { setupOf, executor, close } = openSetup(
+    precision,
+    Number(flags.sequences),
+    longestSequence(workload),
+    longest,
+  );
+  try {
+    for (const scheme of SCHEMES) runScheme(setupOf(scheme), poissonArrivals({ ...workload, requests: 4 }));
+    console.log(
+      `${workload.requests} requests, prompts of ${shortest} to ${longest} tokens, ${workload.newTokens} generated ` +
+        `on average, at most ${flags.sequences} at once; ${precision}, ${executor.instructionSet}, ${flags.threads} threads\n`,
+    );
+    console.log('| requests/s | scheme | tokens/s | first token (s) | mean latency (s) | p95 (s) | empty slots |');
+    console.log('|---|---|---|---|---|---|---|');
+    for (const rate of numbers(flags.rates)) {
+      const arrivals = poissonArrivals({ ...workload, rate });
+      for (const scheme of SCHEMES) console.log(row(rate, scheme, runScheme(setupOf(scheme), arrivals)));
+    }
+  } finally {
+    close();
+  }
+}
+
+if (flags.help) console.log(HELP);
+else main();
