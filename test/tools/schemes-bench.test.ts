@@ -4,7 +4,11 @@ import type { ModelType } from '../../engine/gpt-manager-options.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { runScheme } from '../../tools/schemes-bench/run-scheme.js';
-import { longestSequence, poissonArrivals, type WorkloadOptions } from '../../tools/schemes-bench/workload.js';
+import {
+  longestSequence,
+  poissonArrivals,
+  type WorkloadOptions,
+} from '../../tools/schemes-bench/workload.js';
 
 const WORKLOAD: WorkloadOptions = {
   requests: 400,

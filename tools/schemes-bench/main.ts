@@ -50,12 +50,21 @@ const { values: flags } = parseArgs({
 const numbers = (list: string) => list.split(',').map(Number);
 
 /** One executor for all schemes, with room for the padding of V1, and what is the same in all runs. */
-function openSetup(precision: WeightPrecision, maxNumSequences: number, maxSeqLen: number, longestPrompt: number) {
+function openSetup(
+  precision: WeightPrecision,
+  maxNumSequences: number,
+  maxSeqLen: number,
+  longestPrompt: number,
+) {
   const engine = makeRandomEngine(precision);
   // V1 may start a batch as large as maxNumSequences; the other schemes chunk their contexts.
   const v1Tokens = Math.max(IN_FLIGHT_TOKENS, maxNumSequences * longestPrompt);
   const tokensPerBlock = TOKENS_PER_BLOCK;
-  const padding = paddingRoom('V1', { maxBatchSize: maxNumSequences, maxNumTokens: v1Tokens, tokensPerBlock });
+  const padding = paddingRoom('V1', {
+    maxBatchSize: maxNumSequences,
+    maxNumTokens: v1Tokens,
+    tokensPerBlock,
+  });
   const numBlocks = maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock);
   const executor = new NativeExecutor(engine, {
     threads: Number(flags.threads),
@@ -127,7 +136,9 @@ function main(): void {
       `${workload.requests} requests, prompts of ${shortest} to ${longest} tokens, ${workload.newTokens} generated ` +
         `on average, at most ${flags.sequences} at once; ${precision}, ${executor.instructionSet}, ${flags.threads} threads\n`,
     );
-    console.log('| requests/s | scheme | tokens/s | first token (s) | mean latency (s) | p95 (s) | empty slots |');
+    console.log(
+      '| requests/s | scheme | tokens/s | first token (s) | mean latency (s) | p95 (s) | empty slots |',
+    );
     console.log('|---|---|---|---|---|---|---|');
     for (const rate of numbers(flags.rates)) {
       const arrivals = poissonArrivals({ ...workload, rate });
