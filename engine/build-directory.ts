@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 // Directories in which something is being built. Each lies beside its target, so that renaming it into place is one
@@ -14,13 +14,25 @@ const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
 /** Makes a directory `.NAME.building-PID-RANDOM` beside the target. */
 export function makeBuildDirectory(target: string): string {
   const parent = dirname(resolve(target));
-  mkdirSync(parent, { recursive: true });
+  makeFolders(parent);
   removeAbandoned(parent);
   const name = `.${basename(target)}${MARK}${process.pid}-${randomBytes(6).toString('hex')}`;
   const directory = join(parent, name);
   mkdirSync(directory);
   removeOnExit(directory);
   return directory;
+}
+
+/** One level at a time: Node's recursive mkdir never returns where the file system answers ENOENT, as /proc does. */
+function makeFolders(path: string): void {
+  if (existsSync(path)) return;
+  makeFolders(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process may have made it in between.
+    if (!existsSync(path)) throw error;
+  }
 }
 
 export function discardBuildDirectory(directory: string): void {

@@ -90,6 +90,13 @@ describe('cachedEngine', () => {
     expect(readdirSync(cache)).toEqual([]);
   });
 
+  it.runIf(process.platform === 'linux')(
+    'does not wait for ever for a folder that /proc cannot make',
+    async () => {
+      await expect(open('/proc/skein/cache')).rejects.toThrow(/cache cannot be written/);
+    },
+  );
+
   it('says that the cache cannot be written, and what to do', async () => {
     const file = join(root, 'a-file');
     writeFileSync(file, 'x');
