@@ -97,12 +97,14 @@ describe('decode', () => {
     expect(sentencePiece.decode(sentencePiece.encode(text, plain))).toBe(text);
   });
 
-  it('returns any text', () => {
+  it('returns any text; SentencePiece writes a space as U+2581 and cannot tell the two apart afterwards', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (text) => {
         expect(byteLevel.decode(byteLevel.encode(text, plain))).toBe(text);
-        expect(sentencePiece.decode(sentencePiece.encode(text, plain))).toBe(text);
+        const withSpaces = text.replaceAll('\u2581', ' ');
+        expect(sentencePiece.decode(sentencePiece.encode(text, plain))).toBe(withSpaces);
       }),
+      { examples: [['\u2581'], ['a\u2581b']] },
     );
   });
 
