@@ -1,6 +1,6 @@
 import type { InferenceRequest } from '../../callbacks/types.js';
 import type { GptManagerOptions, IterationStats } from '../../engine/gpt-manager-options.js';
-import type { Rates } from './llama-cpp.js';
+import type { Rates } from './peer.js';
 
 /** The part of GptManager that is used here; the class comes from the compiled package, which can spawn its worker. */
 export interface Manager {

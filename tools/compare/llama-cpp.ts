@@ -1,18 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type { Peer, PeerShape, Rates } from './peer.js';
 
 /** Weight types of llama.cpp that are measured, as llama-quantize names them. */
-export type LlamaType = 'F32' | 'BF16' | 'Q8_0' | 'Q4_0';
-export const LLAMA_TYPES: readonly LlamaType[] = ['F32', 'BF16', 'Q8_0', 'Q4_0'];
-
-/** Tokens per second of one shape. */
-export interface Rates {
-  sequences: number;
-  promptTokens: number;
-  prefillPerSecond: number;
-  generationPerSecond: number;
-}
+export const LLAMA_TYPES = ['F32', 'BF16', 'Q8_0', 'Q4_0'];
 
 const PACKAGE = 'node-llama-cpp';
 const BUNDLE = 'package/llama/gitRelease.bundle';
@@ -24,7 +16,8 @@ const BUNDLE = 'package/llama/gitRelease.bundle';
  *   DIR/llama.cpp/build/bin     llama-quantize, llama-batched-bench
  *   DIR/gguf                    the model in the measured weight types
  */
-export class LlamaCpp {
+export class LlamaCpp implements Peer {
+  readonly name = 'llama.cpp';
   readonly #directory: string;
 
   constructor(directory: string) {
@@ -39,7 +32,7 @@ export class LlamaCpp {
   }
 
   /** Path of `model` (a GGUF) with its matrices in `type`; made once. */
-  quantise(model: string, type: LlamaType): string {
+  #quantised(model: string, type: string): string {
     const target = join(this.#directory, 'gguf', `${basename(model, '.gguf')}.as-${type}.gguf`);
     if (existsSync(target)) return target;
     mkdirSync(join(this.#directory, 'gguf'), { recursive: true });
@@ -48,14 +41,11 @@ export class LlamaCpp {
     return target;
   }
 
-  /** llama-batched-bench: every prompt first, then `generate` tokens for all sequences together. */
-  batchedBench(
-    model: string,
-    shape: { sequences: number[]; promptTokens: number; generate: number; threads: number },
-  ): Rates[] {
+  /** llama-batched-bench, with blocks of 512 tokens a forward. */
+  measure(model: string, weights: string, shape: PeerShape): Rates[] {
     const { sequences, promptTokens, generate, threads } = shape;
     const context = Math.max(...sequences) * (promptTokens + generate) + 64;
-    const args = ['-m', model, '-c', `${context}`, '-b', '2048', '-ub', '512'];
+    const args = ['-m', this.#quantised(model, weights), '-c', `${context}`, '-b', '2048', '-ub', '512'];
     args.push('-npp', `${promptTokens}`, '-ntg', `${generate}`, '-npl', sequences.join(','));
     args.push('-t', `${threads}`, '--output-format', 'jsonl');
     const output = execFileSync(this.#program('llama-batched-bench'), args, {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
-import type { Rates } from './llama-cpp.js';
+import type { Peer, Rates } from './peer.js';
 
 /** What was measured of one engine and weight type, one entry per round. */
 export interface Measured {
-  engine: 'skein' | 'llama.cpp';
+  engine: 'skein' | Peer['name'];
   weights: string;
   rounds: Rates[][];
   /** Share of iteration time outside the executor, per sequences; skein only. */
@@ -87,37 +87,70 @@ export function columns(sequences: number[], promptTokens: number, prefill: numb
   ];
 }
 
-/** Markdown: tokens per second, then Skein's over llama.cpp's of the same weights and over its best. */
+/** llama.cpp's type of the same size as Skein's format, and OpenVINO's. */
+const SAME: Record<string, string[]> = {
+  F32: ['F32'],
+  BF16: ['BF16', 'fp16'],
+  INT8: ['Q8_0', 'int8'],
+  INT4: ['Q4_0'],
+};
+/** Formats whose weights take at least the bytes of Skein's. */
+const NOT_SMALLER: Record<string, string[]> = {
+  F32: ['F32'],
+  BF16: ['F32', 'BF16', 'fp16'],
+  INT8: ['F32', 'BF16', 'Q8_0', 'fp16', 'int8'],
+  INT4: ['F32', 'BF16', 'Q8_0', 'Q4_0', 'fp16', 'int8'],
+};
+
+/** Markdown: tokens per second, then Skein's over each peer's: same weights, weights no smaller, its best of all. */
 export function markdown(all: Measured[], shown: Column[]): string {
-  const row = (cells: string[]) => `| ${cells.join(' | ')} |`;
   const titles = shown.map((column) => column.title);
   const lines = [row(['engine, weights', ...titles]), row(['---', ...titles.map(() => '---:')])];
-  const rates = new Map(all.map((measured) => [measured, medians(measured)]));
-  for (const [measured, values] of rates) {
+  for (const measured of all) {
+    const values = medians(measured);
     const cells = shown.map((column) => column.value(values)?.toFixed(0) ?? '');
     lines.push(row([`${measured.engine} ${measured.weights}`, ...cells]));
   }
-  const peers = all.filter((measured) => measured.engine === 'llama.cpp');
-  for (const ours of all.filter((measured) => measured.engine === 'skein')) {
-    const same = peers.filter((peer) => peer.weights === ours.weights);
-    for (const [label, against] of [
-      ['the same', same],
-      ['its best', peers],
-    ] as const) {
-      if (against.length === 0) continue;
-      const cells = shown.map((column) => {
-        const best = Math.max(...against.map((peer) => column.value(rates.get(peer)!) ?? 0));
-        const value = column.value(rates.get(ours)!);
-        return value === undefined || best === 0 ? '' : `${(value / best).toFixed(2)}x`;
-      });
-      lines.push(row([`skein ${ours.weights} / llama.cpp, ${label}`, ...cells]));
-    }
-    if (ours.javascriptShare) lines.push(javascriptRow(ours, shown, row));
+  for (const ours of all.filter(({ engine }) => engine === 'skein')) {
+    lines.push(...ratioRows(ours, all, shown));
+    if (ours.javascriptShare) lines.push(javascriptRow(ours, shown));
   }
   return lines.join('\n');
 }
 
-function javascriptRow(ours: Measured, shown: Column[], row: (cells: string[]) => string): string {
+function ratioRows(ours: Measured, all: Measured[], shown: Column[]): string[] {
+  const lines: string[] = [];
+  const values = medians(ours);
+  const names = new Set(all.map(({ engine }) => engine).filter((engine) => engine !== 'skein'));
+  for (const name of names) {
+    const peers = all.filter(({ engine }) => engine === name);
+    const same = peers.filter(({ weights }) => SAME[ours.weights]?.includes(weights));
+    const notSmaller = peers.filter(({ weights }) => NOT_SMALLER[ours.weights]?.includes(weights));
+    let counted = 0;
+    for (const [label, against] of [
+      ['the same', same],
+      ['its best of no smaller weights', notSmaller],
+      ['its best', peers],
+    ] as const) {
+      if (against.length <= counted) continue;
+      counted = against.length;
+      const rates = against.map(medians);
+      const cells = shown.map((column) => {
+        const best = Math.max(...rates.map((peer) => column.value(peer) ?? 0));
+        const value = column.value(values);
+        return value === undefined || best === 0 ? '' : `${(value / best).toFixed(2)}x`;
+      });
+      lines.push(row([`skein ${ours.weights} / ${name}, ${label}`, ...cells]));
+    }
+  }
+  return lines;
+}
+
+function row(cells: string[]): string {
+  return `| ${cells.join(' | ')} |`;
+}
+
+function javascriptRow(ours: Measured, shown: Column[]): string {
   const cells = shown.map((column) => {
     const sequences = /^generation (\d+)$/.exec(column.title)?.[1];
     const shares = sequences === undefined ? undefined : ours.javascriptShare?.[Number(sequences)];
