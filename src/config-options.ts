@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_COUNT, rangeText, TOKENS_PER_BLOCK } from './option-ranges.js';
 
 export interface OptionSpec {
   schema: z.ZodType;
@@ -36,20 +37,36 @@ function describe(description: Description, kind: OptionSpec['kind'], preset: un
   };
 }
 
+const SWITCH = 'true or false';
+const SHARE = 'a number above 0 and at most 1';
+const NAME = 'a text that is not empty';
+
 function text(description: Description & { metavar: string }) {
-  return { schema: z.string().min(1).optional(), ...describe(description, 'text', undefined) };
+  return {
+    schema: z.string({ error: NAME }).min(1, { error: NAME }).optional(),
+    ...describe(description, 'text', undefined),
+  };
 }
 
 function textWithDefault<T extends string>(preset: T, description: Description & { metavar: string }) {
-  return { schema: z.string().min(1).default(preset), ...describe(description, 'text', preset) };
+  return {
+    schema: z.string({ error: NAME }).min(1, { error: NAME }).default(preset),
+    ...describe(description, 'text', preset),
+  };
+}
+
+/** The messages of the schemas say what is expected: see valueError in config.ts. */
+function wholeNumber(min: number, max: number) {
+  const error = rangeText({ min, max, integer: true });
+  return z.int({ error }).min(min, { error }).max(max, { error });
 }
 
 function integer(least: number, most: number, description: Description) {
-  return { schema: z.int().min(least).max(most).optional(), ...describe(description, 'number', undefined) };
+  return { schema: wholeNumber(least, most).optional(), ...describe(description, 'number', undefined) };
 }
 
 function integerWithDefault(preset: number, least: number, most: number, description: Description) {
-  return { schema: z.int().min(least).max(most).default(preset), ...describe(description, 'number', preset) };
+  return { schema: wholeNumber(least, most).default(preset), ...describe(description, 'number', preset) };
 }
 
 function choice<const T extends readonly [string, ...string[]]>(
@@ -64,12 +81,12 @@ function choice<const T extends readonly [string, ...string[]]>(
   };
 }
 
-const MOST = 2 ** 31 - 1;
+const MOST = MAX_COUNT;
 
 /** Every option of the server, described once: flags, environment, file, --help and the documentation follow. */
 export const OPTIONS = {
   model: {
-    schema: z.string().min(1),
+    schema: z.string({ error: NAME }).min(1, { error: NAME }),
     ...describe(
       {
         metavar: 'PATH',
@@ -140,7 +157,7 @@ export const OPTIONS = {
     help: 'requests that may wait; more are refused with 429',
   }),
   enableChunkedContext: {
-    schema: z.boolean().default(true),
+    schema: z.boolean({ error: SWITCH }).default(true),
     ...describe(
       {
         metavar: '',
@@ -153,7 +170,7 @@ export const OPTIONS = {
     ),
   },
   enableBlockReuse: {
-    schema: z.boolean().default(true),
+    schema: z.boolean({ error: SWITCH }).default(true),
     ...describe(
       {
         metavar: '',
@@ -187,7 +204,7 @@ export const OPTIONS = {
     seedName: 'kvCacheConfig.maxTokens',
   }),
   freeGpuMemoryFraction: {
-    schema: z.number().gt(0).max(1).optional(),
+    schema: z.number({ error: SHARE }).gt(0, { error: SHARE }).max(1, { error: SHARE }).optional(),
     ...describe(
       {
         help: 'share of the memory left after loading that the KV cache may take, 0 to 1',
@@ -200,12 +217,19 @@ export const OPTIONS = {
       undefined,
     ),
   },
-  tokensPerBlock: integer(1, 4096, {
-    help: 'tokens of one KV cache block',
-    defaultText: '32',
-    gptManagerField: 'optionalParams.tokensPerBlock',
-    seedName: 'tokensPerBlock',
-  }),
+  tokensPerBlock: {
+    schema: z.literal(TOKENS_PER_BLOCK, { error: `one of ${TOKENS_PER_BLOCK.join(', ')}` }).optional(),
+    ...describe(
+      {
+        help: 'tokens of one KV cache block, a power of two from 8 to 4096',
+        defaultText: '32',
+        gptManagerField: 'optionalParams.tokensPerBlock',
+        seedName: 'tokensPerBlock',
+      },
+      'number',
+      undefined,
+    ),
+  },
   drainTimeout: integerWithDefault(30, 0, 86_400, {
     metavar: 'SECONDS',
     help: 'how long answers may go on after SIGTERM or SIGINT',

@@ -108,6 +108,5 @@ function valueError(name: OptionName, spec: OptionSpec, given: Given | undefined
     const hint = meant === null ? '' : ` Did you mean ${meant}?`;
     return `${given.where} is ${shown}; it must be one of ${spec.choices.join(', ')}.${hint}`;
   }
-  const reason = error.issues[0]!.message.replace(/^Invalid input: /, '').replace(/^Too (big|small): /, '');
-  return `${given.where} is ${shown}: ${reason}.`;
+  return `${given.where} is ${shown}; it must be ${error.issues[0]!.message}.`;
 }

@@ -1,7 +1,9 @@
 import type { FinishReason } from '../callbacks/token-request.js';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { ChatMessage } from '../models/chat-template.js';
+import { checkCloseOptions, checkGenerateOptions } from './generate-option-rules.js';
 import { InvalidRequestError } from './generation/errors.js';
+import { templateMessage } from './generation/messages.js';
 import {
   generateText,
   type SamplingOptions,
@@ -16,6 +18,7 @@ import {
   type ModelInfo,
   type ModelOptions,
 } from './load-model.js';
+import { checkModelOptions } from './model-option-rules.js';
 
 /** What to generate. One of prompt, messages and promptTokens is given. */
 export interface GenerateOptions extends SamplingOptions {
@@ -81,9 +84,11 @@ export class Skein {
 
   /**
    * Loads a model; the first time it is built into the cache.
-   * @throws CheckpointError, EngineError, AddonError, each with one sentence about what is wrong.
+   * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError.
+   * Each says in one sentence what is wrong.
    */
   static async load(options: ModelOptions): Promise<Skein> {
+    checkModelOptions(options);
     return new Skein(await loadModel(options));
   }
 
@@ -112,12 +117,14 @@ export class Skein {
    * @throws InvalidRequestError, QueueFullError, RequestError.
    */
   async *generate(options: GenerateOptions): AsyncGenerator<TextPiece, void, undefined> {
+    checkGenerateOptions('generate', options);
     const promptTokens = await this.#promptTokens(options);
     yield* this.#start(options, promptTokens);
   }
 
   /** Generates a whole answer. @throws InvalidRequestError, QueueFullError, RequestError. */
   async complete(options: GenerateOptions): Promise<Completion> {
+    checkGenerateOptions('complete', options);
     const promptTokens = await this.#promptTokens(options);
     const texts: string[] = [];
     const tokens: number[] = [];
@@ -143,6 +150,7 @@ export class Skein {
 
   /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
   async close(options: { abort?: boolean } = {}): Promise<void> {
+    checkCloseOptions(options);
     await this.#loaded.close(options);
   }
 
@@ -167,7 +175,7 @@ export class Skein {
     const { codec } = this.#loaded.model;
     if (prompt !== undefined) return codec.encodeText(prompt);
     if (promptTokens !== undefined) return promptTokens;
-    return codec.encodeChat(messages ?? [], {
+    return codec.encodeChat((messages ?? []).map(templateMessage), {
       addGenerationPrompt: rest.addGenerationPrompt ?? !rest.continueFinalMessage,
       continueFinalMessage: rest.continueFinalMessage,
       variables: rest.templateVariables,

@@ -1,0 +1,77 @@
+import { SAMPLING_RANGES } from '../engine/decoding/sampling-params.js';
+import { InvalidRequestError } from './generation/errors.js';
+import { messagesFault } from './generation/messages.js';
+import { MAX_COUNT } from './option-ranges.js';
+import {
+  isObject,
+  numberIn,
+  optionFault,
+  type Rules,
+  rule,
+  SIGNAL,
+  SWITCH,
+  TEXT,
+  wholeNumber,
+} from './option-rules.js';
+import type { GenerateOptions } from './skein.js';
+
+const MAX_LOG_PROBS = 20;
+const MAX_SALT = 2n ** 64n - 1n;
+
+const isStop = (value: unknown) => typeof value === 'string' && value !== '';
+const isToken = (value: unknown) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_COUNT;
+
+const RULES = {
+  prompt: TEXT,
+  // What is in them: see messagesFault.
+  messages: rule('a list of messages', Array.isArray),
+  // What is in them: see checkLengths, which knows the vocabulary.
+  promptTokens: rule(
+    'an Int32Array or an array of token ids',
+    (value) => Array.isArray(value) || value instanceof Int32Array,
+  ),
+  maxTokens: wholeNumber(1, MAX_COUNT),
+  minTokens: numberIn(SAMPLING_RANGES.minLength),
+  stop: rule(
+    'a text or a list of texts, none of them empty',
+    (value) => isStop(value) || (Array.isArray(value) && value.every(isStop)),
+  ),
+  stopTokens: rule('a list of token ids', (value) => Array.isArray(value) && value.every(isToken)),
+  includeStop: SWITCH,
+  ignoreEos: SWITCH,
+  skipSpecialTokens: SWITCH,
+  logProbs: wholeNumber(0, MAX_LOG_PROBS),
+  priority: numberIn({ min: 0, max: 1, integer: false }),
+  cacheSalt: rule(
+    `a bigint from 0 to ${MAX_SALT}`,
+    (value) => typeof value === 'bigint' && value >= 0n && value <= MAX_SALT,
+  ),
+  addGenerationPrompt: SWITCH,
+  continueFinalMessage: SWITCH,
+  templateVariables: rule('an object', isObject),
+  signal: SIGNAL,
+  temperature: numberIn(SAMPLING_RANGES.temperature),
+  topK: numberIn(SAMPLING_RANGES.topK),
+  topP: numberIn(SAMPLING_RANGES.topP),
+  minP: numberIn(SAMPLING_RANGES.minP),
+  repetitionPenalty: numberIn(SAMPLING_RANGES.repetitionPenalty),
+  presencePenalty: numberIn(SAMPLING_RANGES.presencePenalty),
+  frequencyPenalty: numberIn(SAMPLING_RANGES.frequencyPenalty),
+  seed: rule('a whole number', (value) => typeof value === 'bigint' || Number.isInteger(value)),
+} satisfies Rules<GenerateOptions>;
+
+/** @throws InvalidRequestError for an option that there is not, or a value that it does not take. */
+export function checkGenerateOptions(call: string, options: unknown): asserts options is GenerateOptions {
+  const fault = optionFault<GenerateOptions>(call, "{ prompt: 'Once upon a time' }", options, RULES);
+  if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
+  const { messages } = options as GenerateOptions;
+  const wrong = messages === undefined ? null : messagesFault(messages);
+  if (wrong !== null) throw new InvalidRequestError(wrong, 'messages');
+}
+
+/** @throws InvalidRequestError, as above. */
+export function checkCloseOptions(options: unknown): void {
+  const fault = optionFault<{ abort?: boolean }>('close', '{ abort: true }', options, { abort: SWITCH });
+  if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
+}

@@ -1,0 +1,44 @@
+import type { ChatMessage } from '../../models/chat-template.js';
+import { closestName } from '../did-you-mean.js';
+import { isObject, shown } from '../option-rules.js';
+
+/** Who may speak in a conversation. */
+export const MESSAGE_ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+
+/**
+ * What is wrong with the messages of a conversation, as one sentence; null if they are right. A template would render
+ * a role that it does not know as if it were one, and the model would answer something else than was meant.
+ */
+export function messagesFault(messages: readonly unknown[]): string | null {
+  if (messages.length === 0) return 'messages is empty; at least one message is needed.';
+  for (const [index, message] of messages.entries()) {
+    const fault = messageFault(`messages[${index}]`, message);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+function messageFault(where: string, message: unknown): string | null {
+  if (!isObject(message)) {
+    return `${where} is ${shown(message)}; it must be a message, such as { role: 'user', content: 'Hello' }.`;
+  }
+  const { role, content } = message;
+  if (!MESSAGE_ROLES.includes(role as never)) {
+    const meant = typeof role === 'string' ? closestName(role, MESSAGE_ROLES) : null;
+    const hint = meant === null ? '' : ` Did you mean ${meant}?`;
+    return `${where}.role is ${shown(role)}; it must be one of ${MESSAGE_ROLES.join(', ')}.${hint}`;
+  }
+  // An assistant's message may hold nothing but tool calls.
+  if (role === 'assistant' && (content === undefined || content === null)) return null;
+  if (typeof content === 'string' || (Array.isArray(content) && content.every(isTextPart))) return null;
+  return `${where}.content is ${shown(content)}; it must be a text or a list of { type: 'text', text } parts.`;
+}
+
+function isTextPart(part: unknown): boolean {
+  return isObject(part) && part.type === 'text' && typeof part.text === 'string';
+}
+
+/** A message as templates know it: most know the developer by the older name of the role only. */
+export function templateMessage(message: ChatMessage): ChatMessage {
+  return message.role === 'developer' ? { ...message, role: 'system' } : message;
+}

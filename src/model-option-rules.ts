@@ -1,0 +1,57 @@
+import { ParameterError } from '../engine/decoding/sampling-params.js';
+import type { ModelOptions } from './load-model.js';
+import { MAX_COUNT, TOKENS_PER_BLOCK } from './option-ranges.js';
+import {
+  CALLBACK,
+  NAME,
+  oneOf,
+  optionFault,
+  type Rules,
+  rule,
+  SIGNAL,
+  SWITCH,
+  wholeNumber,
+} from './option-rules.js';
+
+/** The flags of the same names take the same values: a test compares them. */
+const RULES = {
+  model: NAME,
+  weights: oneOf('auto', 'f32', 'bf16'),
+  kvDtype: oneOf('auto', 'f32', 'bf16'),
+  threads: wholeNumber(1, 1024),
+  cacheDir: NAME,
+  modelType: oneOf('InflightFusedBatching', 'InflightBatching', 'V1'),
+  schedulerPolicy: oneOf('GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'),
+  maxNumSequences: wholeNumber(1, 65536),
+  maxBatchSize: wholeNumber(1, 65536),
+  maxNumTokens: wholeNumber(1, MAX_COUNT),
+  maxQueueSize: wholeNumber(1, 1_000_000),
+  enableChunkedContext: SWITCH,
+  enableBlockReuse: SWITCH,
+  maxInputLen: wholeNumber(1, MAX_COUNT),
+  maxSeqLen: wholeNumber(2, MAX_COUNT),
+  maxTokens: wholeNumber(1, MAX_COUNT),
+  freeGpuMemoryFraction: rule(
+    'a number above 0 and at most 1',
+    (value) => typeof value === 'number' && value > 0 && value <= 1,
+  ),
+  tokensPerBlock: rule(`one of ${TOKENS_PER_BLOCK.join(', ')}`, (value) =>
+    TOKENS_PER_BLOCK.includes(value as number),
+  ),
+  executorModule: rule(
+    'the URL of a module',
+    (value) => (typeof value === 'string' && value !== '') || value instanceof URL,
+  ),
+  onProgress: CALLBACK,
+  signal: SIGNAL,
+} satisfies Rules<ModelOptions>;
+
+/** @throws ParameterError for an option that there is not, or a value that it does not take. */
+export function checkModelOptions(options: unknown): asserts options is ModelOptions {
+  const example = "{ model: './smollm2-135m-instruct' }";
+  const fault = optionFault<ModelOptions>('Skein.load', example, options, RULES);
+  if (fault !== null) throw new ParameterError(fault.option ?? 'options', fault.message);
+  if ((options as ModelOptions).model === undefined) {
+    throw new ParameterError('model', `Skein.load needs the option model, such as ${example}.`);
+  }
+}

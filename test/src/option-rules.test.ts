@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest';
+import { ParameterError } from '../../engine/decoding/sampling-params.js';
+import { OPTIONS } from '../../src/config-options.js';
+import { checkCloseOptions, checkGenerateOptions } from '../../src/generate-option-rules.js';
+import { InvalidRequestError } from '../../src/generation/errors.js';
+import { checkModelOptions } from '../../src/model-option-rules.js';
+
+type Row = [option: string, wrong: readonly unknown[], right: readonly unknown[], expected: string];
+
+const signal = new AbortController().signal;
+const whole = [1.5, Number.NaN, '1', null, true];
+
+/** Every option of Skein.load: values that it refuses, values that it takes, and what it says that it expects. */
+const MODEL: Row[] = [
+  ['model', ['', 5, null], ['m'], 'a text that is not empty'],
+  ['weights', ['int3', 1], ['auto', 'f32', 'bf16'], 'one of auto, f32, bf16'],
+  ['kvDtype', ['int8'], ['auto', 'f32', 'bf16'], 'one of auto, f32, bf16'],
+  ['threads', [0, 1025, ...whole], [1, 1024], 'a whole number from 1 to 1024'],
+  ['cacheDir', ['', 1], ['/tmp'], 'a text that is not empty'],
+  ['modelType', ['V2'], ['V1', 'InflightBatching'], 'one of InflightFusedBatching, InflightBatching, V1'],
+  ['schedulerPolicy', ['FAIR'], ['MAX_UTILIZATION'], 'one of GUARANTEED_NO_EVICT, MAX_UTILIZATION'],
+  ['maxNumSequences', [0, 65537, ...whole], [1], 'a whole number from 1 to 65536'],
+  ['maxBatchSize', [0, ...whole], [1], 'a whole number from 1 to 65536'],
+  ['maxNumTokens', [0, ...whole], [1], 'a whole number of at least 1'],
+  ['maxQueueSize', [0, ...whole], [1], 'a whole number from 1 to 1000000'],
+  ['enableChunkedContext', [1, 'true', null], [true, false], 'true or false'],
+  ['enableBlockReuse', [0], [true, false], 'true or false'],
+  ['maxInputLen', [0, ...whole], [1], 'a whole number of at least 1'],
+  ['maxSeqLen', [1, ...whole], [2], 'a whole number of at least 2'],
+  ['maxTokens', [-1, 0, ...whole], [1], 'a whole number of at least 1'],
+  ['freeGpuMemoryFraction', [0, 1.1, '0.5'], [0.5, 1], 'a number above 0 and at most 1'],
+  ['tokensPerBlock', [4, 12, 8192, '32'], [8, 32, 4096], 'one of 8, 16, 32'],
+  ['executorModule', ['', 5], ['file:///a.mjs', new URL('file:///a.mjs')], 'the URL of a module'],
+  ['onProgress', [true], [() => {}], 'a function'],
+  ['signal', [true, {}], [signal], 'an AbortSignal'],
+];
+
+const GENERATE: Row[] = [
+  ['prompt', [5, null, ['a']], ['', 'a'], 'a text'],
+  ['messages', ['a', { role: 'user' }], [[{ role: 'user', content: 'a' }]], 'a list of messages'],
+  ['promptTokens', ['a', 5], [[1], Int32Array.of(1)], 'an Int32Array or an array of token ids'],
+  ['maxTokens', [-1, 0, ...whole], [1], 'a whole number of at least 1'],
+  ['minTokens', [-1, ...whole], [0], 'a whole number of at least 0'],
+  ['stop', ['', [''], [5], 5, null], ['a', ['a', 'b'], []], 'a text or a list of texts, none of them empty'],
+  ['stopTokens', [5, [-1], [0.5], ['a']], [[], [0, 5]], 'a list of token ids'],
+  ['includeStop', [1], [true], 'true or false'],
+  ['ignoreEos', ['yes'], [true], 'true or false'],
+  ['skipSpecialTokens', [0], [false], 'true or false'],
+  ['logProbs', [-1, 21, true], [0, 20], 'a whole number from 0 to 20'],
+  ['priority', [-0.1, 1.1, 'high'], [0, 0.5, 1], 'a number from 0 to 1'],
+  ['cacheSalt', [1, -1n, 2n ** 64n], [0n, 2n ** 64n - 1n], 'a bigint from 0 to 18446744073709551615'],
+  ['addGenerationPrompt', [1], [true], 'true or false'],
+  ['continueFinalMessage', [1], [true], 'true or false'],
+  ['templateVariables', [5, ['a']], [{ a: 1 }], 'an object'],
+  ['signal', [true, {}], [signal], 'an AbortSignal'],
+  ['temperature', [-1, 101, Number.NaN, '1'], [0, 0.7, 100], 'a number from 0 to 100'],
+  ['topK', [-1, 1.5], [0, 50], 'a whole number of at least 0'],
+  ['topP', [-0.1, 1.1], [0, 1], 'a number from 0 to 1'],
+  ['minP', [-0.1, 1.1], [0, 1], 'a number from 0 to 1'],
+  ['repetitionPenalty', [0, 101], [1.1], 'a number from 0.0078125 to 100'],
+  ['presencePenalty', [-101, 101], [-2, 2], 'a number from -100 to 100'],
+  ['frequencyPenalty', [-101, 101], [-2, 2], 'a number from -100 to 100'],
+  ['seed', [0.5, '1', Number.NaN], [0, -1, 2 ** 40, 5n], 'a whole number'],
+];
+
+/** What a call throws, as its message; it must be one sentence. */
+function refusal(call: () => void, type: new (...args: never[]) => Error): string {
+  try {
+    call();
+  } catch (error) {
+    expect(error).toBeInstanceOf(type);
+    const { message } = error as Error;
+    expect(message).toMatch(/^[^\n]+[.?]$/);
+    expect(message).not.toMatch(/[.?]\.$|\.\. /);
+    return message;
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('the options of Skein.load', () => {
+  const check = (options: unknown) => checkModelOptions(options);
+
+  it.each(MODEL)('%s', (option, wrong, right, expected) => {
+    for (const value of wrong) {
+      const message = refusal(() => check({ model: 'm', [option]: value }), ParameterError);
+      expect(message).toMatch(new RegExp(`^${option} is `));
+      expect(message).toContain(`it must be ${expected}`);
+    }
+    for (const value of [...right, undefined]) {
+      if (option !== 'model' || value !== undefined) check({ model: 'm', [option]: value });
+    }
+  });
+
+  it('allow what the flags of the same names allow', () => {
+    const shared = MODEL.filter(([option]) => option in OPTIONS && option !== 'model');
+    expect(shared.length).toBeGreaterThan(12);
+    for (const [option, wrong, right] of shared) {
+      const { schema } = OPTIONS[option as keyof typeof OPTIONS];
+      for (const value of right) expect(schema.safeParse(value).success, `${option} ${value}`).toBe(true);
+      for (const value of wrong) expect(schema.safeParse(value).success, `${option} ${value}`).toBe(false);
+    }
+  });
+
+  it.each([undefined, null, 'm', ['m']])('are an object, not %j', (options) => {
+    expect(refusal(() => check(options), ParameterError)).toMatch(
+      /Skein\.load needs an object of options, such as/,
+    );
+  });
+
+  it('need a model', () => {
+    expect(refusal(() => check({}), ParameterError)).toMatch(/needs the option model/);
+  });
+
+  it('are the known ones, whatever the value', () => {
+    expect(refusal(() => check({ model: 'm', maxBatchsize: undefined }), ParameterError)).toBe(
+      'Skein.load has no option "maxBatchsize"; did you mean maxBatchSize?',
+    );
+    const far = refusal(() => check({ model: 'm', banana: 1 }), ParameterError);
+    for (const [option] of MODEL) expect(far).toContain(option);
+    for (const name of ['constructor', 'toString', '__proto__x']) {
+      refusal(() => check({ model: 'm', [name]: 1 }), ParameterError);
+    }
+  });
+});
+
+describe.each(['generate', 'complete'])('the options of %s', (call) => {
+  const check = (options: unknown) => checkGenerateOptions(call, options);
+
+  it.each(GENERATE)('%s', (option, wrong, right, expected) => {
+    for (const value of wrong) {
+      const message = refusal(() => check({ [option]: value }), InvalidRequestError);
+      expect(message).toMatch(new RegExp(`^${option} is `));
+      expect(message).toContain(`it must be ${expected}`);
+    }
+    for (const value of [...right, undefined]) check({ [option]: value });
+  });
+
+  it.each([undefined, null, 'Once'])('are an object, not %j', (options) => {
+    expect(refusal(() => check(options), InvalidRequestError)).toMatch(`${call} needs an object of options`);
+  });
+
+  it('are the known ones', () => {
+    expect(refusal(() => check({ prompt: 'a', max_tokens: 5 }), InvalidRequestError)).toBe(
+      `${call} has no option "max_tokens"; did you mean maxTokens?`,
+    );
+    const far = refusal(() => check({ banana: 1 }), InvalidRequestError);
+    for (const [option] of GENERATE) expect(far).toContain(option);
+  });
+
+  it.each<[string, unknown[], string]>([
+    ['none', [], 'messages is empty'],
+    ['a text', ['Hi'], 'messages[0] is "Hi"; it must be a message'],
+    [
+      'an unknown role',
+      [{ role: 'usr', content: 'a' }],
+      'messages[0].role is "usr"; it must be one of system, ',
+    ],
+    ['no role', [{ content: 'a' }], 'messages[0].role is nothing'],
+    ['a number as content', [{ role: 'user', content: 5 }], 'messages[0].content is 5'],
+    ['no content', [{ role: 'user', content: 'a' }, { role: 'user' }], 'messages[1].content is nothing'],
+    ['an image', [{ role: 'user', content: [{ type: 'image_url' }] }], 'messages[0].content is a list of 1'],
+  ])('refuse messages with %s', (_, messages, message) => {
+    expect(refusal(() => check({ messages }), InvalidRequestError)).toContain(message);
+  });
+
+  it('take messages with any role that there is, text parts, and an answer without text', () => {
+    const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'];
+    check({ messages: roles.map((role) => ({ role, content: 'a' })) });
+    check({ messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }, { role: 'assistant' }] });
+  });
+});
+
+describe('the options of close', () => {
+  it('are abort alone', () => {
+    checkCloseOptions({});
+    checkCloseOptions({ abort: true });
+    const unknown = refusal(() => checkCloseOptions({ aborted: true }), InvalidRequestError);
+    expect(unknown).toBe('close has no option "aborted"; did you mean abort?');
+  });
+});
