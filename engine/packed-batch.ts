@@ -1,3 +1,31 @@
+/** Log-probs of given tokens under rows of logits, and the most probable tokens of each row. */
+export interface RowLogProbs {
+  /** The token whose log-prob each row gives [count]. */
+  readonly tokens: Int32Array;
+  /** [count] */
+  readonly logProbs: Float32Array;
+  /** Most probable tokens per row; 0: none. */
+  readonly numTop: number;
+  /** [count x numTop], most probable first, equal ones by id; -1 beyond the vocabulary. */
+  readonly topTokens: Int32Array;
+  readonly topLogProbs: Float32Array;
+}
+
+/**
+ * Consecutive rows whose logits leave the executor as the network gave them, before penalties and bans. Whoever asks
+ * brings the memory; it must stay in place until the step is over.
+ */
+export interface ReturnedRows {
+  /** 'tokens': rows of T, of which the logits are computed for this. 'logitRows': rows of logitRows. */
+  readonly of: 'tokens' | 'logitRows';
+  readonly first: number;
+  readonly count: number;
+  /** [count x vocabSize]; null: not wanted. */
+  readonly logits: Float32Array | null;
+  /** Log-softmax of the same rows, NaN where a row is not finite; null: not wanted. */
+  readonly logProbs: RowLogProbs | null;
+}
+
 /**
  * One iteration's rows without padding. Context chunks come first, then one row per generating sequence.
  *
@@ -37,4 +65,6 @@ export interface PackedBatch {
   readonly ropeFrequencies: Float32Array;
   /** Factor on cos and sin for each row of ropeFrequencies. */
   readonly ropeScales: Float32Array;
+  /** Rows whose logits are handed out beside what is sampled; absent or empty: none. */
+  readonly returnedRows?: readonly ReturnedRows[];
 }

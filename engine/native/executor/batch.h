@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "executor/plan.h"
 
@@ -15,11 +16,30 @@ struct ArrayView {
   T& operator[](int64_t i) const { return data[i]; }
 };
 
+// Log-probs of rows of logits, as engine/packed-batch.ts has them.
+struct RowLogProbsView {
+  int64_t numTop = 0;
+  ArrayView<const int32_t> tokens;
+  ArrayView<float> logProbs;
+  ArrayView<int32_t> topTokens;
+  ArrayView<float> topLogProbs;
+};
+
+// Consecutive rows whose logits leave the executor.
+struct ReturnedRows {
+  bool sampled = false;  // first counts rows of logitRows, else rows of tokens
+  int64_t first = 0, count = 0;
+  bool wantsLogits = false, wantsLogProbs = false;
+  ArrayView<float> logits;
+  RowLogProbsView logProbs;
+};
+
 struct BatchView {
   int64_t numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks;
   ArrayView<const int32_t> tokenIds, positions, slots, queryStart, contextLength, blockTables, logitRows, newBlocks;
   ArrayView<const int32_t> ropeRows;
   ArrayView<const float> ropeFrequencies, ropeScales;
+  std::vector<ReturnedRows> returnedRows;
 };
 
 struct SamplingView {

@@ -107,6 +107,22 @@ void checkTokenLists(const ArrayView<const int32_t>& start, const ArrayView<cons
   }
 }
 
+void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t vocabSize) {
+  const int64_t available = rows.sampled ? batch.numLogitRows : batch.numTokens;
+  if (rows.count < 1 || rows.first < 0 || rows.first + rows.count > available) {
+    fail("returnedRows asks for rows " + std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count) + " of " +
+         std::to_string(available) + (rows.sampled ? " rows of logits" : " tokens"));
+  }
+  if (rows.wantsLogits) checkLength(rows.logits, rows.count * vocabSize, "logits of returnedRows");
+  if (!rows.wantsLogProbs) return;
+  const RowLogProbsView& wanted = rows.logProbs;
+  checkCount(wanted.numTop, 0, vocabSize, "numTop of returnedRows");
+  checkEntries(wanted.tokens, rows.count, 0, vocabSize, "tokens of returnedRows");
+  checkLength(wanted.logProbs, rows.count, "logProbs of returnedRows");
+  checkLength(wanted.topTokens, rows.count * wanted.numTop, "topTokens of returnedRows");
+  checkLength(wanted.topLogProbs, rows.count * wanted.numTop, "topLogProbs of returnedRows");
+}
+
 }  // namespace
 
 void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
@@ -123,6 +139,7 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
     fail(at("queryStart", batch.numSequences) + " is " + std::to_string(batch.queryStart[batch.numSequences]) +
          ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
   }
+  for (const ReturnedRows& rows : batch.returnedRows) checkReturnedRows(rows, batch, config.plan.vocabSize);
 }
 
 void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows, int32_t vocabSize) {

@@ -56,6 +56,11 @@ Executor::Executor(ExecutorConfig config)
     const bool packs = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
     packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear) : nullptr);
   }
+  const std::vector<PlanOp>& ops = config_.plan.ops;
+  const auto select = std::find_if(ops.begin(), ops.end(), [](const PlanOp& op) { return op.kind == OpKind::kSelectRows; });
+  firstLogitOp_ = static_cast<size_t>(select - ops.begin());
+  passRows_.resize(static_cast<size_t>(config_.maxLogitRows));
+  passTargets_.resize(static_cast<size_t>(config_.maxLogitRows));
   takeKvPool();
   takeWorkspace();
   for (int32_t thread = 0; thread < config_.threads; ++thread) {
@@ -121,16 +126,22 @@ void Executor::forward(const BatchView& batch) {
     const Stopwatch watch(profiling_ ? &profile_.prepare : nullptr);
     prepare(batch);
   }
-  const std::vector<PlanOp>& ops = config_.plan.ops;
-  for (currentOp_ = 0; currentOp_ < ops.size(); ++currentOp_) {
-    const PlanOp& op = ops[currentOp_];
+  runOps(0, firstLogitOp_, batch);
+  returnTokenRows(batch);
+  runOps(firstLogitOp_, config_.plan.ops.size(), batch);
+  logitRows_ = batch.numLogitRows;
+  returnSampledRows(batch);
+}
+
+void Executor::runOps(size_t begin, size_t end, const BatchView& batch) {
+  for (currentOp_ = begin; currentOp_ < end; ++currentOp_) {
+    const PlanOp& op = config_.plan.ops[currentOp_];
     double& seconds = op.kind == OpKind::kLinear && config_.plan.values[static_cast<size_t>(op.output)].rows == RowKind::kLogits
                           ? profile_.logits
                           : profile_.ops[static_cast<size_t>(op.kind)];
     const Stopwatch watch(profiling_ ? &seconds : nullptr);
     runOp(op, batch);
   }
-  logitRows_ = batch.numLogitRows;
 }
 
 void Executor::sample(const SamplingView& sampling, const SamplingOutputView& output) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "executor/attention_schedule.h"
@@ -69,6 +70,11 @@ class Executor {
   KvLayer layer(int32_t index) const;
 
   void prepare(const BatchView& batch);
+  void runOps(size_t begin, size_t end, const BatchView& batch);
+  void returnTokenRows(const BatchView& batch);
+  void runPass(BatchView& pass);
+  void returnSampledRows(const BatchView& batch);
+  void returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow) const;
   void runOp(const PlanOp& op, const BatchView& batch);
   void runEmbedding(const PlanOp& op, const BatchView& batch);
   void runRmsNorm(const PlanOp& op, const BatchView& batch);
@@ -100,6 +106,9 @@ class Executor {
   size_t threadScratchFloats_ = 0;
   AttentionSchedule schedule_;
   std::vector<std::unique_ptr<RowSampler>> samplers_;  // by thread
+  size_t firstLogitOp_ = 0;  // it and all behind it have rows of logits
+  std::vector<int32_t> passRows_;                                       // rows of T of one pass: see returned_rows.cpp
+  std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // and where each of them goes
   int64_t logitRows_ = 0;
   size_t currentOp_ = 0;
   bool profiling_ = false;

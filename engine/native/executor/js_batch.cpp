@@ -13,6 +13,38 @@ Napi::Object asObject(const Napi::Value& value, const char* name) {
 ArrayView<const int32_t> integers(const Napi::Object& parent, const char* field) { return typedArray<const int32_t>(parent, field); }
 ArrayView<const float> floats(const Napi::Object& parent, const char* field) { return typedArray<const float>(parent, field); }
 
+ReturnedRows readReturnedRows(const Napi::Object& rows) {
+  const std::string of = text(rows, "of");
+  if (of != "tokens" && of != "logitRows") throw std::runtime_error("of is \"" + of + "\"; tokens or logitRows is expected.");
+  ReturnedRows view{.sampled = of == "logitRows", .first = integer(rows, "first"), .count = integer(rows, "count")};
+  const Napi::Value logits = property(rows, "logits"), logProbs = property(rows, "logProbs");
+  view.wantsLogits = !logits.IsNull();
+  if (view.wantsLogits) view.logits = typedArray<float>(logits, "logits");
+  view.wantsLogProbs = !logProbs.IsNull();
+  if (!view.wantsLogProbs) return view;
+  const Napi::Object wanted = asObject(logProbs, "logProbs");
+  view.logProbs = {.numTop = integer(wanted, "numTop"),
+                   .tokens = integers(wanted, "tokens"),
+                   .logProbs = typedArray<float>(wanted, "logProbs"),
+                   .topTokens = typedArray<int32_t>(wanted, "topTokens"),
+                   .topLogProbs = typedArray<float>(wanted, "topLogProbs")};
+  return view;
+}
+
+// Mostly there are none, and then nothing allocates.
+std::vector<ReturnedRows> readAllReturnedRows(const Napi::Object& batch) {
+  const Napi::Value value = batch.Get("returnedRows");
+  if (value.IsUndefined()) return {};
+  const Napi::Array rows = array(batch, "returnedRows");
+  std::vector<ReturnedRows> views;
+  views.reserve(rows.Length());
+  for (uint32_t i = 0; i < rows.Length(); ++i) {
+    const Napi::Value entry = rows.Get(i);
+    views.push_back(readReturnedRows(asObject(entry, "an entry of returnedRows")));
+  }
+  return views;
+}
+
 }  // namespace
 
 BatchView readBatch(const Napi::Value& value) {
@@ -32,7 +64,8 @@ BatchView readBatch(const Napi::Value& value) {
           .newBlocks = integers(batch, "newBlocks"),
           .ropeRows = integers(batch, "ropeRows"),
           .ropeFrequencies = floats(batch, "ropeFrequencies"),
-          .ropeScales = floats(batch, "ropeScales")};
+          .ropeScales = floats(batch, "ropeScales"),
+          .returnedRows = readAllReturnedRows(batch)};
 }
 
 SamplingView readSampling(const Napi::Value& value) {

@@ -118,6 +118,7 @@ class PlanChecker {
       fail(std::string(field) + " must be " + (rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") +
            std::to_string(width) + "], but value " + std::to_string(index) + " is " + shape(index));
     }
+    if (rows == RowKind::kTokens && selected_) fail(std::string(field) + " has a row per token, but rows have been selected before");
     owner_[static_cast<size_t>(value(index).slot)] = index;
   }
 
@@ -146,6 +147,7 @@ class PlanChecker {
   }
 
   void checkLayer(const PlanOp& op) const {
+    if (selected_) fail("works on a row per token, but rows have been selected before");
     if (op.layer < 0 || op.layer >= plan_.numLayers) {
       fail("layer " + std::to_string(op.layer) + " is not one of the " + std::to_string(plan_.numLayers) + " layers");
     }
@@ -205,6 +207,7 @@ class PlanChecker {
         reads(op.input, "input");
         separate(op.input, op.output);
         if (value(op.input).rows != RowKind::kTokens) fail("input must have one row per token");
+        selected_ = true;  // from here on every op can run again for other rows
         return writes(op.output, RowKind::kLogits, value(op.input).width, "output");
     }
     fail("is not an op that this executor knows");
@@ -214,6 +217,7 @@ class PlanChecker {
   const NetworkPlan& plan_;
   std::vector<int32_t> owner_;  // slot -> value it holds
   std::vector<bool> cached_;
+  bool selected_ = false;
   size_t index_ = 0;
 };
 

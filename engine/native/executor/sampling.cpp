@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "executor/log_probs.h"
 #include "executor/philox.h"
 
 namespace skein {
@@ -158,18 +159,10 @@ void RowSampler::writeLogProbs(const SamplingView& sampling, const SamplingOutpu
   const int32_t wanted = sampling.numTopLogProbs[row];
   output.logProbs[row] = 0;
   if (wanted < 0) return;
-  const double logSum = static_cast<double>(maximum) + std::log(kernels_.sumExp(logits, vocabSize_, maximum, 1.0f));
-  const auto logProb = [&](int32_t token) { return static_cast<float>(static_cast<double>(logits[token]) - logSum); };
-  output.logProbs[row] = logProb(output.tokens[row]);
-  int32_t* tokens = output.topTokens.data + row * output.maxTopLogProbs;
-  float* logProbs = output.topLogProbs.data + row * output.maxTopLogProbs;
-  const int32_t count = std::min(wanted, vocabSize_);
-  if (count > 0) greatestTokens(logits, vocabSize_, count, tokens);
-  for (int32_t i = 0; i < count; ++i) logProbs[i] = logProb(tokens[i]);
-  for (int32_t i = count; i < wanted; ++i) {
-    tokens[i] = -1;
-    logProbs[i] = -INFINITY;
-  }
+  const LogProbs probs(kernels_, logits, vocabSize_, maximum);
+  output.logProbs[row] = probs.of(output.tokens[row]);
+  const int64_t first = row * output.maxTopLogProbs;
+  probs.top(wanted, output.topTokens.data + first, output.topLogProbs.data + first);
 }
 
 }  // namespace skein

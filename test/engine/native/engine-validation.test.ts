@@ -87,6 +87,14 @@ describe('an engine that does not fit together', () => {
       /layer 1 is attended to before/,
     ],
     [
+      'a row per token behind the selection',
+      (p) => {
+        const embedding = p.ops.find(({ op }) => op === 'embedding')!;
+        p.ops.push(embedding);
+      },
+      /embedding.* has a row per token, but rows have been selected before/,
+    ],
+    [
       'a value wider than its slot',
       (p) => {
         p.values[0]!.width = 4096;
