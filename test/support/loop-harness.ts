@@ -2,8 +2,9 @@ import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callba
 import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/types.js';
 import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/fake/fake-executor.js';
-import { GenerationLoop, type LoopOptions } from '../../engine/generation-loop.js';
+import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { IterationStats, ModelType, StatsFormat } from '../../engine/gpt-manager-options.js';
+import type { LoopOptions } from '../../engine/loop/loop-options.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';

@@ -2,8 +2,9 @@ import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callba
 import { RESPONSE_ERROR, RESPONSE_FINAL } from '../../callbacks/response-batch.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import type { Executor } from '../../engine/executor.js';
-import { GenerationLoop, type LoopOptions } from '../../engine/generation-loop.js';
+import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { ModelType } from '../../engine/gpt-manager-options.js';
+import type { LoopOptions } from '../../engine/loop/loop-options.js';
 import type { RopeTable } from '../../engine/rope-table.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { Arrival } from './workload.js';

@@ -1,0 +1,57 @@
+import type { ResponseWriter } from '../../callbacks/response-writer.js';
+import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
+import type { IterationStats, ModelType, StatsFormat } from '../gpt-manager-options.js';
+import { iterationStatsJson } from '../iteration-stats-json.js';
+import { batchManagerStatsJson, LoopStatistics } from '../loop-statistics.js';
+import type { Iteration } from './iteration.js';
+import type { LoopEnvironment } from './loop-options.js';
+
+/** Hands over what an iteration leaves behind: its responses and its statistics, in one call. */
+export class IterationReporter {
+  readonly #world: LoopEnvironment;
+  readonly #responses: ResponseWriter;
+  readonly #format: { modelType: ModelType; statsFormat: StatsFormat };
+  readonly #statistics: LoopStatistics;
+
+  constructor(
+    world: LoopEnvironment,
+    responses: ResponseWriter,
+    format: { modelType: ModelType; statsFormat: StatsFormat },
+    maxNumSequences: number,
+  ) {
+    this.#world = world;
+    this.#responses = responses;
+    this.#format = format;
+    this.#statistics = new LoopStatistics(maxNumSequences);
+  }
+
+  /** Iterations reported so far. */
+  get iteration(): number {
+    return this.#statistics.iteration;
+  }
+
+  /** `blocks`: the KV cache before what ended gave its own back. False if there was nothing to hand over. */
+  report({ counts, startMs }: Iteration, blocks: KvCacheStats, freePlaces: number): boolean {
+    const { callbacks, kvCache, clock } = this.#world;
+    const wasActive = counts.activeRequests > 0;
+    if (!wasActive && this.#responses.count === 0) return false;
+    const { usedBlocks } = kvCache.stats();
+    const stats = wasActive
+      ? this.#statistics.finishIteration(counts, blocks, usedBlocks, clock() - startMs)
+      : null;
+    const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
+    const kvEvents = kvCache.drainEvents();
+    const report = { responses: this.#responses, stats, json, freePlaces };
+    callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
+    this.#responses.clear();
+    return true;
+  }
+
+  #statsJson(stats: IterationStats, blocks: KvCacheStats): string {
+    const { modelType, statsFormat } = this.#format;
+    const now = new Date();
+    return statsFormat === 'IterationStats'
+      ? iterationStatsJson(modelType, stats, blocks, now)
+      : batchManagerStatsJson(modelType, stats, this.#world.executor.memory(), now);
+  }
+}

@@ -1,0 +1,27 @@
+import type { ScheduledChunk } from '../../scheduler/types.js';
+import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { LlmRequest } from '../llm-request.js';
+import { type IterationCounts, noCounts } from '../loop-statistics.js';
+
+/** Requests that run in one call of the executor, and how many context tokens each brings. */
+export type Chunks = readonly ScheduledChunk<LlmRequest>[];
+
+/** One pass of the loop from its first look for requests to its report. */
+export interface Iteration {
+  /** The iteration counter with which it will be reported. */
+  readonly number: number;
+  readonly startMs: number;
+  readonly counts: IterationCounts;
+}
+
+export function newIteration(number: number, startMs: number): Iteration {
+  return { number, startMs, counts: noCounts() };
+}
+
+/** A call of the executor that is over. */
+export interface EndedCall {
+  readonly chunks: Chunks;
+  readonly iteration: Iteration;
+  /** What was drawn, a row for each request that draws a token, in order; null where it failed: its requests know why. */
+  readonly output: SamplingOutput | null;
+}

@@ -1,0 +1,36 @@
+import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
+import type { Executor } from '../executor.js';
+import type { ModelType, StatsFormat } from '../gpt-manager-options.js';
+import type { RopeTable } from '../rope-table.js';
+
+export interface LoopOptions {
+  /** Default InflightFusedBatching. V1 needs an executor with room for padding: see paddingRoom. */
+  modelType?: ModelType;
+  schedulerPolicy: SchedulerPolicy;
+  microBatch: MicroBatchLimits;
+  /** Requests that can be active at once. */
+  maxNumSequences: number;
+  maxInputLen: number;
+  maxSeqLen: number;
+  maxBeamWidth: number;
+  maxTopLogProbs: number;
+  /** Default BatchManager. */
+  statsFormat?: StatsFormat;
+  /** A request with this id ends the loop once nothing is active. */
+  terminateReqId?: bigint;
+  /** Checks the KV cache after every iteration. */
+  checkIntegrity?: boolean;
+}
+
+/** What the loop needs of the world around it; tests bring their own. */
+export interface LoopEnvironment {
+  executor: Executor;
+  kvCache: KvCacheManager;
+  rope: RopeTable;
+  callbacks: LoopCallbacks;
+  /** Milliseconds since the epoch, monotonic. */
+  clock: () => number;
+  drawSeed: () => bigint;
+}

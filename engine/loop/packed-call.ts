@@ -1,0 +1,85 @@
+import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { BatchFormer } from '../batch-former.js';
+import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { IterationPlanner } from '../iteration-planner.js';
+import type { LlmRequest } from '../llm-request.js';
+import type { IterationCounts } from '../loop-statistics.js';
+import type { BatchingScheme } from '../schemes/batching-scheme.js';
+import type { Chunks, EndedCall, Iteration } from './iteration.js';
+
+/** What packing a call needs of the loop. */
+export interface CallParts {
+  planner: IterationPlanner;
+  scheme: BatchingScheme;
+  kvCache: KvCacheManager;
+  clock: () => number;
+}
+
+/** One call of the executor, from its requests' blocks to what it drew. Its arrays are used again for later calls. */
+export class PackedCall {
+  readonly batch: BatchFormer;
+  readonly output: SamplingOutput;
+  readonly #parts: CallParts;
+  #chunks: Chunks = [];
+  #iteration: Iteration | null = null;
+
+  constructor(batch: BatchFormer, output: SamplingOutput, parts: CallParts) {
+    this.batch = batch;
+    this.output = output;
+    this.#parts = parts;
+  }
+
+  get isEmpty(): boolean {
+    return this.batch.numSequences === 0;
+  }
+
+  get iteration(): Iteration {
+    return this.#iteration!;
+  }
+
+  /** Gives each request its blocks and packs its rows. One without blocks fails and stays out. */
+  pack(chunks: Chunks, iteration: Iteration): void {
+    const { planner, scheme, clock } = this.#parts;
+    const { counts } = iteration;
+    this.#chunks = chunks;
+    this.#iteration = iteration;
+    this.batch.clear();
+    const nowMs = clock();
+    for (const { request, contextTokens } of chunks) {
+      const isFirstChunk = request.phase === 'context' && request.contextPosition === 0;
+      request.chunkLength = contextTokens;
+      if (!planner.allocate(request)) {
+        request.error =
+          'The KV cache had no block left for a request that it had room for when it was scheduled.';
+        continue;
+      }
+      if (contextTokens > 0) counts.contextRequests++;
+      else counts.generationRequests++;
+      counts.contextTokens += request.chunkLength;
+      if (isFirstChunk && request.shared !== null) this.#countReuse(request, counts);
+      request.timing.noteScheduled(nowMs);
+      this.batch.add(request);
+    }
+    if (!this.isEmpty) counts.emptyGenerationSlots += scheme.pad(this.batch, chunks);
+    this.batch.finish();
+  }
+
+  /** Its requests fail with this reason, but those that have failed already. */
+  fail(reason: string): void {
+    for (const { request } of this.#chunks) {
+      if (request.error === '')
+        request.error = `The executor failed in iteration ${this.iteration.number}: ${reason}`;
+    }
+  }
+
+  /** What is left of it once it has run, or has failed. */
+  end(hasRun: boolean): EndedCall {
+    return { chunks: this.#chunks, iteration: this.iteration, output: hasRun ? this.output : null };
+  }
+
+  #countReuse({ promptLength, contextPosition }: LlmRequest, counts: IterationCounts): void {
+    if (!this.#parts.kvCache.enableBlockReuse) return;
+    counts.queriedTokens += promptLength;
+    counts.reusedTokens += contextPosition;
+  }
+}

@@ -1,0 +1,95 @@
+import { validateRequest, whyIdIsInvalid } from '../../callbacks/request-validation.js';
+import type { ResponseWriter } from '../../callbacks/response-writer.js';
+import type { InferenceRequest } from '../../callbacks/types.js';
+import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
+import type { ActiveRequests } from '../active-requests.js';
+import { ParameterError } from '../decoding/sampling-params.js';
+import { LlmRequest } from '../llm-request.js';
+import type { IterationCounts } from '../loop-statistics.js';
+import { messageOf } from './error-text.js';
+import type { LoopEnvironment, LoopOptions } from './loop-options.js';
+
+/** Where requests come in: each becomes active or is refused with the reason as its final response. */
+export class RequestIntake {
+  readonly #options: LoopOptions;
+  readonly #limits: AdmissionLimits;
+  readonly #world: LoopEnvironment;
+  readonly #active: ActiveRequests<LlmRequest>;
+  readonly #responses: ResponseWriter;
+  #isDraining = false;
+
+  constructor(
+    options: LoopOptions,
+    limits: AdmissionLimits,
+    world: LoopEnvironment,
+    active: ActiveRequests<LlmRequest>,
+    responses: ResponseWriter,
+  ) {
+    this.#options = options;
+    this.#limits = limits;
+    this.#world = world;
+    this.#active = active;
+    this.#responses = responses;
+  }
+
+  /** Requests that could be taken now. */
+  get freePlaces(): number {
+    return this.#options.maxNumSequences - this.#active.size;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** From now on new requests are refused; what is active goes on. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** Asks for as many requests as there are places. */
+  receive(counts: IterationCounts): void {
+    const max = this.#isDraining ? 0 : this.freePlaces;
+    const requests = this.#world.callbacks.getInferenceRequests(max);
+    for (const [index, request] of requests.entries()) {
+      const refusal = this.#whyIdIsRefused(request) ?? this.#whyThereIsNoPlace(index, max);
+      if (refusal !== null) this.#refuse(request, refusal);
+      else if (request.requestId === this.#options.terminateReqId) this.drain();
+      else this.#admit(request, counts);
+    }
+  }
+
+  #whyIdIsRefused({ requestId }: InferenceRequest): string | null {
+    if (!this.#active.has(requestId)) return whyIdIsInvalid(requestId);
+    return `A request with the id ${requestId} is being processed; this one is refused and that one goes on.`;
+  }
+
+  #whyThereIsNoPlace(index: number, max: number): string | null {
+    if (this.#isDraining) return 'The manager is shutting down and takes no more requests.';
+    return index < max
+      ? null
+      : `Only ${max} requests were asked for; this one came beyond them and is refused.`;
+  }
+
+  #admit(request: InferenceRequest, counts: IterationCounts): void {
+    try {
+      const { vocabSize } = this.#world.executor;
+      const spec = validateRequest(request, { ...this.#options, vocabSize }, this.#world.drawSeed);
+      const admitted = new LlmRequest(spec, this.#world.clock());
+      const impossible = whyItCanNeverRun(admitted, this.#limits);
+      if (impossible !== null) throw new ParameterError('input_ids', impossible);
+      admitted.ropeRow = this.#world.rope.assign(admitted.promptLength + admitted.maxNewTokens);
+      this.#active.add(admitted);
+      counts.newRequests++;
+      counts.newRequestsQueueMs += this.#world.clock() - admitted.timing.arrivalMs;
+    } catch (error) {
+      this.#refuse(request, messageOf(error), error instanceof ParameterError);
+    }
+  }
+
+  /** A final response with the reason; where not even the id can be used, only the error hook hears of it. */
+  #refuse(request: InferenceRequest, why: string, isInvalid = false): void {
+    if (whyIdIsInvalid(request.requestId) === null)
+      this.#responses.addError(request.requestId, why, isInvalid);
+    else this.#world.callbacks.reportError(new Error(why));
+  }
+}
