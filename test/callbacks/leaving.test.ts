@@ -25,7 +25,7 @@ class SteppedHost {
 
   /** Waits until the step of this iteration is being computed. It goes on when `finish` lets it. */
   async running(iteration: number): Promise<void> {
-    await expect.poll(() => Atomics.load(this.#gate, 0), { interval: 1 }).toBe(iteration);
+    await expect.poll(() => Atomics.load(this.#gate, 0), { interval: 1, timeout: 30_000 }).toBe(iteration);
   }
 
   /** Lets the iteration end; its statistics. */
