@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 import { Command, CommanderError, Option } from 'commander';
+import { closestName } from '../callbacks/did-you-mean.js';
 import { skeinVersion } from '../engine/package-info.js';
 import { build } from './commands/build.js';
 import { serve } from './commands/serve.js';
 import { SIMULATE_HELP, simulateFile } from './commands/simulate.js';
 import { loadConfig, UsageError } from './config.js';
 import { flagName, OPTIONS, type OptionSpec, variableName } from './config-options.js';
-import { closestName } from './did-you-mean.js';
 
 /** Something went wrong while running: the model, the machine, the network. */
 const EXIT_FAILURE = 1;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { z } from 'zod';
+import { closestName } from '../callbacks/did-you-mean.js';
 import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
-import { closestName } from './did-you-mean.js';
 
 /** The user asked for something that does not exist or does not fit. The message says what would. */
 export class UsageError extends Error {

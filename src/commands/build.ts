@@ -1,7 +1,7 @@
+import { closestName } from '../../callbacks/did-you-mean.js';
 import { type BuildOptions, buildEngine } from '../../engine/builder.js';
 import { UsageError } from '../config.js';
 import { OPTIONS } from '../config-options.js';
-import { closestName } from '../did-you-mean.js';
 import { showBuildProgress } from './build-progress.js';
 
 interface BuildFlags {

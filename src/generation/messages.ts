@@ -1,5 +1,5 @@
+import { closestName } from '../../callbacks/did-you-mean.js';
 import type { ChatMessage } from '../../models/chat-template.js';
-import { closestName } from '../did-you-mean.js';
 import { isObject, shown } from '../option-rules.js';
 
 /** Who may speak in a conversation. */

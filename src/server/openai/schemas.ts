@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { closestName } from '../../../callbacks/did-you-mean.js';
 import { SAMPLING_RANGES } from '../../../engine/decoding/sampling-params.js';
-import { closestName } from '../../did-you-mean.js';
 import { ApiError } from './errors.js';
 
 /** OpenAI's clients send null for "not given". */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { closestName } from '../../src/did-you-mean.js';
+import { closestName } from '../../callbacks/did-you-mean.js';
 
 describe('closestName', () => {
   it.each([
