@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Peer, PeerShape, Rates } from './peer.js';
@@ -63,6 +63,13 @@ export class LlamaCpp implements Peer {
         generationPerSecond: result.speed_tg,
       };
     });
+  }
+
+  /** llama-server with a slot for each of `slots` clients, 1024 tokens each. */
+  serve(model: string, weights: string, port: number, threads: number, slots: number): ChildProcess {
+    const args = ['-m', this.#quantised(model, weights), '--port', `${port}`, '-t', `${threads}`];
+    args.push('-np', `${slots}`, '-c', `${slots * 1024}`, '-b', '2048', '-ub', '512', '--no-webui');
+    return spawn(this.#program('llama-server'), args, { stdio: 'ignore' });
   }
 
   #program(name: string): string {
