@@ -38,7 +38,7 @@ describe('loadHttp', () => {
     const prompts = new Set<string>();
     const url = await serve(({ messages }, response) => {
       prompts.add(messages[0]!.content);
-      response.end(piece('') + piece('a') + piece('b') + usage(2) + 'data: [DONE]\n\n');
+      response.end(`${piece('') + piece('a') + piece('b') + usage(2)}data: [DONE]\n\n`);
     });
     const rates = await loadHttp({ ...load, url });
     expect(rates.failed).toBe(0);
