@@ -1,112 +1,177 @@
 import { BlockPool } from './block-pool.js';
 import { KvCacheEvents } from './cache-events.js';
-import { IndexedHeap } from './indexed-heap.js';
+import { EvictionQueues, isEvictedBefore } from './eviction-queues.js';
+import type { MemoryChanges } from './memory-changes.js';
 import { type PrefixNode, PrefixTree } from './prefix-tree.js';
+import { PriorityExpiry } from './priority-expiry.js';
 import { DEFAULT_RETENTION_PRIORITY, type RetentionPriority } from './retention.js';
 
+/** Priority from which an evicted block is worth a place in the secondary pool, unless another is asked for. */
+export const DEFAULT_OFFLOAD_MIN_PRIORITY = 30;
+
+export interface BlockCacheOptions {
+  /** Blocks 0 and on of the primary pool: only these are ever in tables. */
+  numBlocks: number;
+  tokensPerBlock: number;
+  /** Blocks of the secondary pool, numbered behind those of the primary one; default 0. */
+  numSecondaryBlocks?: number;
+  /** Lowest priority with which an evicted block goes to the secondary pool; default 30. */
+  secondaryOffloadMinPriority?: number;
+  /** Default 0. */
+  maxEvents?: number;
+}
+
 /**
- * The pool's blocks, and which of them are kept for their content. A block is in one of three states:
+ * The pools' blocks, and which of them are kept for their content. A block of the primary pool is in one of three
+ * states:
  *
  *             take                     release, not in the tree
  *   free  ------------->  held  ------------------------------->  free
  *     ^                  ^    |
  *     |          acquire |    | release, in the tree
  *     |                  |    v
- *     +---- evict ------  cached
+ *     +---- evict ------  cached                  node and content may go on in the secondary pool:
+ *             |
+ *             +--- swap out --->  secondary  --- acquire: swap in, to a block that is taken --->  held
+ *                                     |
+ *                                     +--- evict: gone
  *
  * A held block may be in the tree too, and in several tables. Whoever holds a block of the tree holds all its
  * ancestors, so nothing below a cached block is held, and every cached block can be evicted in the end: free and
  * cached together are what can be had. Evicted is a leaf, that of the lowest priority, and among these the one
  * released longest ago; as tables are released from the tail, tails go before heads.
+ *
+ * What lies in the secondary pool counts for nothing in what can be had: it needs a primary block again before it is
+ * of use. In each branch of the tree the primary part comes first:
+ *
+ *   root -- 7 -- 2 ------ 5            primary pool: 2 goes only after 5, but does not wait for 31 and 30
+ *                +-- 31 -- 30          secondary pool: 30 is the leaf that goes first
  */
 export class BlockCache {
   readonly tree: PrefixTree;
   readonly events: KvCacheEvents;
-  readonly #pool: BlockPool;
+  readonly #changes: MemoryChanges;
+  readonly #numPrimary: number;
+  readonly #offloadMinPriority: number;
+  readonly #primary: BlockPool;
+  readonly #secondary: BlockPool;
   /** The node of each block that is in the tree. */
   readonly #nodes: (PrefixNode | undefined)[];
-  /** When each block was released last: a count of releases, not a time. */
-  readonly #releasedAt: Float64Array;
-  /** Cached leaves, the next one to be evicted first. */
-  readonly #evictable: IndexedHeap;
-  /** Blocks whose priority ends, the next one first. */
-  readonly #expiring: IndexedHeap;
+  readonly #queues: EvictionQueues;
+  readonly #expiry: PriorityExpiry;
   /** Changes whenever the tree does. */
   #version = 0;
   #numCached = 0;
   #numReleases = 0;
-  #nowMs = 0;
+  #swappedOut = 0;
+  #swappedIn = 0;
 
-  constructor(numBlocks: number, tokensPerBlock: number, maxEvents: number) {
+  constructor(options: BlockCacheOptions, changes: MemoryChanges) {
+    const { numBlocks, tokensPerBlock, numSecondaryBlocks = 0 } = options;
+    const all = numBlocks + numSecondaryBlocks;
     this.tree = new PrefixTree(tokensPerBlock);
-    this.events = new KvCacheEvents(maxEvents);
-    this.#pool = new BlockPool(numBlocks);
-    this.#nodes = new Array(numBlocks);
-    this.#releasedAt = new Float64Array(numBlocks);
-    this.#evictable = new IndexedHeap(numBlocks, (a, b) => this.#goesBefore(a, b));
-    this.#expiring = new IndexedHeap(
-      numBlocks,
-      (a, b) => this.#nodes[a]!.expiresAtMs < this.#nodes[b]!.expiresAtMs,
-    );
-    this.events.add({ type: 'created', numBlocksPerCacheLevel: [numBlocks] });
+    this.events = new KvCacheEvents(options.maxEvents ?? 0);
+    this.#changes = changes;
+    this.#numPrimary = numBlocks;
+    this.#offloadMinPriority = options.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY;
+    this.#primary = new BlockPool(numBlocks);
+    this.#secondary = new BlockPool(numSecondaryBlocks, numBlocks);
+    this.#nodes = new Array(all);
+    this.#queues = new EvictionQueues(all, {
+      nodes: this.#nodes,
+      isPrimary: (node) => this.isPrimary(node),
+      isHeld: (node) => this.isHeld(node),
+    });
+    this.#expiry = new PriorityExpiry(all, this.#nodes);
+    const levels = numSecondaryBlocks > 0 ? [numBlocks, numSecondaryBlocks] : [numBlocks];
+    this.events.add({ type: 'created', numBlocksPerCacheLevel: levels });
   }
 
-  /** Blocks that can be had: free ones, and cached ones that nobody holds. */
+  /** Primary blocks that can be had: free ones, and cached ones that nobody holds. */
   get availableBlocks(): number {
-    return this.#pool.freeBlocks + this.#numCached;
+    return this.#primary.freeBlocks + this.#numCached;
   }
 
   get version(): number {
     return this.#version;
   }
 
-  isHeld(block: number): boolean {
-    return this.#pool.references(block) > 0;
+  get secondary(): { maxBlocks: number; usedBlocks: number; swappedOut: number; swappedIn: number } {
+    const { numBlocks: maxBlocks, freeBlocks } = this.#secondary;
+    const usedBlocks = maxBlocks - freeBlocks;
+    return { maxBlocks, usedBlocks, swappedOut: this.#swappedOut, swappedIn: this.#swappedIn };
+  }
+
+  isPrimary({ block }: PrefixNode): boolean {
+    return block < this.#numPrimary;
+  }
+
+  isHeld(node: PrefixNode): boolean {
+    return this.isPrimary(node) && this.#primary.references(node.block) > 0;
   }
 
   references(block: number): number {
-    return this.#pool.references(block);
+    return this.#primary.references(block);
   }
 
-  /** A block with one reference, its content undefined; evicts one where none is free. */
+  /** A primary block with one reference, its content undefined; evicts one where none is free. */
   take(): number {
-    if (this.#pool.freeBlocks === 0 && this.#evictable.size > 0) this.#evict();
-    return this.#pool.take();
+    const next = this.#primary.freeBlocks === 0 ? this.#queues.nextPrimary() : undefined;
+    if (next) this.#evict(next);
+    return this.#primary.take();
   }
 
-  /** One more holder for a block of the tree. */
+  /** One more holder for a node of the tree. Where it was swapped out it gets a primary block, which there must be. */
   acquire(node: PrefixNode): void {
-    if (!this.isHeld(node.block)) {
-      this.#numCached -= 1;
-      this.#evictable.remove(node.block);
+    if (!this.isPrimary(node)) {
+      this.#swapIn(node, this.take());
+      this.#swappedIn += 1;
+      return;
     }
-    this.#pool.reference(node.block);
+    if (!this.isHeld(node)) this.#numCached -= 1;
+    this.#primary.reference(node.block);
+    this.#queues.update(node);
   }
 
-  /** Whether nobody holds the node and nothing hangs on it, so that its block may be had for its content. */
-  isClaimable(node: PrefixNode): boolean {
-    return this.#evictable.has(node.block);
+  /**
+   * Whether the node's block is of no use to anybody else, as far as can be seen: nobody holds it and nothing hangs on
+   * it.
+   */
+  isUnusedLeaf(node: PrefixNode): boolean {
+    return !this.isHeld(node) && node.children.length === 0;
   }
 
-  /** Takes a claimable node out of the tree; the caller holds its block, content and all. */
+  /** Takes an unused leaf out of the tree; the caller holds its primary block, content and all. */
   claim(node: PrefixNode): number {
+    const { block } = node;
     this.#detach(node);
-    this.#pool.reference(node.block);
-    return node.block;
+    this.#primary.reference(block);
+    return block;
+  }
+
+  /** The node's content is of use again: it is evicted as late as if it had just been released. */
+  touch(node: PrefixNode): void {
+    this.#queues.remove(node);
+    this.#noteRelease(node);
+    this.#queues.update(node);
+  }
+
+  /** As long as `use` runs, the node is not evicted from the secondary pool. */
+  whilePinned(node: PrefixNode | null, use: () => void): void {
+    this.#queues.whilePinned(node, use);
   }
 
   /** One holder less. A block that nobody holds any more is free, or cached if it is in the tree. */
   release(block: number): void {
-    if (this.#pool.unreference(block) > 0) return;
+    if (this.#primary.unreference(block) > 0) return;
     const node = this.#nodes[block];
     if (!node) {
-      this.#pool.free(block);
+      this.#primary.free(block);
       return;
     }
     this.#numCached += 1;
-    this.#releasedAt[block] = this.#numReleases;
-    this.#numReleases += 1;
-    if (node.children.length === 0) this.#evictable.push(block);
+    this.#noteRelease(node);
+    this.#queues.update(node);
   }
 
   /** Puts a held block, which holds tokens[start, start + tokensPerBlock), into the tree below `parent`. */
@@ -119,28 +184,31 @@ export class BlockCache {
   ): PrefixNode {
     const priority = retention?.priority ?? DEFAULT_RETENTION_PRIORITY;
     const node = this.tree.insert(parent, tokens, start, block, priority, Number.POSITIVE_INFINITY);
+    this.#changes.keep(block);
     this.#nodes[block] = node;
     this.#version += 1;
-    this.#setExpiry(node, retention);
+    parent.primaryChildren += 1;
+    this.#expiry.set(node, retention?.durationMs);
     return node;
+  }
+
+  /** A held block that is in no tree takes the place of a swapped-out one with the same content. */
+  replaceSecondary(node: PrefixNode, block: number): void {
+    this.#changes.keep(block);
+    const old = node.block;
+    this.#move(node, block);
+    this.#secondary.release(old);
   }
 
   /** Changes how long a block of the tree is kept. */
   retain(node: PrefixNode, retention: RetentionPriority): void {
     this.#setPriority(node, retention.priority);
-    this.#setExpiry(node, retention);
+    this.#expiry.set(node, retention.durationMs);
   }
 
   /** Tells the time, on any clock that goes forward; priorities whose time is over fall back to the default. */
   advanceClock(nowMs: number): void {
-    this.#nowMs = nowMs;
-    for (let block = this.#expiring.peek(); block >= 0; block = this.#expiring.peek()) {
-      const node = this.#nodes[block]!;
-      if (node.expiresAtMs > nowMs) return;
-      this.#expiring.remove(block);
-      node.expiresAtMs = Number.POSITIVE_INFINITY;
-      this.#setPriority(node, DEFAULT_RETENTION_PRIORITY);
-    }
+    for (const node of this.#expiry.advance(nowMs)) this.#setPriority(node, DEFAULT_RETENTION_PRIORITY);
   }
 
   /** For the integrity check. */
@@ -148,59 +216,111 @@ export class BlockCache {
     free: Int32Array;
     referenceCounts: Int32Array;
     numCached: number;
+    secondaryFree: Int32Array;
+    numSecondaryBlocks: number;
     nodes: readonly (PrefixNode | undefined)[];
     isEvictable: (block: number) => boolean;
   } {
     return {
-      ...this.#pool.inspect(),
+      ...this.#primary.inspect(),
       numCached: this.#numCached,
+      secondaryFree: this.#secondary.inspect().free,
+      numSecondaryBlocks: this.#secondary.numBlocks,
       nodes: this.#nodes,
-      isEvictable: (block) => this.#evictable.has(block),
+      isEvictable: (block) => this.#queues.has(block),
     };
   }
 
-  #goesBefore(a: number, b: number): boolean {
-    const priorities = this.#nodes[a]!.priority - this.#nodes[b]!.priority;
-    return priorities === 0 ? this.#releasedAt[a]! < this.#releasedAt[b]! : priorities < 0;
+  /** Makes a primary block free: its content goes to the secondary pool if it is worth it there, else it is gone. */
+  #evict(node: PrefixNode): void {
+    const { block } = node;
+    const place = this.#secondaryPlaceFor(node);
+    if (place < 0) {
+      this.#detach(node);
+    } else {
+      this.#changes.copy(block, place);
+      this.#numCached -= 1;
+      this.#swappedOut += 1;
+      this.#move(node, place);
+    }
+    this.#primary.free(block);
   }
 
-  #evict(): void {
-    const node = this.#nodes[this.#evictable.peek()]!;
-    this.#detach(node);
-    this.#pool.free(node.block);
+  /**
+   * A secondary block for a node that leaves the primary pool, or -1. Both pools together are one cache: the least
+   * worth keeping of the secondary leaves and the node itself is dropped. A node with swapped-out blocks below it goes
+   * with them whatever its own priority, since they would be lost without it. (There is always a leaf to drop then: its
+   * own last one at worst, which is not pinned, because the blocks before a pinned one are held.)
+   */
+  #secondaryPlaceFor(node: PrefixNode): number {
+    const carriesOthers = node.children.length > 0;
+    if (!carriesOthers && node.priority < this.#offloadMinPriority) return -1;
+    if (this.#secondary.freeBlocks === 0) {
+      const last = this.#queues.nextSecondary();
+      if (!last || (!carriesOthers && isEvictedBefore(node, last))) return -1;
+      const { block } = last;
+      this.#detach(last);
+      this.#secondary.release(block);
+    }
+    return this.#secondary.take();
   }
 
-  /** Takes a cached leaf out of the tree; its parent may be a leaf then. */
+  /** Its content comes back to a primary block that the caller holds. */
+  #swapIn(node: PrefixNode, block: number): void {
+    const old = node.block;
+    this.#changes.copy(old, block);
+    this.#move(node, block);
+    this.#secondary.release(old);
+  }
+
+  /** The node's content is in another block, of the other pool. */
+  #move(node: PrefixNode, block: number): void {
+    const { parent } = node;
+    const [oldValue, newValue] = this.isPrimary(node) ? [0, 1] : [1, 0];
+    this.#queues.remove(node);
+    this.#expiry.remove(node);
+    this.#nodes[node.block] = undefined;
+    node.block = block;
+    this.#nodes[block] = node;
+    this.#expiry.add(node);
+    if (parent) {
+      parent.primaryChildren += oldValue - newValue;
+      this.#queues.update(parent);
+    }
+    this.#queues.update(node);
+    this.events.add({ type: 'updated', blockHash: node.hash, cacheLevel: { oldValue, newValue } });
+  }
+
+  /** Takes a leaf that nobody holds out of the tree; its parent may be a leaf then. */
   #detach(node: PrefixNode): void {
     const { parent, block } = node;
-    this.#evictable.remove(block);
-    this.#expiring.remove(block);
+    this.#queues.remove(node);
+    this.#expiry.remove(node);
     this.tree.remove(node);
     this.#version += 1;
     this.#nodes[block] = undefined;
-    this.#numCached -= 1;
     this.events.add({ type: 'removed', blockHashes: [node.hash] });
-    if (parent && parent.block >= 0 && parent.children.length === 0 && !this.isHeld(parent.block)) {
-      this.#evictable.push(parent.block);
+    if (this.isPrimary(node)) {
+      this.#numCached -= 1;
+      if (parent) parent.primaryChildren -= 1;
     }
+    if (parent) this.#queues.update(parent);
+  }
+
+  #noteRelease(node: PrefixNode): void {
+    node.releasedAt = this.#numReleases;
+    this.#numReleases += 1;
   }
 
   #setPriority(node: PrefixNode, priority: number): void {
     if (node.priority === priority) return;
-    const isQueued = this.#evictable.has(node.block);
-    this.#evictable.remove(node.block);
+    this.#queues.remove(node);
     this.events.add({
       type: 'updated',
       blockHash: node.hash,
       priority: { oldValue: node.priority, newValue: priority },
     });
     node.priority = priority;
-    if (isQueued) this.#evictable.push(node.block);
-  }
-
-  #setExpiry(node: PrefixNode, retention: RetentionPriority | null): void {
-    this.#expiring.remove(node.block);
-    node.expiresAtMs = this.#nowMs + (retention?.durationMs ?? Number.POSITIVE_INFINITY);
-    if (Number.isFinite(node.expiresAtMs)) this.#expiring.push(node.block);
+    this.#queues.update(node);
   }
 }

@@ -10,13 +10,16 @@
  */
 export class BlockPool {
   readonly numBlocks: number;
+  readonly #firstBlock: number;
   readonly #free: Int32Array;
   #numFree: number;
   readonly #referenceCounts: Int32Array;
 
-  constructor(numBlocks: number) {
+  /** Blocks firstBlock, firstBlock + 1, ...: a second pool is numbered behind the first. */
+  constructor(numBlocks: number, firstBlock = 0) {
     this.numBlocks = numBlocks;
-    this.#free = Int32Array.from({ length: numBlocks }, (_, index) => numBlocks - 1 - index);
+    this.#firstBlock = firstBlock;
+    this.#free = Int32Array.from({ length: numBlocks }, (_, index) => firstBlock + numBlocks - 1 - index);
     this.#numFree = numBlocks;
     this.#referenceCounts = new Int32Array(numBlocks);
   }
@@ -34,26 +37,26 @@ export class BlockPool {
     }
     this.#numFree -= 1;
     const block = this.#free[this.#numFree]!;
-    this.#referenceCounts[block] = 1;
+    this.#referenceCounts[block - this.#firstBlock] = 1;
     return block;
   }
 
   references(block: number): number {
-    return this.#referenceCounts[block]!;
+    return this.#referenceCounts[block - this.#firstBlock]!;
   }
 
   /** One more reference to a block that is not in the free list: held by somebody, or kept in the prefix tree. */
   reference(block: number): void {
-    this.#referenceCounts[block]! += 1;
+    this.#referenceCounts[block - this.#firstBlock]! += 1;
   }
 
   /** Takes back one reference and returns how many are left. With none left the caller frees the block or keeps it. */
   unreference(block: number): number {
-    const count = this.#referenceCounts[block];
+    const count = this.#referenceCounts[block - this.#firstBlock];
     if (count === undefined || count === 0) {
       throw new Error(`KV cache block ${block} is released, but nobody holds it.`);
     }
-    this.#referenceCounts[block] = count - 1;
+    this.#referenceCounts[block - this.#firstBlock] = count - 1;
     return count - 1;
   }
 

@@ -3,17 +3,26 @@ export interface StoredBlock {
   tokens: number[];
   /** null: no adapter. */
   loraId: number | null;
-  /** 0: the pool. */
+  /** 0: the primary pool, where every block begins. */
   cacheLevel: number;
   priority: number;
 }
 
-/** What happened to the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end. */
+/**
+ * What happened to the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end. Cache
+ * level 0 is the primary pool, 1 the secondary one; a block that is swapped out or in changes its level.
+ */
 export type KvCacheEventData =
   | { type: 'created'; numBlocksPerCacheLevel: number[] }
   | { type: 'stored'; parentHash: number | null; blocks: StoredBlock[] }
   | { type: 'removed'; blockHashes: number[] }
-  | { type: 'updated'; blockHash: number; priority: { oldValue: number; newValue: number } };
+  | { type: 'updated'; blockHash: number; priority: Change }
+  | { type: 'updated'; blockHash: number; cacheLevel: Change };
+
+export interface Change {
+  oldValue: number;
+  newValue: number;
+}
 
 export interface KvCacheEvent {
   /** Counts from 0 without a gap, also over events that were lost. */

@@ -1,44 +1,63 @@
 import type { PrefixNode } from './prefix-tree.js';
+import { findWrongNode } from './tree-integrity.js';
 
 /** The block manager's state as plain data. */
 export interface KvCacheSnapshot {
   tokensPerBlock: number;
+  /** Free blocks of the primary pool, and of the secondary one. */
   free: ArrayLike<number>;
-  /** One entry for each block of the pool. */
+  secondaryFree: ArrayLike<number>;
+  /** Blocks of the secondary pool, numbered behind those of the primary one. */
+  numSecondaryBlocks: number;
+  /** One entry for each block of the primary pool. */
   referenceCounts: ArrayLike<number>;
   sequences: Iterable<{ requestId: bigint; length: number; blocks: ArrayLike<number> }>;
   roots: Iterable<PrefixNode>;
   /** Entry of each block that is in the tree. */
   nodes: readonly (PrefixNode | undefined)[];
-  /** Blocks of the tree without a reference. */
+  /** Primary blocks of the tree without a reference. */
   numCached: number;
   isEvictable(block: number): boolean;
 }
 
 /**
- * The first inconsistency as a sentence, or null. Every block is free, or in as many tables as it has references, or
- * kept in the tree: free + held + cached is the whole pool.
+ * The first inconsistency as a sentence, or null. Every block is in exactly one place: a primary block is free, or in as
+ * many tables as it has references, or kept in the tree: free + held + cached is the whole pool. A secondary block is
+ * free or in the tree, once, and in no table.
  */
 export function findInconsistency(cache: KvCacheSnapshot): string | null {
-  const numBlocks = cache.referenceCounts.length;
-  const holders = new Int32Array(numBlocks);
+  const numPrimary = cache.referenceCounts.length;
+  const numBlocks = numPrimary + cache.numSecondaryBlocks;
+  const holders = new Int32Array(numPrimary);
   const wrongTable = countHolders(cache, holders);
   if (wrongTable !== null) return wrongTable;
   const isFree = new Uint8Array(numBlocks);
-  for (let index = 0; index < cache.free.length; index += 1) {
-    const block = cache.free[index]!;
-    if (!(block >= 0 && block < numBlocks)) {
-      return `The free list names block ${block}; the pool has ${numBlocks}.`;
-    }
-    if (isFree[block] === 1) return `Block ${block} is in the free list twice.`;
-    isFree[block] = 1;
-  }
+  const wrongList =
+    markFree(cache.free, isFree, { name: 'free list', first: 0, end: numPrimary }) ??
+    markFree(cache.secondaryFree, isFree, { name: 'secondary free list', first: numPrimary, end: numBlocks });
+  if (wrongList !== null) return wrongList;
   const inTree = new Uint8Array(numBlocks);
   for (const root of cache.roots) {
     const wrong = findWrongNode(cache, root, inTree);
     if (wrong !== null) return wrong;
   }
-  return findWrongCount(cache, holders, isFree, inTree);
+  return findWrongCount(cache, holders, isFree, inTree) ?? findWrongSecondary(cache, isFree, inTree);
+}
+
+function markFree(
+  free: ArrayLike<number>,
+  isFree: Uint8Array,
+  { name, first, end }: { name: string; first: number; end: number },
+): string | null {
+  for (let index = 0; index < free.length; index += 1) {
+    const block = free[index]!;
+    if (!(block >= first && block < end)) {
+      return `The ${name} names block ${block}; the pool has ${first === 0 ? end : `${first} to ${end - 1}`}.`;
+    }
+    if (isFree[block] === 1) return `Block ${block} is in the ${name} twice.`;
+    isFree[block] = 1;
+  }
+  return null;
 }
 
 function countHolders(cache: KvCacheSnapshot, holders: Int32Array): string | null {
@@ -57,32 +76,6 @@ function countHolders(cache: KvCacheSnapshot, holders: Int32Array): string | nul
       }
       holders[block]! += 1;
     }
-  }
-  return null;
-}
-
-/** Walks the tree below `node`. A block that is held keeps all its ancestors held. */
-function findWrongNode(cache: KvCacheSnapshot, node: PrefixNode, inTree: Uint8Array): string | null {
-  const { tokensPerBlock, nodes, referenceCounts } = cache;
-  for (const child of node.children) {
-    const { block, tokens } = child;
-    if (tokens.length !== tokensPerBlock)
-      return `Block ${block} of the tree has ${tokens.length} tokens, not ${tokensPerBlock}.`;
-    if (nodes[block] !== child)
-      return `Block ${block} is in the tree, but the tree's node is not the one on record.`;
-    if (inTree[block] === 1) return `Block ${block} is in the tree twice.`;
-    if (child.parent !== node) return `Block ${block} of the tree does not know its parent.`;
-    inTree[block] = 1;
-    const isHeld = referenceCounts[block]! > 0;
-    if (isHeld && node.parent !== null && referenceCounts[node.block] === 0) {
-      return `Block ${block} is held, but block ${node.block} before it is not.`;
-    }
-    const shouldBeEvictable = !isHeld && child.children.length === 0;
-    if (cache.isEvictable(block) !== shouldBeEvictable) {
-      return `Block ${block} is ${shouldBeEvictable ? 'an unused leaf but not' : 'no unused leaf but'} evictable.`;
-    }
-    const wrong = findWrongNode(cache, child, inTree);
-    if (wrong !== null) return wrong;
   }
   return null;
 }
@@ -110,4 +103,20 @@ function findWrongCount(
     if (inTree[block] === 1 && references === 0) cached += 1;
   }
   return cached === numCached ? null : `${cached} blocks are cached, but ${numCached} are counted.`;
+}
+
+function findWrongSecondary(
+  { referenceCounts, numSecondaryBlocks, nodes }: KvCacheSnapshot,
+  isFree: Uint8Array,
+  inTree: Uint8Array,
+): string | null {
+  for (let index = 0; index < numSecondaryBlocks; index += 1) {
+    const block = referenceCounts.length + index;
+    if (isFree[block] === 1 && inTree[block] === 1) return `Block ${block} is free but in the tree.`;
+    if (inTree[block] === 0 && nodes[block]) return `Block ${block} is on record as in the tree but is not.`;
+    if (isFree[block] === 0 && inTree[block] === 0) {
+      return `Block ${block} of the secondary pool is lost: it is neither free nor in the tree.`;
+    }
+  }
+  return null;
 }

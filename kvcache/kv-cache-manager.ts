@@ -12,6 +12,8 @@ export { DEFAULT_TOKENS_PER_BLOCK, type KvCacheOptions } from './kv-cache-option
 export type { KvCacheStats } from './kv-cache-stats.js';
 export type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 
+const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBlocks: 0 };
+
 /**
  * Which blocks hold which request's keys and values. It hands out numbers only; the memory is the executor's.
  *
@@ -33,6 +35,7 @@ export class KvCacheManager implements KvCacheSizes {
   readonly numBlocks: number;
   readonly maxSeqLen: number;
   readonly maxBlocksPerSequence: number;
+  readonly numSecondaryBlocks: number;
   readonly enableBlockReuse: boolean;
   readonly #cache: BlockCache;
   readonly #changes: MemoryChanges;
@@ -48,8 +51,9 @@ export class KvCacheManager implements KvCacheSizes {
     this.maxSeqLen = sizes.maxSeqLen;
     this.maxBlocksPerSequence = sizes.maxBlocksPerSequence;
     this.enableBlockReuse = options.enableBlockReuse ?? false;
-    this.#cache = new BlockCache(this.numBlocks, this.tokensPerBlock, options.maxEvents ?? 0);
+    this.numSecondaryBlocks = sizes.numSecondaryBlocks;
     this.#changes = new MemoryChanges(this.numBlocks);
+    this.#cache = new BlockCache({ ...options, tokensPerBlock: this.tokensPerBlock }, this.#changes);
     this.#sequences = new SequenceTables(sizes, this.#cache, this.#changes, this.#counters);
     const sharing = { ...options, tokensPerBlock: this.tokensPerBlock };
     this.#sharing = new PrefixSharing(sharing, this.#cache, this.#changes, this.#counters);
@@ -119,10 +123,11 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sequences.checkLength(requestId, promptLength);
     const shared = this.enableBlockReuse && prefix !== undefined ? prefix : null;
     const match = this.#sharing.find(shared, promptLength);
-    const needed = this.#sequences.blocksOf(promptLength) - this.#sharing.numHeld(match);
-    if (needed > this.#cache.availableBlocks) return false;
+    const numBlocks = this.#sequences.blocksOf(promptLength);
+    if (numBlocks - this.#sharing.numHeld(match) > this.#cache.availableBlocks) return false;
     const table = this.#sequences.createTable();
-    const found = this.#sharing.take(table, match, promptLength, shared);
+    this.#sharing.take(table, match, numBlocks);
+    const found = shared ? this.#sharing.count(match, promptLength) : NOTHING_SHARED;
     this.#sequences.grow(table, promptLength);
     this.#sequences.add(requestId, {
       table,
@@ -192,8 +197,8 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * The copies of whole blocks that partial reuse asks for since the last call, or null. The executor makes them in
-   * order before it zeroes or writes anything.
+   * The copies of whole blocks that partial reuse and swapping ask for since the last call, or null. The executor makes
+   * them in this order before it zeroes or writes anything; blocks from numBlocks on are those of the secondary pool.
    */
   drainCopies(): BlockCopies | null {
     return this.#changes.drainCopies();
@@ -211,7 +216,8 @@ export class KvCacheManager implements KvCacheSizes {
 
   stats(): KvCacheStats {
     const { numBlocks: maxBlocks, tokensPerBlock } = this;
-    return this.#counters.stats({ maxBlocks, freeBlocks: this.#cache.availableBlocks, tokensPerBlock });
+    const { availableBlocks: freeBlocks, secondary } = this.#cache;
+    return this.#counters.stats({ maxBlocks, freeBlocks, tokensPerBlock, secondary });
   }
 
   /** Throws a sentence naming the first inconsistency. O(blocks): after each iteration in tests, when idle otherwise. */

@@ -13,6 +13,10 @@ export interface KvCacheOptions {
   enablePartialReuse?: boolean;
   /** Partial reuse copies a block that others need; default true. Without it only unused leaves are taken over. */
   copyOnPartialReuse?: boolean;
+  /** With reuse: blocks of a secondary pool, to which blocks are swapped out instead of being evicted; default 0. */
+  numSecondaryBlocks?: number;
+  /** Lowest retention priority (0 to 100) with which a block is swapped out; default 30. */
+  secondaryOffloadMinPriority?: number;
   /** Events kept until they are drained; default 0: none. */
   maxEvents?: number;
 }
@@ -24,17 +28,25 @@ export interface KvCacheSizes {
   maxSeqLen: number;
   /** Blocks of the longest sequence. */
   maxBlocksPerSequence: number;
+  /** Numbered behind the blocks of the primary pool, which alone are in tables. */
+  numSecondaryBlocks: number;
 }
 
 /** Throws a RangeError if the options make no sense or if one sequence of maxSeqLen does not fit. */
 export function resolveSizes(options: KvCacheOptions): KvCacheSizes {
   const { numBlocks, maxSeqLen, tokensPerBlock = DEFAULT_TOKENS_PER_BLOCK } = options;
+  const { numSecondaryBlocks = 0 } = options;
   checkAtLeastOne('tokensPerBlock', tokensPerBlock);
   checkAtLeastOne('numBlocks', numBlocks);
   checkAtLeastOne('maxSeqLen', maxSeqLen);
-  if (numBlocks * tokensPerBlock > GREATEST_SLOT) {
+  if (!Number.isInteger(numSecondaryBlocks) || numSecondaryBlocks < 0) {
     throw new RangeError(
-      `${numBlocks} blocks of ${tokensPerBlock} tokens are more than ${GREATEST_SLOT} slots, ` +
+      `numSecondaryBlocks is ${numSecondaryBlocks}; a whole number of at least 0 is expected.`,
+    );
+  }
+  if ((numBlocks + numSecondaryBlocks) * tokensPerBlock > GREATEST_SLOT) {
+    throw new RangeError(
+      `${numBlocks + numSecondaryBlocks} blocks of ${tokensPerBlock} tokens are more than ${GREATEST_SLOT} slots, ` +
         'the most that a 32-bit slot number can name.',
     );
   }
@@ -45,7 +57,7 @@ export function resolveSizes(options: KvCacheOptions): KvCacheSizes {
         `${maxSeqLen} needs ${maxBlocksPerSequence}. Give it more memory or lower maxSeqLen.`,
     );
   }
-  return { numBlocks, tokensPerBlock, maxSeqLen, maxBlocksPerSequence };
+  return { numBlocks, tokensPerBlock, maxSeqLen, maxBlocksPerSequence, numSecondaryBlocks };
 }
 
 function checkAtLeastOne(name: string, value: number): void {

@@ -13,6 +13,20 @@ export interface KvCacheStats {
   missedBlocks: number;
   /** reusedBlocks / (reusedBlocks + missedBlocks), 0 before the first. */
   cacheHitRate: number;
+  /** Blocks of the secondary pool, and those of them that hold something; 0 without such a pool. */
+  secondaryMaxBlocks: number;
+  secondaryUsedBlocks: number;
+  /** Blocks moved to the secondary pool, and back from it, since the start. */
+  swappedOutBlocks: number;
+  swappedInBlocks: number;
+}
+
+/** What the pools say of themselves. */
+export interface PoolState {
+  maxBlocks: number;
+  freeBlocks: number;
+  tokensPerBlock: number;
+  secondary: { maxBlocks: number; usedBlocks: number; swappedOut: number; swappedIn: number };
 }
 
 /** What is counted from the start on; the rest of KvCacheStats is the pool's state. */
@@ -39,8 +53,7 @@ export class KvCacheCounters {
     this.#missedBlocks += missedBlocks;
   }
 
-  stats(pool: { maxBlocks: number; freeBlocks: number; tokensPerBlock: number }): KvCacheStats {
-    const { maxBlocks, freeBlocks, tokensPerBlock } = pool;
+  stats({ maxBlocks, freeBlocks, tokensPerBlock, secondary }: PoolState): KvCacheStats {
     const lookUps = this.#reusedBlocks + this.#missedBlocks;
     return {
       maxBlocks,
@@ -52,6 +65,10 @@ export class KvCacheCounters {
       reusedBlocks: this.#reusedBlocks,
       missedBlocks: this.#missedBlocks,
       cacheHitRate: lookUps === 0 ? 0 : this.#reusedBlocks / lookUps,
+      secondaryMaxBlocks: secondary.maxBlocks,
+      secondaryUsedBlocks: secondary.usedBlocks,
+      swappedOutBlocks: secondary.swappedOut,
+      swappedInBlocks: secondary.swappedIn,
     };
   }
 }

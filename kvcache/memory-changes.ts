@@ -9,10 +9,17 @@ export interface BlockCopies {
 /**
  * What the executor has to do to its memory before the next step, in this order: the copies as they were decided, then
  * the zeroing of new blocks, then the step's own writes. The manager hands out numbers long before memory moves, so a
- * block's content at any place in the list is what all entries before it made of it:
+ * block's content at any place in the list is what all entries before it made of it. With a primary pool of blocks 0 to
+ * 9, a secondary one of 10 to 13, and a prompt that finds the swapped-out 12 and the beginning of the cached 4:
  *
- *   copy 4 -> 9     9 gets the beginning of 4
- *   (4 is evicted and handed out as new: listed to be zeroed, which is after every copy)
+ *   decided                                       copies, in this order
+ *   2 is evicted, worth keeping: swapped out      2 -> 10
+ *   12 is swapped in to 2; 12 is free             12 -> 2      reads 12 before anything is put there
+ *   7 is evicted and swapped out                  7 -> 12
+ *   7 takes the beginning of 4 (partial reuse)    4 -> 7
+ *   4 is evicted for good, handed out as new      none: zeroed after all copies, so 7 has got what it needs
+ *
+ * One step's changes are made whole before that step and after the step before it, so nothing moves under a forward.
  */
 export class MemoryChanges {
   readonly #newBlocks: NewBlocks;
@@ -35,7 +42,7 @@ export class MemoryChanges {
 
   /** The target gets the content of the source. */
   copy(source: number, target: number): void {
-    this.#newBlocks.remove(target);
+    this.keep(target);
     this.#copySources.push(source);
     this.#copyTargets.push(target);
   }

@@ -25,9 +25,9 @@ export class NewBlocks {
     this.#count += 1;
   }
 
-  /** The block must not be zeroed: its content is wanted. */
+  /** The block must not be zeroed: its content is wanted. A block behind the pool never is. */
   remove(block: number): void {
-    const place = this.#places[block]!;
+    const place = this.#places[block] ?? -1;
     if (place < 0) return;
     this.#places[block] = -1;
     this.#count -= 1;

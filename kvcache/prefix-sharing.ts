@@ -76,31 +76,36 @@ export class PrefixSharing {
     const usable =
       partial !== null &&
       this.#enablePartialReuse &&
-      (this.#copyOnPartialReuse || this.#cache.isClaimable(partial));
+      (this.#copyOnPartialReuse || this.#cache.isUnusedLeaf(partial));
     return usable ? match : { nodes: match.nodes, partial: null, partialLength: 0 };
   }
 
   /** How many blocks of the match take nothing from what can be had, since somebody holds them. */
   numHeld({ nodes }: PrefixMatch): number {
-    return nodes.reduce((sum, { block }) => sum + (this.#cache.isHeld(block) ? 1 : 0), 0);
+    return nodes.reduce((sum, node) => sum + (this.#cache.isHeld(node) ? 1 : 0), 0);
   }
 
-  /** Puts what was found into the empty table of a sequence with this prompt, for which there is room. */
-  take(
-    table: BlockTable,
-    { nodes, partial, partialLength }: PrefixMatch,
-    promptLength: number,
-    shared: SharedPrefix | null,
-  ): ReuseCounts {
-    for (const node of nodes) {
-      this.#cache.acquire(node);
-      table.append(node.block);
-    }
-    this.#counters.addKept(nodes.length);
-    if (partial !== null) table.append(this.#takePartial(partial));
+  /**
+   * Puts what was found into the empty table of a sequence that is to have `numBlocks` of them, for which there is room.
+   * Blocks of the primary pool come before swapped-out ones, so they are held before anything is evicted.
+   */
+  take(table: BlockTable, match: PrefixMatch, numBlocks: number): void {
+    const { nodes, partial } = match;
+    this.#cache.whilePinned(partial ?? nodes.at(-1) ?? null, () => {
+      for (const node of nodes) {
+        this.#cache.acquire(node);
+        table.append(node.block);
+      }
+      this.#counters.addKept(nodes.length);
+      if (partial !== null) table.append(this.#takePartial(partial, numBlocks - nodes.length));
+    });
+  }
+
+  /** What a match means for a prompt of this length; counted, too. */
+  count({ nodes, partialLength }: PrefixMatch, promptLength: number): ReuseCounts {
     const reusedTokens = nodes.length * this.#tokensPerBlock + partialLength;
     const reusedBlocks = nodes.length;
-    const missedBlocks = shared ? Math.floor((promptLength - 1) / this.#tokensPerBlock) - reusedBlocks : 0;
+    const missedBlocks = Math.floor((promptLength - 1) / this.#tokensPerBlock) - reusedBlocks;
     this.#counters.addLookUp({ reusedBlocks, missedBlocks });
     return { reusedTokens, reusedBlocks, missedBlocks };
   }
@@ -117,13 +122,13 @@ export class PrefixSharing {
       const retention = shared.retention ? retentionAt(shared.retention, start, promptLength) : null;
       const known = tree.child(node, tokens, start);
       if (known) {
-        if (known.block !== block) this.#exchange(table, start / size, known);
+        if (!this.#cache.isPrimary(known)) this.#cache.replaceSecondary(known, block);
+        else if (known.block !== block) this.#exchange(table, start / size, known);
         if (retention) this.#cache.retain(known, retention);
         node = known;
         continue;
       }
       if (stored.length === 0) parentHash = node.parent === null ? null : node.hash;
-      this.#changes.keep(block);
       node = this.#cache.insert(node, tokens, start, block, retention);
       if (!events.isOn) continue;
       const { hash: blockHash, priority } = node;
@@ -132,15 +137,27 @@ export class PrefixSharing {
     if (stored.length > 0) events.add({ type: 'stored', parentHash, blocks: stored });
   }
 
-  /** A block of the sequence's own with the content of `partial`: the very block if it is an unused leaf, or a copy. */
-  #takePartial(partial: PrefixNode): number {
-    if (this.#cache.isClaimable(partial)) {
+  /**
+   * A block of the sequence's own with the content of `partial`, when `blocksToTake` blocks are still to be had: a copy,
+   * since others may come for the whole block, which counts as used now and is evicted late. The very block only where
+   * the sequence takes all there is, so that it would be evicted anyway, or where copying is off. A swapped-out block
+   * is always copied.
+   *
+   *   to take 2, available 5      copy; the two blocks that were released longest ago go
+   *   to take 2, available 2      one of these is `partial` itself: taken over in place
+   */
+  #takePartial(partial: PrefixNode, blocksToTake: number): number {
+    const takesAll = blocksToTake >= this.#cache.availableBlocks;
+    const mayClaim = this.#cache.isPrimary(partial) && this.#cache.isUnusedLeaf(partial);
+    if (mayClaim && (takesAll || !this.#copyOnPartialReuse)) {
       this.#counters.addKept(1);
       return this.#cache.claim(partial);
     }
+    this.#cache.touch(partial);
     const block = this.#cache.take();
     this.#counters.addNew(1);
-    this.#changes.copy(partial.block, block);
+    // Where it lies now: to make room it may have been swapped out, or handed out as this very block.
+    if (partial.block !== block) this.#changes.copy(partial.block, block);
     return block;
   }
 

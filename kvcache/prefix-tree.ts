@@ -4,14 +4,18 @@ export interface PrefixNode {
   readonly parent: PrefixNode | null;
   /** tokensPerBlock tokens; none for a root. */
   readonly tokens: Int32Array;
-  /** Number in the pool; -1 for a root. */
-  readonly block: number;
+  /** Number in the primary pool, or behind it in the secondary one; changes when it moves. -1 for a root. */
+  block: number;
   /** Identifies the tokens from the start of the sequence up to the end of this block, salt included. */
   readonly hash: number;
   /** What the root is kept under. */
   readonly salt: bigint;
   /** In the order of their tokens. */
   readonly children: PrefixNode[];
+  /** Those of them in the primary pool: kept up by BlockCache. */
+  primaryChildren: number;
+  /** When it was used last: a count of releases, not a time. Kept up by BlockCache. */
+  releasedAt: number;
   /** 0 to 100: the lower, the sooner evicted. */
   priority: number;
   /** Time at which the priority falls back to the default; Infinity: never. */
@@ -111,6 +115,8 @@ export class PrefixTree {
       hash: chainHash(parent.hash, tokens, start, size),
       salt: parent.salt,
       children: [],
+      primaryChildren: 0,
+      releasedAt: 0,
       priority,
       expiresAtMs,
     };
@@ -140,6 +146,8 @@ function createRoot(salt: bigint): PrefixNode {
     hash: chainHash(0, words, 0, 2),
     salt,
     children: [],
+    primaryChildren: 0,
+    releasedAt: 0,
     priority: 0,
     expiresAtMs: Number.POSITIVE_INFINITY,
   };

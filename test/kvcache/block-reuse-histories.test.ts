@@ -1,32 +1,44 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { Retention } from '../../kvcache/retention.js';
 
 const SIZE = 8;
-const NUM_BLOCKS = 12;
+const NUM_BLOCKS = 9;
 const MAX_SEQ_LEN = 64;
 
-/** What the events say is cached: each node's tokens from the start of its sequence, as text. */
+/** What the events say is cached, and in which pool: each node's tokens from the start of its sequence, as text. */
 class Mirror {
   readonly #paths = new Map<number, string>();
   readonly #salts = new Map<number, bigint>();
+  readonly #levels = new Map<number, number>();
 
   take(kv: KvCacheManager, salt: bigint): void {
     for (const { data } of kv.drainEvents()) {
-      if (data.type === 'removed') for (const hash of data.blockHashes) this.#paths.delete(hash);
+      if (data.type === 'removed') for (const hash of data.blockHashes) this.#forget(hash);
+      if (data.type === 'updated' && 'cacheLevel' in data) {
+        expect(this.#levels.get(data.blockHash)).toBe(data.cacheLevel.oldValue);
+        this.#levels.set(data.blockHash, data.cacheLevel.newValue);
+      }
       if (data.type !== 'stored') continue;
       let path = data.parentHash === null ? '' : this.#paths.get(data.parentHash)!;
-      for (const { blockHash, tokens } of data.blocks) {
+      for (const { blockHash, tokens, cacheLevel } of data.blocks) {
         expect(this.#paths.has(blockHash)).toBe(false);
         path += String.fromCharCode(...tokens);
         this.#paths.set(blockHash, path);
         this.#salts.set(blockHash, salt);
+        this.#levels.set(blockHash, cacheLevel);
       }
     }
   }
 
-  get size(): number {
-    return this.#paths.size;
+  #forget(hash: number): void {
+    expect(this.#paths.delete(hash)).toBe(true);
+    this.#levels.delete(hash);
+  }
+
+  sizeOf(level: number): number {
+    return [...this.#levels.values()].filter((where) => where === level).length;
   }
 
   /** The longest beginning of the prompt without its last token, full blocks first, then a part of one. */
@@ -50,28 +62,42 @@ function commonLength(a: string, b: string): number {
 
 interface Running {
   tokens: Int32Array;
+  /** What the next step writes begins here; equal to length where there is nothing. */
+  written: number;
   length: number;
   salt: bigint;
 }
 
 /** The manager with a memory behind it that holds token ids, as an executor's holds keys and values. */
 class Machine {
-  readonly kv = new KvCacheManager({
-    numBlocks: NUM_BLOCKS,
-    tokensPerBlock: SIZE,
-    maxSeqLen: MAX_SEQ_LEN,
-    enableBlockReuse: true,
-    maxEvents: 10_000,
-  });
+  readonly kv: KvCacheManager;
   readonly running = new Map<bigint, Running>();
   readonly mirror = new Mirror();
   reusedTokens = 0;
-  readonly #memory = new Int32Array(NUM_BLOCKS * SIZE).fill(-1);
+  readonly #memory: Int32Array;
 
-  add(requestId: bigint, tokens: Int32Array, promptLength: number, salt: bigint): void {
+  constructor(numSecondaryBlocks: number) {
+    this.kv = new KvCacheManager({
+      numBlocks: NUM_BLOCKS,
+      numSecondaryBlocks,
+      tokensPerBlock: SIZE,
+      maxSeqLen: MAX_SEQ_LEN,
+      enableBlockReuse: true,
+      maxEvents: 10_000,
+    });
+    this.#memory = new Int32Array((NUM_BLOCKS + numSecondaryBlocks) * SIZE).fill(-1);
+  }
+
+  add(
+    requestId: bigint,
+    tokens: Int32Array,
+    promptLength: number,
+    { salt, retention }: { salt: bigint; retention?: Retention },
+  ): void {
     const expected = this.mirror.find(tokens.subarray(0, promptLength), salt);
     const free = this.kv.freeBlocks;
-    const fits = this.kv.addSequence(requestId, promptLength, { tokens, salt });
+    const shared = { tokens, salt, ...(retention ? { retention } : {}) };
+    const fits = this.kv.addSequence(requestId, promptLength, shared);
     if (Math.ceil(promptLength / SIZE) <= free) expect(fits).toBe(true);
     if (!fits) {
       expect(this.kv.freeBlocks).toBe(free);
@@ -82,48 +108,28 @@ class Machine {
     expect(reusedBlocks).toBe(Math.floor(reusedTokens / SIZE));
     expect(reusedBlocks + missedBlocks).toBe(Math.floor((promptLength - 1) / SIZE));
     this.reusedTokens += reusedTokens;
-    this.running.set(requestId, { tokens, length: promptLength, salt });
-    this.#write(requestId, reusedTokens, promptLength);
-    this.kv.store(requestId, tokens, promptLength);
+    this.running.set(requestId, { tokens, written: reusedTokens, length: promptLength, salt });
     this.mirror.take(this.kv, salt);
   }
 
   grow(requestId: bigint, by: number): void {
     const sequence = this.running.get(requestId)!;
     const length = Math.min(sequence.tokens.length, sequence.length + by);
-    if (length === sequence.length || !this.kv.growSequence(requestId, length)) return;
-    this.#write(requestId, sequence.length, length);
-    sequence.length = length;
+    if (length > sequence.length && this.kv.growSequence(requestId, length)) sequence.length = length;
     this.mirror.take(this.kv, sequence.salt);
   }
 
+  /** What has not been written by then is not kept. */
   end(requestId: bigint, stores: boolean): void {
-    const { tokens, length, salt } = this.running.get(requestId)!;
-    if (stores) this.kv.store(requestId, tokens, length);
+    const { tokens, written, salt } = this.running.get(requestId)!;
+    if (stores) this.kv.store(requestId, tokens, written);
     this.kv.freeSequence(requestId);
     this.running.delete(requestId);
     this.mirror.take(this.kv, salt);
   }
 
-  /** Every token of every sequence is where its table says; the manager's own books are in order. */
-  check(): void {
-    this.kv.checkIntegrity();
-    for (const [requestId, { tokens, length }] of this.running) {
-      const slots = new Int32Array(length);
-      this.kv.writeSlots(requestId, 0, length, slots, 0);
-      expect(Array.from(slots, (slot) => this.#memory[slot])).toEqual(Array.from(tokens.subarray(0, length)));
-    }
-    const held = new Set([...this.running.keys()].flatMap((requestId) => this.#blocksOf(requestId)));
-    expect(this.kv.freeBlocks).toBe(NUM_BLOCKS - held.size);
-  }
-
-  #blocksOf(requestId: bigint): number[] {
-    const table = new Int32Array(8);
-    return Array.from(table.subarray(0, this.kv.writeBlockTable(requestId, table, 0, 8)));
-  }
-
-  /** What a step does: copies, zeroing, writes. */
-  #write(requestId: bigint, start: number, end: number): void {
+  /** Copies, zeroing, writes of all that was allocated since the last step; then contexts are kept. */
+  step(): void {
     const copies = this.kv.drainCopies();
     for (const [index, source] of (copies?.source ?? []).entries()) {
       this.#memory.copyWithin(copies!.target[index]! * SIZE, source * SIZE, (source + 1) * SIZE);
@@ -131,11 +137,40 @@ class Machine {
     const fresh = new Int32Array(NUM_BLOCKS);
     const numFresh = this.kv.drainNewBlocks(fresh);
     for (const block of fresh.subarray(0, numFresh)) this.#memory.fill(0, block * SIZE, (block + 1) * SIZE);
-    const { tokens } = this.running.get(requestId)!;
-    const slots = new Int32Array(end - start);
-    this.kv.writeSlots(requestId, start, end, slots, 0);
-    for (let position = start; position < end; position++)
-      this.#memory[slots[position - start]!] = tokens[position]!;
+    for (const [requestId, sequence] of this.running) this.#write(requestId, sequence);
+    for (const [requestId, { tokens, length, salt }] of this.running) {
+      this.kv.store(requestId, tokens, length);
+      this.mirror.take(this.kv, salt);
+    }
+  }
+
+  /** Every written token of every sequence is where its table says; the manager's own books are in order. */
+  check(): void {
+    this.kv.checkIntegrity();
+    const hasCopies = [...this.running.values()].some(({ written, length }) => written < length);
+    for (const [requestId, { tokens, length }] of hasCopies ? [] : this.running) {
+      const slots = new Int32Array(length);
+      this.kv.writeSlots(requestId, 0, length, slots, 0);
+      expect(Array.from(slots, (slot) => this.#memory[slot])).toEqual(Array.from(tokens.subarray(0, length)));
+    }
+    const held = new Set([...this.running.keys()].flatMap((requestId) => this.#blocksOf(requestId)));
+    const { freeBlocks, secondaryUsedBlocks } = this.kv.stats();
+    expect(freeBlocks).toBe(NUM_BLOCKS - held.size);
+    expect(this.mirror.sizeOf(0)).toBeLessThanOrEqual(NUM_BLOCKS);
+    expect(this.mirror.sizeOf(1)).toBe(secondaryUsedBlocks);
+  }
+
+  #blocksOf(requestId: bigint): number[] {
+    const table = new Int32Array(8);
+    return Array.from(table.subarray(0, this.kv.writeBlockTable(requestId, table, 0, 8)));
+  }
+
+  #write(requestId: bigint, sequence: Running): void {
+    const { tokens, written, length } = sequence;
+    const slots = new Int32Array(length - written);
+    this.kv.writeSlots(requestId, written, length, slots, 0);
+    for (const [index, slot] of slots.entries()) this.#memory[slot] = tokens[written + index]!;
+    sequence.written = length;
   }
 }
 
@@ -146,38 +181,67 @@ const tokens = fc
   .tuple(
     fc.constantFrom(...STEMS),
     fc.constantFrom(...STEMS),
-    fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 30 }),
+    fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 40, size: 'max' }),
   )
   .map((parts) => Int32Array.from(parts.join('').slice(0, MAX_SEQ_LEN), (letter) => letter.charCodeAt(0)));
 
 const operation = fc.record({
-  kind: fc.constantFrom('add', 'add', 'grow', 'end', 'abort'),
-  requestId: fc.bigInt({ min: 0n, max: 4n }),
-  tokens,
+  kind: fc.constantFrom('add', 'add', 'grow', 'step', 'step', 'end', 'end', 'abort'),
+  requestId: fc.bigInt({ min: 0n, max: 2n }),
+  prompt: fc.nat(9),
   cut: fc.integer({ min: 0, max: 9 }),
   salt: fc.constantFrom(0n, 0n, 0n, 1n),
+  priority: fc.constantFrom(null, null, null, 10, 60),
 });
 
-it('random histories share exactly what the events say is there, and never a wrong token', () => {
-  let reused = 0;
-  fc.assert(
-    fc.property(fc.array(operation, { minLength: 30, maxLength: 80 }), (operations) => {
-      const machine = new Machine();
-      for (const { kind, requestId, tokens: all, cut, salt } of operations) {
-        const isRunning = machine.running.has(requestId);
-        if (kind === 'add' && !isRunning) machine.add(requestId, all, Math.max(1, all.length - cut), salt);
-        else if (kind === 'grow' && isRunning) machine.grow(requestId, 1 + cut);
-        else if (kind === 'end' && isRunning) machine.end(requestId, true);
-        else if (kind === 'abort' && isRunning) machine.end(requestId, false);
-        machine.check();
-      }
-      for (const requestId of [...machine.running.keys()]) machine.end(requestId, true);
-      machine.check();
-      expect(machine.kv.freeBlocks).toBe(NUM_BLOCKS);
-      expect(machine.mirror.size).toBeLessThanOrEqual(NUM_BLOCKS);
-      reused += machine.reusedTokens;
-    }),
-    { numRuns: 300 },
-  );
-  expect(reused).toBeGreaterThan(10_000);
+/** Ten prompts that are asked for again and again. */
+const history = fc.record({
+  prompts: fc.array(tokens, { minLength: 10, maxLength: 10 }),
+  operations: fc.array(operation, { minLength: 50, maxLength: 150, size: 'max' }),
 });
+
+function play(
+  machine: Machine,
+  { prompts, operations }: typeof history extends fc.Arbitrary<infer H> ? H : never,
+) {
+  for (const { kind, requestId, prompt, cut, salt, priority } of operations) {
+    const all = prompts[prompt]!;
+    const isRunning = machine.running.has(requestId);
+    const retention = priority === null ? {} : { retention: { ranges: [{ start: 5, priority }] } };
+    if (kind === 'add' && !isRunning)
+      machine.add(requestId, all, Math.max(1, all.length - cut), { salt, ...retention });
+    else if (kind === 'grow' && isRunning) machine.grow(requestId, 1 + cut);
+    else if (kind === 'step') machine.step();
+    else if (kind === 'end' && isRunning) machine.end(requestId, true);
+    else if (kind === 'abort' && isRunning) machine.end(requestId, false);
+    machine.check();
+  }
+  for (const requestId of [...machine.running.keys()]) machine.end(requestId, true);
+  machine.check();
+  expect(machine.kv.freeBlocks).toBe(NUM_BLOCKS);
+}
+
+// Blocks of the secondary pool, and how many swaps back from it there must be for the histories to say something.
+it.each([
+  [0, 0],
+  [1, 5],
+  [5, 40],
+  [40, 60],
+])(
+  'random histories share what the events say is there, with %i secondary blocks',
+  (numSecondaryBlocks, least) => {
+    let reused = 0;
+    let swaps = 0;
+    fc.assert(
+      fc.property(history, (asked) => {
+        const machine = new Machine(numSecondaryBlocks);
+        play(machine, asked);
+        reused += machine.reusedTokens;
+        swaps += machine.kv.stats().swappedInBlocks;
+      }),
+      { numRuns: 60 },
+    );
+    expect(reused).toBeGreaterThan(2_000);
+    expect(swaps).toBeGreaterThanOrEqual(least);
+  },
+);

@@ -141,16 +141,34 @@ describe('at the borders of blocks', () => {
 });
 
 describe('partial reuse', () => {
-  it('takes over an unused leaf, without zeroing it', () => {
+  it('copies an unused leaf as long as there are other blocks, so that both stay', () => {
     const kv = cache();
     run(kv, 1n, count(16));
+    expect(run(kv, 2n, Int32Array.of(...count(12), 77, 78, 79, 80, 81)).reusedTokens).toBe(12);
+    expect(run(kv, 3n, count(17)).reusedTokens).toBe(16);
+    expect(run(kv, 4n, Int32Array.of(...count(12), 77, 78, 79, 80, 81)).reusedTokens).toBe(16);
+  });
+
+  it('evicts what was released before, not the leaf that is copied', () => {
+    const kv = cache({ numBlocks: 5, maxSeqLen: 40 });
+    run(kv, 1n, count(8)); // the leaf: block 0
+    run(kv, 2n, count(32, 100)); // blocks 1 to 4
+    expect(run(kv, 3n, Int32Array.of(...count(6), 77, 78, 79)).reusedTokens).toBe(6);
+    expect(run(kv, 4n, count(9)).reusedTokens).toBe(8);
+  });
+
+  it('takes over an unused leaf that it would evict, without zeroing it', () => {
+    const kv = cache({ numBlocks: 8 });
+    kv.addSequence(9n, 40);
+    run(kv, 1n, count(16));
     kv.drainEvents();
+    kv.drainNewBlocks(new Int32Array(8));
     const fork = Int32Array.of(...count(12), 77, 78, 79, 80, 81);
     kv.addSequence(2n, 17, { tokens: fork, salt: 0n });
     expect(kv.reuseOf(2n).reusedTokens).toBe(12);
-    expect(tableOf(kv, 2n)).toEqual([0, 1, 2]);
+    expect(tableOf(kv, 2n)).toEqual([5, 6, 7]);
     const fresh = new Int32Array(12);
-    expect(Array.from(fresh.subarray(0, kv.drainNewBlocks(fresh)))).toEqual([2]);
+    expect(Array.from(fresh.subarray(0, kv.drainNewBlocks(fresh)))).toEqual([7]);
     expect(kv.drainCopies()).toBeNull();
     expect(kv.drainEvents()).toMatchObject([
       { data: { type: 'removed', blockHashes: [expect.any(Number)] } },
@@ -378,6 +396,10 @@ describe('events and statistics', () => {
       reusedBlocks: 2,
       missedBlocks: 2 + 1,
       cacheHitRate: 0.4,
+      secondaryMaxBlocks: 0,
+      secondaryUsedBlocks: 0,
+      swappedOutBlocks: 0,
+      swappedInBlocks: 0,
     });
   });
 });

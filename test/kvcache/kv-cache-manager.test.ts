@@ -211,6 +211,10 @@ describe('new blocks and statistics', () => {
       reusedBlocks: 0,
       missedBlocks: 0,
       cacheHitRate: 0,
+      secondaryMaxBlocks: 0,
+      secondaryUsedBlocks: 0,
+      swappedOutBlocks: 0,
+      swappedInBlocks: 0,
     });
   });
 });

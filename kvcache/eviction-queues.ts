@@ -1,0 +1,73 @@
+import { IndexedHeap } from './indexed-heap.js';
+import type { PrefixNode } from './prefix-tree.js';
+
+/** What the queues have to know of a node. */
+export interface NodeStates {
+  /** Entry of each block that is in the tree. */
+  nodes: readonly (PrefixNode | undefined)[];
+  isPrimary(node: PrefixNode): boolean;
+  isHeld(node: PrefixNode): boolean;
+}
+
+/**
+ * Which nodes of the tree can be evicted from each pool, and which of them goes next: leaves of the primary part that
+ * nobody holds, whatever has been swapped out below them, and leaves of the secondary part.
+ */
+export class EvictionQueues {
+  readonly #states: NodeStates;
+  readonly #primary: IndexedHeap;
+  readonly #secondary: IndexedHeap;
+  #pinned: PrefixNode | null = null;
+
+  constructor(numBlocks: number, states: NodeStates) {
+    this.#states = states;
+    const { nodes } = states;
+    const goesFirst = (a: number, b: number) => isEvictedBefore(nodes[a]!, nodes[b]!);
+    this.#primary = new IndexedHeap(numBlocks, goesFirst);
+    this.#secondary = new IndexedHeap(numBlocks, goesFirst);
+  }
+
+  nextPrimary(): PrefixNode | undefined {
+    return this.#states.nodes[this.#primary.peek()];
+  }
+
+  nextSecondary(): PrefixNode | undefined {
+    return this.#states.nodes[this.#secondary.peek()];
+  }
+
+  has(block: number): boolean {
+    return this.#primary.has(block) || this.#secondary.has(block);
+  }
+
+  /** To be asked before anything changes that the order depends on. */
+  remove({ block }: PrefixNode): void {
+    if (block < 0) return;
+    this.#primary.remove(block);
+    this.#secondary.remove(block);
+  }
+
+  /** Puts the node into the queue of its pool if it can be evicted, and takes it out if not. */
+  update(node: PrefixNode): void {
+    if (node.block < 0) return;
+    this.remove(node);
+    if (!this.#states.isPrimary(node)) {
+      if (node.children.length === 0 && node !== this.#pinned) this.#secondary.push(node.block);
+    } else if (node.primaryChildren === 0 && !this.#states.isHeld(node)) {
+      this.#primary.push(node.block);
+    }
+  }
+
+  /** As long as `use` runs, the node is not evicted from the secondary pool. */
+  whilePinned(node: PrefixNode | null, use: () => void): void {
+    this.#pinned = node;
+    if (node) this.update(node);
+    use();
+    this.#pinned = null;
+    if (node && this.#states.nodes[node.block] === node) this.update(node);
+  }
+}
+
+/** The lower priority goes first, and of equals the one released longest ago. */
+export function isEvictedBefore(a: PrefixNode, b: PrefixNode): boolean {
+  return a.priority === b.priority ? a.releasedAt < b.releasedAt : a.priority < b.priority;
+}

@@ -1,0 +1,50 @@
+import type { KvCacheSnapshot } from './integrity.js';
+import type { PrefixNode } from './prefix-tree.js';
+
+/**
+ * Walks the tree below `node`, marks its blocks in `inTree`, and returns the first inconsistency as a sentence, or null.
+ * A block that is held keeps all its ancestors held; below a swapped-out block there are only swapped-out ones.
+ */
+export function findWrongNode(cache: KvCacheSnapshot, node: PrefixNode, inTree: Uint8Array): string | null {
+  const { tokensPerBlock, nodes } = cache;
+  let primaryChildren = 0;
+  for (const child of node.children) {
+    const { block, tokens } = child;
+    if (tokens.length !== tokensPerBlock)
+      return `Block ${block} of the tree has ${tokens.length} tokens, not ${tokensPerBlock}.`;
+    if (nodes[block] !== child)
+      return `Block ${block} is in the tree, but the tree's node is not the one on record.`;
+    if (inTree[block] === 1) return `Block ${block} is in the tree twice.`;
+    if (child.parent !== node) return `Block ${block} of the tree does not know its parent.`;
+    inTree[block] = 1;
+    if (isPrimary(cache, child)) primaryChildren += 1;
+    const wrong = findWrongPlace(cache, node, child) ?? findWrongNode(cache, child, inTree);
+    if (wrong !== null) return wrong;
+  }
+  if (primaryChildren === node.primaryChildren) return null;
+  return `Block ${node.block} has ${primaryChildren} primary blocks behind it, but ${node.primaryChildren} are counted.`;
+}
+
+function findWrongPlace(cache: KvCacheSnapshot, parent: PrefixNode, child: PrefixNode): string | null {
+  const { block } = child;
+  const hasParent = parent.parent !== null;
+  if (isPrimary(cache, child) && hasParent && !isPrimary(cache, parent)) {
+    return `Block ${block} is in the primary pool, but block ${parent.block} before it is swapped out.`;
+  }
+  if (isHeld(cache, child) && hasParent && !isHeld(cache, parent)) {
+    return `Block ${block} is held, but block ${parent.block} before it is not.`;
+  }
+  const isLeaf = !child.children.some((next) => isPrimary(cache, next) || !isPrimary(cache, child));
+  const shouldBeEvictable = isLeaf && !isHeld(cache, child);
+  if (cache.isEvictable(block) === shouldBeEvictable) return null;
+  return `Block ${block} is ${shouldBeEvictable ? 'an unused leaf but not' : 'no unused leaf but'} evictable.`;
+}
+
+function isPrimary({ referenceCounts }: KvCacheSnapshot, { block }: PrefixNode): boolean {
+  return block < referenceCounts.length;
+}
+
+/** Nobody holds a swapped-out block. */
+function isHeld({ referenceCounts }: KvCacheSnapshot, { block }: PrefixNode): boolean {
+  return block < referenceCounts.length && referenceCounts[block]! > 0;
+}
