@@ -1,13 +1,21 @@
+import { passLaterArrivals } from '../scheduler/ageing.js';
 import type { RequestProgress } from './request-progress.js';
 
 /**
  * The requests in flight: by id, and as the list that the schedulers walk, by descending priority and then in
- * order of arrival. A paused request keeps its place.
+ * order of arrival. A paused request keeps its place. With a limit to waiting, one that has waited so many iterations
+ * (not only in a row) goes in front of all that came later, and no later one is put before it.
  */
 export class ActiveRequests<R extends RequestProgress> {
   readonly #byId = new Map<bigint, R>();
   readonly #ordered: R[] = [];
+  readonly #maxWaitIterations: number;
   #numHeld = 0;
+  #numArrivals = 0;
+
+  constructor(maxWaitIterations = Number.POSITIVE_INFINITY) {
+    this.#maxWaitIterations = maxWaitIterations;
+  }
 
   get size(): number {
     return this.#ordered.length;
@@ -33,9 +41,20 @@ export class ActiveRequests<R extends RequestProgress> {
 
   add(request: R): void {
     let place = this.#ordered.length;
-    while (place > 0 && this.#ordered[place - 1]!.priority < request.priority) place--;
+    while (place > 0 && givesWayTo(request, this.#ordered[place - 1]!)) place--;
     this.#ordered.splice(place, 0, request);
+    request.arrivalNumber = this.#numArrivals++;
     this.#byId.set(request.requestId, request);
+  }
+
+  /** Moves those that have waited too long; asked at the start of an iteration. */
+  promoteAged(): void {
+    if (this.#maxWaitIterations === Number.POSITIVE_INFINITY) return;
+    for (const [place, request] of this.#ordered.entries()) {
+      if (request.hasAged || request.waitedIterations < this.#maxWaitIterations) continue;
+      request.hasAged = true;
+      passLaterArrivals(this.#ordered, place);
+    }
   }
 
   /** Takes out the complete ones that are not held back, calling `retire` for each in order. */
@@ -53,4 +72,8 @@ export class ActiveRequests<R extends RequestProgress> {
     }
     this.#ordered.length = kept;
   }
+}
+
+function givesWayTo(newcomer: RequestProgress, { hasAged, priority }: RequestProgress): boolean {
+  return !hasAged && priority < newcomer.priority;
 }

@@ -62,6 +62,8 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     'maxNumTokens',
     'maxInputLen',
     'maxSeqLen',
+    'maxWaitIterations',
+    'startHorizon',
   ] as const) {
     checkCount(field, params[field]);
   }

@@ -22,7 +22,7 @@ import { paddingRoom } from './schemes/padding-room.js';
 export class GenerationLoop {
   readonly #world: LoopEnvironment;
   readonly #checksIntegrity: boolean;
-  readonly #active = new ActiveRequests<LlmRequest>();
+  readonly #active: ActiveRequests<LlmRequest>;
   readonly #scheme: BatchingScheme;
   readonly #planner: IterationPlanner;
   readonly #intake: RequestIntake;
@@ -47,7 +47,9 @@ export class GenerationLoop {
     };
     const scheme = createScheme(modelType, options.schedulerPolicy, options.maxSeqLen);
     const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
-    const planner = new IterationPlanner({ ...limits, policy, scheduleMicroBatch, maxNumSequences }, kvCache);
+    const { startHorizon } = options;
+    const planning = { ...limits, policy, scheduleMicroBatch, maxNumSequences, startHorizon };
+    const planner = new IterationPlanner(planning, kvCache);
     const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
     const room = { maxNumTokens, maxNumSequences: maxBatchSize, maxPaddingSequences: padding.sequences };
     const call = new PackedCall(
@@ -56,6 +58,7 @@ export class GenerationLoop {
       { planner, scheme, kvCache, clock },
     );
     const responses = new ResponseWriter();
+    this.#active = new ActiveRequests(options.maxWaitIterations);
     this.#world = world;
     this.#checksIntegrity = options.checkIntegrity ?? false;
     this.#scheme = scheme;
@@ -108,6 +111,7 @@ export class GenerationLoop {
   #schedule(counts: IterationCounts): Chunks {
     counts.activeRequests = this.#active.size;
     if (this.#active.size === 0) return [];
+    this.#active.promoteAged();
     const { chunks, paused } = this.#planner.plan(this.#active.running);
     counts.pausedRequests = paused.length;
     if (chunks.length === 0 && paused.length === 0) this.#failStuckRequest();

@@ -103,6 +103,8 @@ function createLoop(
       schedulerPolicy: setup.schedulerPolicy,
       maxBeamWidth: setup.maxBeamWidth,
       statsFormat: params.statsFormat ?? 'BatchManager',
+      maxWaitIterations: params.maxWaitIterations,
+      startHorizon: params.startHorizon,
       checkIntegrity: params.checkIntegrity ?? false,
       ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
     },

@@ -66,6 +66,16 @@ export interface OptionalParams {
   maxTopLogProbs?: number;
   /** While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals; default 20. */
   idlePollIntervalMs?: number;
+  /**
+   * Iterations (not only in a row) that a request may wait before it goes in front of all that came later, whatever
+   * their priorities: against starvation. Default: no limit.
+   */
+  maxWaitIterations?: number;
+  /**
+   * MAX_UTILIZATION starts a request only if it could generate this many tokens beside those that run in front of it:
+   * against requests that are started, paused and computed again. Default: it starts whatever fits into one step.
+   */
+  startHorizon?: number;
   /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */
   statsFormat?: StatsFormat;
   /** Checks the KV cache's invariants after every iteration; slow, for tests. */

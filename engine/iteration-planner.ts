@@ -11,6 +11,8 @@ export interface PlannerOptions extends ResumeLimits {
   scheduleMicroBatch?: MicroBatchScheduler;
   /** Most requests that run at once. */
   maxNumSequences: number;
+  /** MAX_UTILIZATION: see CapacityOptions. */
+  startHorizon?: number | undefined;
 }
 
 export interface IterationPlan<R extends RequestProgress> {
@@ -40,18 +42,22 @@ export class IterationPlanner {
     this.#kvCache = kvCache;
   }
 
-  /** Decides the iteration for the active list, in its order. Requests to be paused are paused; nothing else changes. */
+  /** Decides the iteration for the active list, in its order. Requests to be paused are paused; who does not run waits. */
   plan<R extends RequestProgress>(active: readonly R[]): IterationPlan<R> {
     const { policy, maxNumSequences, microBatch } = this.#options;
     const schedule = this.#options.scheduleMicroBatch ?? scheduleMicroBatch;
     for (const request of active) this.#lookUp(request);
-    const { scheduled, paused } = scheduleCapacity(policy, active, this.#kvCache.capacity(), maxNumSequences);
+    const capacity = this.#kvCache.capacity();
+    const { scheduled, paused } = scheduleCapacity(policy, active, capacity, maxNumSequences, this.#options);
     for (const request of paused) {
       this.keep(request);
       this.#kvCache.freeSequence(request.requestId);
       request.pause(this.#options);
     }
-    return { chunks: schedule(scheduled, microBatch), paused };
+    const chunks = schedule(scheduled, microBatch);
+    for (const request of active) request.waitedIterations++;
+    for (const { request } of chunks) request.waitedIterations--;
+    return { chunks, paused };
   }
 
   /**

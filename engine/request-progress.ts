@@ -19,6 +19,12 @@ export abstract class RequestProgress implements SchedulableRequest {
   generatedLength = 0;
   maxNewTokens: number;
   contextPosition = 0;
+  /** Its place in the order in which requests became active. */
+  arrivalNumber = 0;
+  /** Iterations in which it was active and did not run, over all runs; counted by the planner. */
+  waitedIterations = 0;
+  /** It has waited too long, and nobody that came later stands before it: see ActiveRequests. */
+  hasAged = false;
   /** Blocks in its table, kept up to date by the planner. */
   blocksHeld = 0;
   /** Context tokens of the running iteration; 0 while generating. */

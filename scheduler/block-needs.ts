@@ -21,6 +21,15 @@ export function blocksToCompletion(request: Lengths, kv: BlockSize): number {
   return Math.max(0, shared + (all - shared) * request.beamWidth - request.blocksHeld);
 }
 
+/** Blocks that a request takes from the pool, beyond those that it holds, until `tokens` more of it are in the cache. */
+export function blocksWithin(request: SchedulableRequest, tokens: number, kv: BlockSize): number {
+  const { promptLength, generatedLength, maxNewTokens, beamWidth, blocksHeld } = request;
+  // While generating, the newest token is not in the cache yet.
+  const generated = request.phase === 'generation' ? generatedLength - 1 : 0;
+  const newTokens = Math.max(0, Math.min(generated + tokens, maxNewTokens));
+  return blocksToCompletion({ promptLength, maxNewTokens: newTokens, beamWidth, blocksHeld }, kv);
+}
+
 /**
  * Blocks that a request takes from the pool if it runs in this iteration.
  *

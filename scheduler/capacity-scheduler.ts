@@ -3,6 +3,14 @@ import { maxUtilization } from './policies/max-utilization.js';
 import { staticBatch } from './policies/static-batch.js';
 import type { CapacityPlan, CapacityPolicy, KvCapacity, SchedulableRequest } from './types.js';
 
+export interface CapacityOptions {
+  /**
+   * MAX_UTILIZATION: a request starts only if it could generate this many tokens beside those that run in front of it:
+   * see StartHorizon. Absent or 0: it starts wherever it fits into one step.
+   */
+  startHorizon?: number | undefined;
+}
+
 /**
  * Which of the active requests may run in this iteration: the question of KV blocks. How many tokens each of them
  * runs is the micro-batch scheduler's question.
@@ -15,12 +23,13 @@ export function scheduleCapacity<R extends SchedulableRequest>(
   requests: readonly R[],
   kv: Readonly<KvCapacity>,
   maxNumRequests: number,
+  options: CapacityOptions = {},
 ): CapacityPlan<R> {
   switch (policy) {
     case 'GUARANTEED_NO_EVICT':
       return guaranteedNoEvict(requests, kv, maxNumRequests);
     case 'MAX_UTILIZATION':
-      return maxUtilization(requests, kv, maxNumRequests);
+      return maxUtilization(requests, kv, maxNumRequests, options.startHorizon);
     case 'STATIC_BATCH':
       return staticBatch(requests, kv, maxNumRequests);
   }

@@ -153,6 +153,17 @@ export const OPTIONS = {
     gptManagerField: 'optionalParams.maxNumTokens',
     seedName: 'maxNumTokens',
   }),
+  maxWaitIterations: integer(1, MOST, {
+    help: 'iterations that a request may wait before it passes all that came later, whatever their priorities',
+    defaultText: 'no limit',
+    gptManagerField: 'optionalParams.maxWaitIterations',
+  }),
+  startHorizon: integer(1, MOST, {
+    metavar: 'TOKENS',
+    help: 'MAX_UTILIZATION: tokens that a request must have room to generate when it starts, against thrashing',
+    defaultText: 'one step',
+    gptManagerField: 'optionalParams.startHorizon',
+  }),
   maxQueueSize: integerWithDefault(256, 1, 1_000_000, {
     help: 'requests that may wait; more are refused with 429',
   }),

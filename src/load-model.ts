@@ -28,6 +28,8 @@ export interface ModelOptions {
   maxNumSequences?: number | undefined;
   maxBatchSize?: number | undefined;
   maxNumTokens?: number | undefined;
+  maxWaitIterations?: number | undefined;
+  startHorizon?: number | undefined;
   maxQueueSize?: number | undefined;
   enableChunkedContext?: boolean | undefined;
   enableBlockReuse?: boolean | undefined;
@@ -192,6 +194,8 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'maxNumSequences',
       'maxBatchSize',
       'maxNumTokens',
+      'maxWaitIterations',
+      'startHorizon',
       'maxInputLen',
       'maxSeqLen',
       'tokensPerBlock',

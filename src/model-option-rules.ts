@@ -25,6 +25,8 @@ const RULES = {
   maxNumSequences: wholeNumber(1, 65536),
   maxBatchSize: wholeNumber(1, 65536),
   maxNumTokens: wholeNumber(1, MAX_COUNT),
+  maxWaitIterations: wholeNumber(1, MAX_COUNT),
+  startHorizon: wholeNumber(1, MAX_COUNT),
   maxQueueSize: wholeNumber(1, 1_000_000),
   enableChunkedContext: SWITCH,
   enableBlockReuse: SWITCH,

@@ -16,6 +16,9 @@ export interface LoopOptions {
   maxSeqLen: number;
   maxBeamWidth: number;
   maxTopLogProbs: number;
+  /** See OptionalParams. */
+  maxWaitIterations?: number | undefined;
+  startHorizon?: number | undefined;
   /** Default BatchManager. */
   statsFormat?: StatsFormat;
   /** A request with this id ends the loop once nothing is active. */

@@ -119,7 +119,11 @@ function newSimulation(input: SimulationInput): Simulation {
   const maxNumTokens = input.maxNumTokens ?? Number.POSITIVE_INFINITY;
   const microBatch = { maxBatchSize, maxNumTokens, ...(chunk ? { chunking: withoutUndefined(chunk) } : {}) };
   const enableBlockReuse = input.enableBlockReuse ?? false;
-  return new Simulation({ policy, numBlocks, tokensPerBlock, maxNumRequests, microBatch, enableBlockReuse });
+  const { maxWaitIterations, startHorizon } = input;
+  return new Simulation({
+    ...{ policy, numBlocks, tokensPerBlock, maxNumRequests, microBatch, enableBlockReuse },
+    ...{ maxWaitIterations, startHorizon },
+  });
 }
 
 function withoutUndefined(chunk: NonNullable<SimulationInput['chunk']>) {

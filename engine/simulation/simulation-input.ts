@@ -79,6 +79,8 @@ const simulation = z.strictObject(
     maxBatchSize: whole(1, GREATEST_INT32).optional(),
     maxNumTokens: whole(1, GREATEST_INT32).optional(),
     chunk: chunk.optional(),
+    maxWaitIterations: whole(1, MAX_ITERATIONS).optional(),
+    startHorizon: whole(1, GREATEST_INT32).optional(),
     enableBlockReuse: z.boolean({ error: 'must be true or false' }).optional(),
     requests: z
       .array(request, { error: 'must be an array of requests' })

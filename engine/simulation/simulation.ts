@@ -17,6 +17,9 @@ export interface SimulationOptions {
   enableBlockReuse?: boolean;
   /** Longest prompt, that of a resumed request included; absent: only the pool limits it. */
   maxInputLen?: number;
+  /** See OptionalParams. */
+  maxWaitIterations?: number | undefined;
+  startHorizon?: number | undefined;
 }
 
 /** One request's part in an iteration. */
@@ -56,12 +59,12 @@ export class Simulation {
   readonly kvCache: KvCacheManager;
   readonly limits: AdmissionLimits;
   readonly #planner: IterationPlanner;
-  readonly #active = new ActiveRequests<SimulatedRequest>();
+  readonly #active: ActiveRequests<SimulatedRequest>;
   readonly #drained: Int32Array;
   readonly #tokens: SimulatedTokens | null;
 
   constructor(options: SimulationOptions) {
-    const { enableBlockReuse = false } = options;
+    const { enableBlockReuse = false, startHorizon } = options;
     const { numBlocks, tokensPerBlock, policy, microBatch, maxNumRequests: maxNumSequences } = options;
     const maxSeqLen = numBlocks * tokensPerBlock;
     this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen, enableBlockReuse });
@@ -74,7 +77,11 @@ export class Simulation {
       maxAttentionWindow: Number.POSITIVE_INFINITY,
       microBatch,
     };
-    this.#planner = new IterationPlanner({ ...this.limits, policy, maxNumSequences }, this.kvCache);
+    this.#planner = new IterationPlanner(
+      { ...this.limits, policy, maxNumSequences, startHorizon },
+      this.kvCache,
+    );
+    this.#active = new ActiveRequests(options.maxWaitIterations);
     this.#drained = new Int32Array(numBlocks);
   }
 
@@ -93,6 +100,7 @@ export class Simulation {
 
   /** Throws where schedulers and block manager disagree: a step without a block, or an iteration that runs nothing. */
   iterate(): SimulatedIteration {
+    this.#active.promoteAged();
     const ordered = this.#active.ordered;
     const active = ordered.map((request) => request.requestId);
     const { chunks, paused } = this.#planner.plan(ordered);

@@ -1,5 +1,6 @@
 import { blocksForNextStep } from '../block-needs.js';
 import { ReuseDelay } from '../reuse-delay.js';
+import { StartHorizon } from '../start-horizon.js';
 import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest } from '../types.js';
 
 /**
@@ -9,8 +10,8 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *    the reuse delay is passed over.
  * 2. A request that does not fit (blocks, or maxNumRequests) pauses the last started request in [current, end),
  *    which may be the current one itself.
- * 3. The victim's blocks are credited (not those that others share), the end of the walk moves to the victim, and the current one is tried again.
- *    Nothing at or behind the victim runs in this iteration, so that its blocks are not given away again at once.
+ * 3. The victim's blocks are credited (not those that others share), the end of the walk moves to the victim, and the
+ *    current one is tried again. Nothing at or behind the victim runs in this iteration, so that its blocks are not given away again at once.
  * 4. Without a victim the walk stops.
  *
  *   free 1                    this step   held   free
@@ -23,6 +24,9 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *     C                           2         0     1     does not fit; nothing in [C, D) has started: stop
  *   scheduled A B, paused D. C and E wait. D stays where it is in the list and restarts from its prompt.
  *
+ * With a `startHorizon` of some tokens, a request that has not started is passed over while it could not last so long
+ * beside those that run in front of it: see StartHorizon.
+ *
  * Every started request is thereby either scheduled or paused. The first of the list is never paused as long as it
  * fits into the whole pool (see admission), so the list always moves on.
  */
@@ -30,17 +34,21 @@ export function maxUtilization<R extends SchedulableRequest>(
   requests: readonly R[],
   kv: Readonly<KvCapacity>,
   maxNumRequests: number,
+  startHorizon = 0,
 ): CapacityPlan<R> {
   const scheduled: R[] = [];
   const paused: R[] = [];
   const credit = kv.creditOfPauses?.();
   const delay = new ReuseDelay(requests);
+  const horizon = startHorizon > 0 ? new StartHorizon(startHorizon, requests, kv) : null;
   let free = kv.freeBlocks;
   let current = 0;
   let end = requests.length;
   while (current < end) {
     const request = requests[current]!;
-    if (delay.holds(request)) {
+    const isDelayed = delay.holds(request);
+    if (horizon?.holds(request) || isDelayed) {
+      if (isDelayed) horizon?.reserve(request);
       current += 1;
       continue;
     }
@@ -48,6 +56,7 @@ export function maxUtilization<R extends SchedulableRequest>(
     if (needed <= free && scheduled.length < maxNumRequests) {
       scheduled.push(request);
       delay.schedules(request);
+      horizon?.reserve(request);
       free -= needed;
       current += 1;
       continue;
@@ -55,8 +64,10 @@ export function maxUtilization<R extends SchedulableRequest>(
     const victim = lastStarted(requests, current, end);
     if (victim < 0) break;
     const { requestId, blocksHeld } = requests[victim]!;
+    const credited = credit ? credit(requestId) : blocksHeld;
     paused.push(requests[victim]!);
-    free += credit ? credit(requestId) : blocksHeld;
+    horizon?.pause(requests[victim]!, credited);
+    free += credited;
     end = victim;
   }
   return { scheduled, paused };

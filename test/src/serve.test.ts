@@ -69,6 +69,21 @@ describe('skein serve', () => {
     expect((await server.stop()).code).toBe(0);
   });
 
+  it('answers the same with every --model-type, and says how long requests waited', async () => {
+    const texts: string[] = [];
+    for (const scheme of ['V1', 'InflightBatching', 'InflightFusedBatching']) {
+      const server = await started(startServer(['--model', model, '--model-type', scheme]));
+      const response = await complete(server, { max_tokens: 8 });
+      const { choices } = (await response.json()) as { choices: { text: string }[] };
+      texts.push(choices[0]!.text);
+      expect(await gauge(server, 'request_queue_time_seconds_count')).toBe(1);
+      expect(await gauge(server, 'request_prefill_time_seconds_count')).toBe(1);
+      expect((await server.stop()).code).toBe(0);
+    }
+    expect(texts[0]).not.toBe('');
+    expect(new Set(texts).size).toBe(1);
+  });
+
   it('takes a flag over a variable, that over the file, and that over the default', async () => {
     const file = join(folder, 'skein.yaml');
     writeFileSync(

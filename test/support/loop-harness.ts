@@ -13,6 +13,8 @@ import type { SchedulerPolicy } from '../../scheduler/types.js';
 export interface HarnessOptions {
   modelType?: ModelType;
   statsFormat?: StatsFormat;
+  maxWaitIterations?: number;
+  startHorizon?: number;
   schedulerPolicy?: SchedulerPolicy;
   numBlocks?: number;
   tokensPerBlock?: number;
@@ -80,6 +82,8 @@ export class LoopHarness implements LoopCallbacks {
     const loopOptions: LoopOptions = {
       modelType,
       statsFormat: options.statsFormat ?? 'BatchManager',
+      maxWaitIterations: options.maxWaitIterations,
+      startHorizon: options.startHorizon,
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
       microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
       maxNumSequences,
