@@ -1,5 +1,19 @@
-import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,38 +23,195 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'skein-addon-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The package as npm unpacks it, on a machine whose PATH has node and nothing to compile with. */
-function installWithoutTools(name: string, args: readonly string[]) {
-  const copy = join(folder, name);
-  mkdirSync(join(copy, 'tools'), { recursive: true });
-  for (const file of ['package.json', 'binding.gyp', 'tools/build-addon.mjs']) {
-    copyFileSync(join(root, file), join(copy, file));
+const realAddon = join(root, 'build/Release/skein.node');
+
+/** Stands for node-gyp: notes the call, then does what the file `mode` says: build, fail, or go on for ever. */
+const FAKE_GYP = `
+const { appendFileSync, copyFileSync, mkdirSync, readFileSync } = require('node:fs');
+appendFileSync(process.env.FAKE_GYP_CALLS, process.pid + ' ' + process.cwd() + '\\n');
+mkdirSync('build/Release', { recursive: true });
+const mode = readFileSync(process.env.FAKE_GYP_MODE, 'utf8');
+if (mode === 'fail') {
+  console.error('gyp ERR! stack Error: not found: make');
+  process.exit(1);
+}
+if (mode === 'hang') setInterval(() => {}, 1000);
+else copyFileSync(${JSON.stringify(realAddon)}, 'build/Release/skein.node');
+`;
+
+/** The package as npm unpacks it, with little to compile. */
+class Unpacked {
+  readonly path = mkdtempSync(join(folder, 'package-'));
+  readonly #calls = join(this.path, 'calls.log');
+
+  constructor() {
+    mkdirSync(join(this.path, 'engine/native'), { recursive: true });
+    for (const file of ['package.json', 'binding.gyp']) copyFileSync(join(root, file), join(this.path, file));
+    for (const tool of ['tools/build-addon.mjs', 'tools/build-addon']) {
+      cpSync(join(root, tool), join(this.path, tool), { recursive: true });
+    }
+    writeFileSync(join(this.path, 'engine/native/addon.cpp'), '// one\n');
+    writeFileSync(this.#calls, '');
   }
-  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-  const bin = join(copy, 'bin');
-  mkdirSync(bin);
-  symlinkSync(process.execPath, join(bin, 'node'));
-  const result = spawnSync(process.execPath, [join(copy, 'tools/build-addon.mjs'), ...args], {
-    cwd: copy,
-    env: { PATH: bin, HOME: copy },
-    encoding: 'utf8',
-  });
-  return { ...result, copy };
+
+  get addon(): string {
+    return join(this.path, 'build/Release/skein.node');
+  }
+
+  /** Process and folder of each run of node-gyp. */
+  get calls(): { pid: number; cwd: string }[] {
+    const lines = readFileSync(this.#calls, 'utf8').split('\n').slice(0, -1);
+    return lines.map((line) => ({ pid: Number.parseInt(line, 10), cwd: line.slice(line.indexOf(' ') + 1) }));
+  }
+
+  /** Everything of a build that is not in its place. */
+  get leftovers(): string[] {
+    return readdirSync(this.path).filter((name) => name.startsWith('.'));
+  }
+
+  useFakeGyp(): this {
+    for (const [name, file, content] of [
+      ['node-gyp', 'bin/node-gyp.js', FAKE_GYP],
+      ['node-addon-api', 'package.json', '{"version": "8.0.0"}'],
+    ] as const) {
+      const path = join(this.path, 'node_modules', name, file);
+      mkdirSync(join(path, '..'), { recursive: true });
+      writeFileSync(path, content);
+    }
+    return this;
+  }
+
+  useRealModules(): this {
+    symlinkSync(join(root, 'node_modules'), join(this.path, 'node_modules'));
+    return this;
+  }
+
+  start(mode: 'build' | 'fail' | 'hang', args: readonly string[] = []): ChildProcess {
+    const modeFile = join(this.path, 'mode');
+    writeFileSync(modeFile, mode);
+    const env = { ...process.env, FAKE_GYP_CALLS: this.#calls, FAKE_GYP_MODE: modeFile };
+    return spawn(process.execPath, [join(this.path, 'tools/build-addon.mjs'), ...args], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+  }
+
+  async build(mode: 'build' | 'fail' = 'build', args: readonly string[] = []) {
+    const child = this.start(mode, args);
+    let stderr = '';
+    child.stderr!.on('data', (text) => {
+      stderr += text;
+    });
+    const [status] = (await once(child, 'close')) as [number | null];
+    return { status, stderr };
+  }
 }
 
-describe('the install script', () => {
-  it('succeeds without compiler, make and Python, and says what is missing and what to do', () => {
-    const { status, stderr, copy } = installWithoutTools('optional', []);
+const COMPILED =
+  /^skein: compiling the native addon; [^\n]+\nskein: compiled the native addon in \d+ s [^\n]+\n$/;
+const UP_TO_DATE = 'skein: the native addon is up to date\n';
+
+describe('the install script without compiler, make and Python', () => {
+  const install = (args: readonly string[]) => {
+    const unpacked = new Unpacked().useRealModules();
+    const bin = join(unpacked.path, 'bin');
+    mkdirSync(bin);
+    symlinkSync(process.execPath, join(bin, 'node'));
+    const script = join(unpacked.path, 'tools/build-addon.mjs');
+    const env = { PATH: bin, HOME: unpacked.path };
+    return { unpacked, ...spawnSync(process.execPath, [script, ...args], { env, encoding: 'utf8' }) };
+  };
+
+  it('succeeds, and says what is missing and what to do', () => {
+    const { status, stderr, unpacked } = install([]);
     expect(stderr).toMatch(
-      /^skein: the native addon was not built \(.+\)\. [^\n]*C\+\+20 compiler[^\n]*npm rebuild skein[^\n]*\n$/,
+      /\nskein: the native addon was not built \(.+\)\. [^\n]*C\+\+20 compiler[^\n]*npm rebuild skein[^\n]*\n$/,
     );
     expect(status).toBe(0);
-    expect(existsSync(join(copy, 'build', 'Release', 'skein.node'))).toBe(false);
+    expect([existsSync(unpacked.addon), unpacked.leftovers]).toEqual([false, []]);
   });
 
   it('fails where the addon is required', () => {
-    const { status, stderr } = installWithoutTools('required', ['--required']);
+    const { status, stderr } = install(['--required']);
     expect(stderr).toMatch(/skein: the native addon was not built/);
     expect(status).toBe(1);
   });
+});
+
+describe('the install script', () => {
+  it('compiles aside, says so, and does it once', async () => {
+    const unpacked = new Unpacked().useFakeGyp();
+    const first = await unpacked.build();
+    expect(first).toEqual({ status: 0, stderr: expect.stringMatching(COMPILED) });
+    expect(readFileSync(unpacked.addon).equals(readFileSync(realAddon))).toBe(true);
+    expect(unpacked.calls).toHaveLength(1);
+    expect(unpacked.calls[0]!.cwd).not.toBe(unpacked.path);
+    expect(unpacked.leftovers).toEqual([]);
+    expect(await unpacked.build()).toEqual({ status: 0, stderr: UP_TO_DATE });
+    expect(unpacked.calls).toHaveLength(1);
+  });
+
+  it.each<[string, (unpacked: Unpacked) => void, string[]]>([
+    ['a source', ({ path }) => appendFileSync(join(path, 'engine/native/addon.cpp'), '// two\n'), []],
+    ['a setting', ({ path }) => appendFileSync(join(path, 'binding.gyp'), '\n'), []],
+    [
+      'a library of headers',
+      ({ path }) =>
+        writeFileSync(join(path, 'node_modules/node-addon-api/package.json'), '{"version": "9.0.0"}'),
+      [],
+    ],
+    ['an addon that was cut off', ({ addon }) => truncateSync(addon, 1000), []],
+    ['a missing addon', ({ addon }) => rmSync(addon), []],
+    ['--force', () => {}, ['--force']],
+  ])('compiles again after %s', async (_, change, args) => {
+    const unpacked = new Unpacked().useFakeGyp();
+    await unpacked.build();
+    change(unpacked);
+    expect((await unpacked.build('build', args)).stderr).toMatch(COMPILED);
+    expect(await unpacked.build()).toEqual({ status: 0, stderr: UP_TO_DATE });
+  });
+
+  it('compiles again an addon of the right sources that does not load', async () => {
+    const unpacked = new Unpacked().useFakeGyp();
+    await unpacked.build();
+    const stampFile = join(unpacked.path, 'build/Release/skein.json');
+    const { sources } = JSON.parse(readFileSync(stampFile, 'utf8')) as { sources: string };
+    writeFileSync(unpacked.addon, 'made for another machine');
+    const { stampOf } = (await import(join(root, 'tools/build-addon/stamp.mjs'))) as {
+      stampOf(sources: string, addonFile: string): string;
+    };
+    writeFileSync(stampFile, stampOf(sources, unpacked.addon));
+    expect((await unpacked.build()).stderr).toMatch(COMPILED);
+  });
+
+  it('that fails to compile leaves the addon that was there', async () => {
+    const unpacked = new Unpacked().useFakeGyp();
+    await unpacked.build();
+    appendFileSync(join(unpacked.path, 'engine/native/addon.cpp'), '// two\n');
+    const failed = await unpacked.build('fail');
+    expect(failed.status).toBe(0);
+    expect(failed.stderr).toMatch(/\nskein: the native addon was not built \(.*not found: make\)/);
+    expect([existsSync(unpacked.addon), unpacked.leftovers]).toEqual([true, []]);
+    expect((await unpacked.build('fail', ['--required'])).status).toBe(1);
+  });
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
+    'that %s interrupts leaves the addon that was there, and nothing else in the end',
+    async (signal) => {
+      const unpacked = new Unpacked().useFakeGyp();
+      await unpacked.build();
+      appendFileSync(join(unpacked.path, 'engine/native/addon.cpp'), '// two\n');
+      const child = unpacked.start('hang');
+      const ended = once(child, 'exit');
+      await expect.poll(() => unpacked.calls.length, { timeout: 60_000 }).toBe(2);
+      child.kill(signal);
+      const [code] = (await ended) as [number | null];
+      expect(code).toBe({ SIGINT: 130, SIGTERM: 143, SIGKILL: null }[signal]);
+      expect(existsSync(unpacked.addon)).toBe(true);
+      if (signal !== 'SIGKILL') expect(unpacked.leftovers).toEqual([]);
+      else process.kill(unpacked.calls[1]!.pid, 'SIGKILL'); // nobody was left to end it
+      expect((await unpacked.build()).stderr).toMatch(COMPILED);
+      expect(unpacked.leftovers).toEqual([]);
+    },
+  );
 });

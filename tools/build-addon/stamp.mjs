@@ -1,0 +1,47 @@
+// What a compiled addon was made from, so that it is compiled again only where that has changed:
+//
+//   build/Release/skein.node    the addon
+//   build/Release/skein.json    {sources, addon}: hash of all that went into it, hash of the addon itself
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+/** Variables that change what a compiler makes of the same sources. */
+const COMPILER_VARIABLES = ['CC', 'CXX', 'CFLAGS', 'CXXFLAGS', 'CPPFLAGS', 'LDFLAGS', 'GYP_DEFINES'];
+
+const sha256 = (data) => createHash('sha256').update(data).digest('hex');
+
+/** Hash of sources, settings, and of what the compiler and Node.js bring along. */
+export function sourcesHash(root) {
+  const native = join(root, 'engine/native');
+  const sources = readdirSync(native, { recursive: true })
+    .filter((name) => /\.(cpp|h)$/.test(name))
+    .sort()
+    .map((name) => [name, sha256(readFileSync(join(native, name)))]);
+  const require = createRequire(join(root, 'package.json'));
+  const facts = {
+    sources,
+    settings: sha256(readFileSync(join(root, 'binding.gyp'))),
+    nodeAddonApi: require('node-addon-api/package.json').version,
+    node: [process.platform, process.arch, process.versions.modules],
+    variables: COMPILER_VARIABLES.map((name) => process.env[name] ?? null),
+  };
+  return sha256(JSON.stringify(facts));
+}
+
+export function stampOf(sources, addonFile) {
+  return JSON.stringify({ sources, addon: sha256(readFileSync(addonFile)) });
+}
+
+/** Whether the addon is the one of these sources, undamaged, and loads on this machine. */
+export function isCurrent(sources, addonFile, stampFile) {
+  try {
+    if (readFileSync(stampFile, 'utf8') !== stampOf(sources, addonFile)) return false;
+  } catch {
+    return false;
+  }
+  // In a process of its own: an addon made for another machine may do worse than throw.
+  return spawnSync(process.execPath, ['-e', `require(${JSON.stringify(addonFile)})`]).status === 0;
+}
