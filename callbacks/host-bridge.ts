@@ -8,9 +8,13 @@ import type { Doorbell, HostMessage, WorkerMessage } from './worker-messages.js'
 
 type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
 
-export interface HostBridgeOptions {
+/** The way to the worker that runs now. */
+export interface BridgeConnection {
   port: MessagePort;
   doorbell: Doorbell;
+}
+
+export interface HostBridgeOptions extends BridgeConnection {
   callbacks: FunctionCallbacks;
   maxSeqLen: number;
   maxNumSequences: number;
@@ -31,6 +35,9 @@ export interface HostBridgeOptions {
  * One call of getInferenceRequests is under way at a time. While more than PENDING_PER_SEQUENCE x maxNumSequences
  * promises of sendResponse are unsettled, no requests are taken; what is already active goes on, so a host that
  * stops settling them holds at most the tokens of the requests that were active then.
+ *
+ * Between a worker that died and the next one the bridge is disconnected: no callback is asked, and what one still
+ * brings (a promise that was under way) waits here for the next worker.
  */
 export class HostBridge {
   readonly #options: HostBridgeOptions;
@@ -44,10 +51,15 @@ export class HostBridge {
   #isPolling = false;
   #pullAgain = false;
   #isOpen = true;
+  /** null while there is no worker. */
+  #connection: BridgeConnection | null;
+  /** Messages for the next worker. */
+  #held: HostMessage[] = [];
   #idleTimer: NodeJS.Timeout | null = null;
 
   constructor(options: HostBridgeOptions) {
     this.#options = options;
+    this.#connection = { port: options.port, doorbell: options.doorbell };
     this.#freePlaces = options.maxNumSequences;
     this.#maxPending = PENDING_PER_SEQUENCE * options.maxNumSequences;
   }
@@ -65,20 +77,39 @@ export class HostBridge {
   /** Takes no more requests; stop signals still go through. */
   stopTaking(): void {
     this.#isOpen = false;
-    if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
-    this.#idleTimer = null;
+    this.#clearIdleTimer();
   }
 
-  /** The worker is told to end once nothing is active. */
-  postShutdown(): void {
-    this.#post({ type: 'shutdown' });
-  }
-
-  /** Ends every request that is still in flight with this error. */
+  /** Takes no more requests, and ends every one that is still in flight with this error. */
   failAll(reason: string): void {
     this.stopTaking();
+    this.#failInFlight(reason);
+  }
+
+  /** The worker is gone: whatever was in flight ends with this error. */
+  disconnect(reason: string): void {
+    this.#connection = null;
+    this.#clearIdleTimer();
+    this.#failInFlight(reason);
+  }
+
+  /** The next worker is ready, with nothing active. */
+  connect(connection: BridgeConnection): void {
+    this.#connection = connection;
+    this.#posted = 0;
+    this.#received = 0;
+    this.#freePlaces = this.#options.maxNumSequences;
+    for (const message of this.#held.splice(0)) {
+      if (message.type === 'requests') this.#postRequests(message.requests);
+      else this.#post(message);
+    }
+    this.#poll();
+  }
+
+  #failInFlight(reason: string): void {
     const requestIds = [...this.#inFlight];
     this.#inFlight.clear();
+    this.#held = [];
     for (const requestId of requestIds) this.#send(requestId, [], true, reason);
   }
 
@@ -128,7 +159,7 @@ export class HostBridge {
 
   #pollStops(): void {
     const { pollStopSignals } = this.#options.callbacks;
-    if (!pollStopSignals || this.#isPolling) return;
+    if (!pollStopSignals || this.#isPolling || this.#connection === null) return;
     const stops = this.#guard('pollStopSignals', pollStopSignals);
     if (!(stops instanceof Promise)) {
       this.#guard('pollStopSignals', () => this.#postStops(stops));
@@ -177,7 +208,7 @@ export class HostBridge {
   }
 
   #credits(): number {
-    if (this.#pendingResponses >= this.#maxPending) return 0;
+    if (this.#pendingResponses >= this.#maxPending || this.#connection === null) return 0;
     return this.#freePlaces - (this.#posted - this.#received);
   }
 
@@ -214,6 +245,10 @@ export class HostBridge {
   }
 
   #postRequests(requests: InferenceRequest[]): void {
+    if (this.#connection === null) {
+      this.#held.push({ type: 'requests', requests });
+      return;
+    }
     try {
       this.#posted += requests.length;
       this.#post({ type: 'requests', requests });
@@ -230,14 +265,24 @@ export class HostBridge {
   }
 
   #post(message: HostMessage): void {
-    this.#options.port.postMessage(message);
-    this.#options.doorbell.ring();
+    if (this.#connection === null) {
+      this.#held.push(message);
+      return;
+    }
+    this.#connection.port.postMessage(message);
+    this.#connection.doorbell.ring();
+  }
+
+  #clearIdleTimer(): void {
+    if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
+    this.#idleTimer = null;
   }
 
   /** While the worker is active each of its messages leads to a poll; while it is not, a timer does. */
   #scheduleIdlePoll(): void {
     const { idlePollIntervalMs } = this.#options;
     if (!this.#isOpen || this.#idleTimer !== null || idlePollIntervalMs <= 0) return;
+    if (this.#connection === null) return;
     if (this.#inFlight.size > 0 || this.#isPulling) return;
     this.#idleTimer = setTimeout(() => {
       this.#idleTimer = null;

@@ -24,6 +24,19 @@ export interface InProcessHostOptions extends ManagerOptions {
   onStats?: (json: string) => void;
 }
 
+/** How to close a host. Nothing given: whatever was taken may end first. */
+export interface CloseOptions {
+  /** Cancel what is left at once. */
+  abort?: boolean | undefined;
+  /** Cancel what is left after this time. */
+  timeoutMs?: number | undefined;
+  /**
+   * How long what was cancelled may take to end: then the engine is ended in the middle of its iteration. Not given:
+   * the iteration ends first, however long it takes.
+   */
+  terminateAfterMs?: number | undefined;
+}
+
 export const DEFAULT_MAX_QUEUE_SIZE = 256;
 
 /** A request from submission to its last piece. */
@@ -43,6 +56,9 @@ interface Entry {
  * process.
  *
  *   submit -> queue (maxQueueSize, by priority) -> getInferenceRequests -> engine -> sendResponse -> pieces
+ *
+ * Should the engine die, what it had fails with a RequestError. What waits in the queue, and what comes meanwhile, goes
+ * to the next worker; it fails with a HostClosedError where there will be none.
  */
 export class InProcessHost {
   readonly #manager: GptManager;
@@ -79,9 +95,14 @@ export class InProcessHost {
     return this.#manager.state;
   }
 
-  /** Why the state is 'failed', else null. */
+  /** Why the state is 'failed' or 'restarting', else null. */
   get failure(): Error | null {
     return this.#manager.failure;
+  }
+
+  /** Workers started after the first one. */
+  get restarts(): number {
+    return this.#manager.restarts;
   }
 
   /** Requests waiting for a place in the engine. */
@@ -132,16 +153,30 @@ export class InProcessHost {
   }
 
   /**
-   * Takes no more requests, lets all that were taken end, and ends the engine. With `abort` they are cancelled at
-   * once, with `timeoutMs` after that time. May be called again, to abort a close that is draining.
+   * Takes no more requests, lets all that were taken end, and ends the engine. May be called again, to abort a close
+   * that is draining.
    */
-  async close({ abort = false, timeoutMs }: { abort?: boolean; timeoutMs?: number } = {}): Promise<void> {
+  async close({ abort = false, timeoutMs, terminateAfterMs }: CloseOptions = {}): Promise<void> {
     this.#isClosed = true;
-    if (abort) this.#cancelAll();
-    const timer = timeoutMs === undefined ? null : setTimeout(() => this.#cancelAll(), timeoutMs);
+    const timers: NodeJS.Timeout[] = [];
+    const cancel = () => {
+      if (terminateAfterMs !== undefined) timers.push(setTimeout(() => this.#terminate(), terminateAfterMs));
+      this.#cancelAll();
+    };
+    if (abort) cancel();
+    else if (timeoutMs !== undefined) timers.push(setTimeout(cancel, timeoutMs));
     await this.#whenEmpty();
-    if (timer !== null) clearTimeout(timer);
     await this.#manager.shutdown();
+    for (const timer of timers) clearTimeout(timer);
+  }
+
+  /** What was cancelled and has not ended yet need not hear it from the engine. */
+  #terminate(): void {
+    for (const entry of [...this.#entries.values()]) {
+      this.#forget(entry);
+      entry.pieces.finish('cancelled');
+    }
+    void this.#manager.terminate();
   }
 
   #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: PieceQueue): void {
@@ -234,10 +269,11 @@ export class InProcessHost {
 
   /** The engine is gone: whoever still waits hears why. */
   #failRest(): void {
-    const reason = this.failure?.message ?? 'The engine was shut down.';
+    const { failure } = this;
+    const why = failure === null ? 'The engine was shut down.' : `The engine failed: ${failure.message}`;
     for (const entry of [...this.#entries.values()]) {
       this.#forget(entry);
-      entry.pieces.fail(new RequestError(`The engine failed: ${reason}`));
+      entry.pieces.fail(new HostClosedError(why));
     }
   }
 }

@@ -5,6 +5,10 @@ import { unpackResponses } from './unpack-responses.js';
 
 /** What goes to the thread of the manager nevertheless. */
 export interface ModuleHost {
+  /** What the module brought: should the worker die, the next one tells the module's next life of their end. */
+  reportTaken(requestIds: bigint[]): void;
+  /** Requests whose final response the module is about to get. */
+  reportAnswered(requestIds: bigint[]): void;
   reportError(error: Error): void;
   reportStats(stats: IterationStats): void;
 }
@@ -26,7 +30,11 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
   getInferenceRequests(max: number): readonly InferenceRequest[] {
     const requests = this.#guard('getInferenceRequests', () => this.#module.getInferenceRequests(max));
     if (requests === undefined) return [];
-    if (Array.isArray(requests)) return requests;
+    if (Array.isArray(requests)) {
+      const requestIds = requests.map((request) => request?.requestId).filter((id) => typeof id === 'bigint');
+      if (requestIds.length > 0) this.#host.reportTaken(requestIds);
+      return requests;
+    }
     this.#host.reportError(
       new Error(`getInferenceRequests returned ${typeof requests}; an array is expected.`),
     );
@@ -40,6 +48,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
 
   endIteration({ responses, stats, json }: IterationReport): void {
     for (const { requestId, outputs, final, error } of unpackResponses(responses, this.#maxSeqLen)) {
+      if (final) this.#host.reportAnswered([requestId]);
       this.#guard('sendResponse', () => this.#module.sendResponse(requestId, outputs, final, error));
     }
     const { returnBatchManagerStats } = this.#module;
@@ -47,6 +56,14 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
       this.#guard('returnBatchManagerStats', () => returnBatchManagerStats(json));
     }
     if (stats !== null) this.#host.reportStats(stats);
+  }
+
+  /** Final responses for requests of the module's life before, whose worker died. */
+  failLost(requestIds: readonly bigint[], reason: string): void {
+    for (const requestId of requestIds) {
+      this.#host.reportAnswered([requestId]);
+      this.#guard('sendResponse', () => this.#module.sendResponse(requestId, [], true, reason));
+    }
   }
 
   reportError(error: Error): void {

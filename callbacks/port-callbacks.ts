@@ -29,6 +29,7 @@ export class PortCallbacks implements LoopCallbacks {
 
   /** From now on the messages tell the host that nothing more is taken. */
   noteDraining(): void {
+    if (!this.#isDraining) this.#port.postMessage({ type: 'draining' } satisfies WorkerMessage);
     this.#isDraining = true;
   }
 
@@ -85,6 +86,14 @@ export class PortCallbacks implements LoopCallbacks {
   /** The statistics alone, for a host whose callbacks are a module. */
   reportStats(stats: IterationStats): void {
     if (this.#wantsStats) this.#port.postMessage({ type: 'stats', stats } satisfies WorkerMessage);
+  }
+
+  reportTaken(requestIds: bigint[]): void {
+    this.#port.postMessage({ type: 'taken', requestIds } satisfies WorkerMessage);
+  }
+
+  reportAnswered(requestIds: bigint[]): void {
+    this.#port.postMessage({ type: 'answered', requestIds } satisfies WorkerMessage);
   }
 
   reportError(error: Error): void {

@@ -49,7 +49,11 @@ export type WorkerMessage =
     }
   /** With callbacks in a module, which get everything else of an iteration in the worker. */
   | { type: 'stats'; stats: IterationStats }
+  /** With callbacks in a module: what it has brought, and what it is about to be told the end of. */
+  | { type: 'taken' | 'answered'; requestIds: bigint[] }
   | { type: 'error'; message: string }
+  /** No more requests are taken: the host asked for the end, or a request with terminateReqId did. */
+  | { type: 'draining' }
   /** Nothing is active and nothing more will come; the worker ends. */
   | { type: 'closed' };
 

@@ -3,6 +3,7 @@ import { kvCacheSize } from '../kvcache/kv-cache-size.js';
 import type { MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import { checkWorkerRestart } from './restart-policy.js';
 import { type PaddingRoom, paddingRoom } from './schemes/padding-room.js';
 
 export const DEFAULT_MAX_NUM_SEQUENCES = 64;
@@ -10,6 +11,8 @@ export const DEFAULT_MAX_NUM_TOKENS = 2048;
 export const DEFAULT_KV_FRACTION = 0.9;
 export const DEFAULT_MAX_TOP_LOG_PROBS = 20;
 export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
+export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
+export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
 const DEFAULT_TOKENS_PER_BLOCK = 32;
 
 /** The sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
@@ -75,6 +78,11 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     );
   }
   checkCount('threads', params.threads);
+  checkWorkerRestart(params.workerRestart);
+  for (const field of ['watchdogTimeoutMs', 'terminateTimeoutMs'] as const) {
+    const value = params[field];
+    if (value !== undefined) checkRange(field, value, { min: 0, max: 2 ** 31 - 1, integer: true });
+  }
   checkTokensPerBlock(params.tokensPerBlock);
   if (params.maxTopLogProbs !== undefined) {
     checkRange('maxTopLogProbs', params.maxTopLogProbs, { min: 0, max: 1000, integer: true });

@@ -10,6 +10,7 @@ import type { SchedulerPolicy } from '../scheduler/types.js';
 import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
 import { GenerationLoop } from './generation-loop.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import { Heartbeat } from './heartbeat.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 
 /** What the GptManager gives its worker. */
@@ -22,9 +23,12 @@ export interface WorkerData {
   executorModule: string | null;
   callbackModule: string | null;
   terminateReqId: bigint | null;
+  /** With callbacks in a module: requests that a worker which died has left without a final response. */
+  lost: { requestIds: bigint[]; reason: string } | null;
   wants: { statsJson: boolean; stats: boolean };
   port: MessagePort;
   doorbell: SharedArrayBuffer;
+  heartbeat: SharedArrayBuffer;
 }
 
 const data = workerData as WorkerData;
@@ -38,20 +42,22 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     : loadExecutor;
   const loaded = await load({ enginePath: setup.enginePath, params, modelType: setup.modelType });
   const portCallbacks = new PortCallbacks(port, setup.wants);
-  const callbacks: LoopCallbacks = setup.callbackModule
+  const moduleCallbacks = setup.callbackModule
     ? new ModuleLoopCallbacks(
         callbacksOfModule(await import(setup.callbackModule), setup.callbackModule),
         loaded.limits.maxSeqLen,
         portCallbacks,
       )
-    : portCallbacks;
-  const loop = createLoop(loaded, callbacks, setup, params);
+    : null;
+  const loop = createLoop(loaded, moduleCallbacks ?? portCallbacks, setup, params);
   const info = describe(loaded, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
+  if (setup.lost !== null) moduleCallbacks?.failLost(setup.lost.requestIds, setup.lost.reason);
   const idleTimeoutMs = setup.callbackModule
     ? (params.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS)
     : Number.POSITIVE_INFINITY;
-  run(loop, portCallbacks, setup.callbackModule !== null, new Doorbell(setup.doorbell), idleTimeoutMs);
+  const signs = { doorbell: new Doorbell(setup.doorbell), heartbeat: new Heartbeat(setup.heartbeat) };
+  run(loop, portCallbacks, setup.callbackModule !== null, signs, idleTimeoutMs);
   loaded.executor.close();
   port.postMessage({ type: 'closed' } satisfies WorkerMessage);
   port.close();
@@ -62,10 +68,11 @@ function run(
   loop: GenerationLoop,
   port: PortCallbacks,
   hasModule: boolean,
-  doorbell: Doorbell,
+  { doorbell, heartbeat }: { doorbell: Doorbell; heartbeat: Heartbeat },
   idleTimeoutMs: number,
 ): void {
   for (;;) {
+    heartbeat.beat();
     const bell = doorbell.read();
     const wasBusy = loop.iterate();
     if (hasModule) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
@@ -74,6 +81,7 @@ function run(
     if (loop.isDraining && !wasBusy) return;
     if (wasBusy) continue;
     port.idle(loop.freePlaces);
+    heartbeat.sleep();
     doorbell.wait(bell, idleTimeoutMs);
   }
 }

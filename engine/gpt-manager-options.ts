@@ -7,6 +7,8 @@ import type {
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { InstructionSet, KvDtype } from './executor.js';
+import type { ManagerState } from './gpt-manager.js';
+import type { WorkerRestartOptions } from './restart-policy.js';
 
 /**
  * The batching scheme. All three give a request the same tokens and log-probs, bit for bit.
@@ -78,6 +80,18 @@ export interface OptionalParams {
   startHorizon?: number;
   /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */
   statsFormat?: StatsFormat;
+  /**
+   * Milliseconds without a finished iteration, while something is active, after which the worker counts as stuck:
+   * what is active fails and the worker is started anew. Must exceed the longest iteration. Default 600 000; 0 = never.
+   */
+  watchdogTimeoutMs?: number;
+  /**
+   * Milliseconds that a worker which was told to end may take, since nothing can interrupt a native call. After that
+   * the manager gives up with a WorkerStuckError. Default 60 000.
+   */
+  terminateTimeoutMs?: number;
+  /** How a worker that died is replaced; false: not at all. Does not concern the first start, whose failure rejects `ready`. */
+  workerRestart?: WorkerRestartOptions | false;
   /** Checks the KV cache's invariants after every iteration; slow, for tests. */
   checkIntegrity?: boolean;
   /**
@@ -115,6 +129,8 @@ export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & {
   optionalParams?: OptionalParams;
   /** A request with this id is not run: it shuts the manager down once everything active has ended. */
   terminateReqId?: bigint;
+  /** Called with each change of the manager's state; `failure` is the reason for 'restarting' and 'failed', else null. */
+  onStateChange?: (state: ManagerState, failure: Error | null) => void;
   /** Called for failures that belong to no request, such as a callback that threw. */
   onError?: (error: Error) => void;
   /** Called in this thread after each iteration with the richer statistics, also where the callbacks are a module. */

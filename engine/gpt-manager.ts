@@ -1,21 +1,23 @@
-import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import { HostBridge } from '../callbacks/host-bridge.js';
+import type { EngineInfo, WorkerMessage } from '../callbacks/worker-messages.js';
+import { checkManagerOptions } from './check-manager-options.js';
 import {
-  Doorbell,
-  type EngineInfo,
-  type HostMessage,
-  type WorkerMessage,
-} from '../callbacks/worker-messages.js';
-import { checkRange, ParameterError } from './decoding/sampling-params.js';
-import { checkOptionalParams, DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
+  DEFAULT_IDLE_POLL_INTERVAL_MS,
+  DEFAULT_TERMINATE_TIMEOUT_MS,
+  DEFAULT_WATCHDOG_TIMEOUT_MS,
+} from './engine-limits.js';
+import type { EngineWorker } from './engine-worker.js';
 import type { WorkerData } from './generation-worker.js';
 import type { FunctionCallbacks, GptManagerOptions, IterationStats } from './gpt-manager-options.js';
+import { LostRequests } from './lost-requests.js';
+import { WorkerSupervisor } from './worker-supervisor.js';
 
 /**
- * starting: the engine is loading. running. draining: no more requests are taken, active ones go on.
- * stopped: ended as asked. failed: it could not be loaded, or the worker died.
+ * starting: the engine is loading. running. restarting: the worker died; what was active has failed, and another
+ * worker comes. draining: no more requests are taken, active ones go on. stopped: ended as asked. failed: it could not
+ * be loaded, or the worker died and no other one comes.
  */
-export type ManagerState = 'starting' | 'running' | 'draining' | 'stopped' | 'failed';
+export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 'stopped' | 'failed';
 
 /**
  * Runs the token generation loop in a worker thread that its constructor spawns. The callbacks bring requests in and
@@ -26,26 +28,31 @@ export type ManagerState = 'starting' | 'running' | 'draining' | 'stopped' | 'fa
  *   await manager.ready;
  *   ...
  *   await manager.shutdown();
+ *
+ * A worker that dies, or that the watchdog finds stuck, takes its requests with it: each gets one final response with
+ * the reason, and another worker is started (OptionalParams.workerRestart). Meanwhile no callback is called.
  */
 export class GptManager {
-  /** Settles when the engine is loaded; rejects with the reason where it cannot be. */
+  /** Settles when the engine is loaded for the first time; rejects with the reason where it cannot be. */
   readonly ready: Promise<EngineInfo>;
-  /** Resolves when the worker thread is gone, for whatever reason: see state and failure. */
+  /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
   readonly ended: Promise<void>;
   readonly #options: GptManagerOptions;
-  readonly #worker: Worker;
-  readonly #port: MessagePort;
-  readonly #doorbell: Doorbell;
+  readonly #supervisor: WorkerSupervisor;
+  /** With callbacks in a module: what the worker has of theirs. */
+  readonly #moduleRequests = new LostRequests();
   #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
   #failure: Error | null = null;
+  #isLoaded = false;
+  #terminateReason: string | null = null;
   #resolveReady!: (info: EngineInfo) => void;
   #rejectReady!: (error: Error) => void;
   #resolveEnded!: () => void;
 
   /** Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`. */
   constructor(options: GptManagerOptions) {
-    checkOptions(options);
+    checkManagerOptions(options);
     this.#options = options;
     this.ready = new Promise((resolve, reject) => {
       this.#resolveReady = resolve;
@@ -55,30 +62,32 @@ export class GptManager {
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
-    const { port1, port2 } = new MessageChannel();
-    const buffer = Doorbell.createBuffer();
-    this.#port = port1;
-    this.#doorbell = new Doorbell(buffer);
-    this.#worker = new Worker(new URL('./generation-worker.js', import.meta.url), {
-      workerData: workerDataOf(options, port2, buffer),
-      transferList: [port2],
-      name: 'skein-engine',
+    const { workerRestart, watchdogTimeoutMs, terminateTimeoutMs } = options.optionalParams ?? {};
+    this.#supervisor = new WorkerSupervisor({
+      workerData: () => ({ ...workerDataOf(options), lost: this.#moduleRequests.take() }),
+      restart: workerRestart ?? {},
+      watchdogTimeoutMs: watchdogTimeoutMs ?? DEFAULT_WATCHDOG_TIMEOUT_MS,
+      terminateTimeoutMs: terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
+      isAwaited: () => this.numInFlight > 0,
+      onReady: (worker, info) => this.#start(worker, info),
+      onMessage: (message) => this.#handle(message),
+      onLost: (error) => this.#lose(error),
+      onEnded: (error) => this.#end(error),
     });
-    this.#port.on('message', (message: WorkerMessage) => this.#handle(message));
-    this.#worker.on('error', (error) => {
-      this.#handleWhatIsLeft();
-      this.#fail(errorOf(error));
-    });
-    this.#worker.on('exit', (code) => this.#handleExit(code));
   }
 
   get state(): ManagerState {
     return this.#state;
   }
 
-  /** Why the state is 'failed'; null in every other state. */
+  /** Why the state is 'failed' or 'restarting'; null in every other state. */
   get failure(): Error | null {
     return this.#failure;
+  }
+
+  /** Workers started after the first one. */
+  get restarts(): number {
+    return this.#supervisor.restarts;
   }
 
   /** Requests given to the worker whose final response has not come (0 with callbacks in a module). */
@@ -96,49 +105,73 @@ export class GptManager {
    * gives the same promise. After a failure it resolves too: there is nothing left to end.
    */
   shutdown(): Promise<void> {
-    if (this.#state === 'starting' || this.#state === 'running') {
-      this.#state = 'draining';
-      this.#bridge?.stopTaking();
-      this.#post({ type: 'shutdown' });
-    }
+    if (this.#stopTaking()) this.#supervisor.shutdown();
     return this.ended;
   }
 
-  #handle(message: WorkerMessage): void {
+  /**
+   * Ends at once: what is active gets its final response with this reason. Resolves when the worker is gone, or when
+   * it did not end within terminateTimeoutMs, because it is in a native call: then the state is 'failed'.
+   */
+  terminate(reason = 'The manager was terminated.'): Promise<void> {
+    this.#stopTaking();
+    this.#terminateReason = reason;
+    this.#supervisor.terminate(reason);
+    return this.ended;
+  }
+
+  /** False if it was done before. */
+  #stopTaking(): boolean {
+    if (this.#state !== 'starting' && this.#state !== 'running' && this.#state !== 'restarting') return false;
+    this.#bridge?.stopTaking();
+    this.#setState('draining', null);
+    return true;
+  }
+
+  #handle(message: Exclude<WorkerMessage, { type: 'ready' }>): void {
     switch (message.type) {
-      case 'ready':
-        this.#start(message.info);
-        break;
       case 'iteration':
         this.#bridge?.handleIteration(message);
         break;
       case 'stats':
         this.#reportStats(message.stats);
         break;
+      case 'taken':
+        this.#moduleRequests.add(message.requestIds);
+        break;
+      case 'answered':
+        this.#moduleRequests.remove(message.requestIds);
+        break;
       case 'error':
         this.#report(new Error(message.message));
         break;
+      case 'draining':
+        if (this.#state === 'running') void this.shutdown();
+        break;
       case 'closed':
-        this.#stop();
+        this.#bridge?.failAll('The manager was shut down before this request was taken.');
+        this.#setState('stopped', null);
         break;
     }
   }
 
-  #start(info: EngineInfo): void {
-    const isRunning = this.#state === 'starting';
-    if (isRunning) this.#state = 'running';
+  #start(worker: EngineWorker, info: EngineInfo): void {
+    const isOpen = this.#state === 'starting' || this.#state === 'restarting';
+    if (isOpen) this.#setState('running', null);
     if (this.#options.callbackModule === undefined) {
-      this.#bridge = this.#createBridge(this.#options, info);
-      if (isRunning) this.#bridge.wake();
+      if (this.#bridge === null) this.#bridge = this.#createBridge(this.#options, worker, info);
+      else this.#bridge.connect(worker);
+      if (isOpen) this.#bridge.wake();
       else this.#bridge.stopTaking();
     }
+    this.#isLoaded = true;
     this.#resolveReady(info);
   }
 
-  #createBridge(callbacks: FunctionCallbacks, info: EngineInfo): HostBridge {
+  #createBridge(callbacks: FunctionCallbacks, worker: EngineWorker, info: EngineInfo): HostBridge {
     return new HostBridge({
-      port: this.#port,
-      doorbell: this.#doorbell,
+      port: worker.port,
+      doorbell: worker.doorbell,
       callbacks,
       maxSeqLen: info.maxSeqLen,
       maxNumSequences: info.maxNumSequences,
@@ -149,36 +182,41 @@ export class GptManager {
     });
   }
 
-  #handleExit(code: number): void {
-    this.#handleWhatIsLeft();
-    this.#fail(new Error(`The engine's worker thread ended unexpectedly with exit code ${code}.`));
-    this.#port.close();
+  /** The worker is gone and with it all its requests. */
+  #lose(error: Error): void {
+    const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
+    this.#moduleRequests.fail(reason);
+    if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
+    this.#bridge?.disconnect(reason);
+    if (this.#isLoaded && this.#terminateReason === null) this.#report(error);
+  }
+
+  #end(error: Error | null): void {
+    if (error !== null) {
+      const isKnown = error === this.#failure || !this.#isLoaded;
+      this.#setState('failed', error);
+      if (!isKnown) this.#report(error);
+      this.#rejectReady(error);
+    } else {
+      this.#setState('stopped', null);
+      this.#rejectReady(new Error('The manager was shut down before the engine was loaded.'));
+    }
+    this.#bridge?.failAll(
+      error === null ? 'The manager was shut down.' : `The engine failed: ${error.message}`,
+    );
     this.#resolveEnded();
   }
 
-  /** The worker's last messages may still lie in the port when its end is announced. */
-  #handleWhatIsLeft(): void {
-    for (;;) {
-      const received = receiveMessageOnPort(this.#port);
-      if (received === undefined) return;
-      this.#handle(received.message as WorkerMessage);
+  #setState(state: ManagerState, failure: Error | null): void {
+    if (this.#state === state && this.#failure === failure) return;
+    this.#state = state;
+    this.#failure = failure;
+    try {
+      this.#options.onStateChange?.(state, failure);
+    } catch (error) {
+      const message = `The callback onStateChange failed: ${errorOf(error).message}`;
+      this.#report(new Error(message, { cause: error }));
     }
-  }
-
-  #stop(): void {
-    this.#state = 'stopped';
-    this.#bridge?.failAll('The manager was shut down before this request was taken.');
-  }
-
-  /** The worker is gone and with it all its requests. (A restart with back-off belongs here.) */
-  #fail(error: Error): void {
-    if (this.#state === 'failed' || this.#state === 'stopped') return;
-    const wasStarting = this.#bridge === null;
-    this.#state = 'failed';
-    this.#failure = error;
-    this.#bridge?.failAll(`The engine failed: ${error.message}`);
-    this.#rejectReady(error);
-    if (!wasStarting) this.#report(error);
   }
 
   /** With callbacks in a module; otherwise the bridge does it in its order with the other callbacks. */
@@ -204,18 +242,11 @@ export class GptManager {
       process.emitWarning(`onError threw: ${errorOf(thrown).message}`, 'SkeinWarning');
     }
   }
-
-  #post(message: HostMessage): void {
-    this.#port.postMessage(message);
-    this.#doorbell.ring();
-  }
 }
 
 function workerDataOf(
   options: GptManagerOptions,
-  port: MessagePort,
-  doorbell: SharedArrayBuffer,
-): WorkerData {
+): Omit<WorkerData, 'port' | 'doorbell' | 'heartbeat' | 'lost'> {
   const { executorModule, ...params } = options.optionalParams ?? {};
   return {
     enginePath: options.enginePath,
@@ -230,62 +261,7 @@ function workerDataOf(
       statsJson: options.returnBatchManagerStats !== undefined,
       stats: options.onIterationStats !== undefined,
     },
-    port,
-    doorbell,
   };
-}
-
-function checkOptions(options: GptManagerOptions): void {
-  const { enginePath, modelType, maxBeamWidth, schedulerPolicy } = options;
-  if (typeof enginePath !== 'string' || enginePath === '') {
-    throw new ParameterError(
-      'enginePath',
-      'enginePath is missing; it must be the path of an engine directory.',
-    );
-  }
-  if (modelType !== 'V1' && modelType !== 'InflightBatching' && modelType !== 'InflightFusedBatching') {
-    throw new ParameterError(
-      'modelType',
-      `modelType is ${String(modelType)}; it must be V1, InflightBatching or InflightFusedBatching.`,
-    );
-  }
-  checkRange('maxBeamWidth', maxBeamWidth, { min: 1, max: 1024, integer: true });
-  if (maxBeamWidth > 1) {
-    throw new ParameterError(
-      'maxBeamWidth',
-      `maxBeamWidth is ${maxBeamWidth}; beam search is not supported yet, so it must be 1.`,
-    );
-  }
-  if (schedulerPolicy !== 'MAX_UTILIZATION' && schedulerPolicy !== 'GUARANTEED_NO_EVICT') {
-    throw new ParameterError(
-      'schedulerPolicy',
-      `schedulerPolicy is ${String(schedulerPolicy)}; it must be MAX_UTILIZATION or GUARANTEED_NO_EVICT.`,
-    );
-  }
-  checkCallbacks(options);
-  checkOptionalParams(options.optionalParams ?? {}, modelType);
-}
-
-function checkCallbacks(options: GptManagerOptions): void {
-  if (options.callbackModule !== undefined) {
-    for (const name of [
-      'getInferenceRequests',
-      'sendResponse',
-      'pollStopSignals',
-      'returnBatchManagerStats',
-    ] as const) {
-      if (options[name] === undefined) continue;
-      throw new ParameterError(
-        name,
-        `${name} is given beside callbackModule; give functions or a module, not both.`,
-      );
-    }
-    return;
-  }
-  for (const name of ['getInferenceRequests', 'sendResponse'] as const) {
-    if (typeof options[name] === 'function') continue;
-    throw new ParameterError(name, `${name} is missing; it must be a function (or give callbackModule).`);
-  }
 }
 
 function errorOf(value: unknown): Error {

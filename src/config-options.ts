@@ -245,6 +245,22 @@ export const OPTIONS = {
     metavar: 'SECONDS',
     help: 'how long answers may go on after SIGTERM or SIGINT',
   }),
+  watchdogTimeout: integerWithDefault(600, 0, 86_400, {
+    metavar: 'SECONDS',
+    help: 'an engine that finishes no iteration for this long is started anew; longer than the longest iteration, 0 for never',
+    gptManagerField: 'optionalParams.watchdogTimeoutMs',
+  }),
+  exitOnFailure: {
+    schema: z.boolean().default(true),
+    ...describe(
+      {
+        metavar: '',
+        help: 'ends the process when the engine died and cannot be started again (--no-exit-on-failure stays and answers 503)',
+      },
+      'switch',
+      true,
+    ),
+  },
   logLevel: choice(['trace', 'debug', 'info', 'warn', 'error', 'silent'], 'warn', {
     metavar: 'LEVEL',
     help: 'info adds a line for each request, debug for /health, /live and /metrics too; the log is JSON on stderr',

@@ -1,4 +1,4 @@
-export { InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
+export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
 export {
   type FinishReason,
   HostClosedError,
@@ -37,6 +37,7 @@ export type {
   StatsFormat,
 } from '../engine/gpt-manager-options.js';
 export { AddonError } from '../engine/native/load-addon.js';
+export type { WorkerRestartOptions } from '../engine/restart-policy.js';
 export {
   SimulationError,
   type SimulationId,
@@ -50,6 +51,7 @@ export {
   SimulationInputError,
   type SimulationRequest,
 } from '../engine/simulation/simulation-input.js';
+export { WorkerStuckError } from '../engine/worker-supervisor.js';
 export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cache-events.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';

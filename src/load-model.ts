@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
+import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
 import type { EngineInfo } from '../callbacks/worker-messages.js';
 import type { BuildProgress } from '../engine/builder.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
 import type { KvDtype } from '../engine/executor.js';
+import type { ManagerState } from '../engine/gpt-manager.js';
 import type { IterationStats, ModelType, OptionalParams } from '../engine/gpt-manager-options.js';
 import { loadAddon } from '../engine/native/load-addon.js';
 import { skeinVersion } from '../engine/package-info.js';
+import type { WorkerRestartOptions } from '../engine/restart-policy.js';
+import { WorkerStuckError } from '../engine/worker-supervisor.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import { ModelCodec } from './generation/model-codec.js';
 import type { TextModel } from './generation/text-model.js';
@@ -38,6 +41,12 @@ export interface ModelOptions {
   maxTokens?: number | undefined;
   freeGpuMemoryFraction?: number | undefined;
   tokensPerBlock?: number | undefined;
+  /** Seconds; see OptionalParams.watchdogTimeoutMs. */
+  watchdogTimeout?: number | undefined;
+  /** See OptionalParams.workerRestart. */
+  workerRestart?: WorkerRestartOptions | false | undefined;
+  /** See OptionalParams.terminateTimeoutMs. */
+  terminateTimeoutMs?: number | undefined;
   /** See OptionalParams.executorModule: an executor of one's own. */
   executorModule?: string | URL | undefined;
   /** Called while the engine is built, which happens once per model. */
@@ -76,10 +85,14 @@ export interface LoadedModel {
   model: TextModel;
   counts(): EngineCounts;
   onStats(listener: (stats: IterationStats) => void): () => void;
-  /** Calls the listener should the engine fail. */
-  onFailure(listener: (error: Error) => void): void;
-  /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
-  close(options?: { abort?: boolean }): Promise<void>;
+  /** Calls the listener with each change of the engine's state, and why, where it is 'restarting' or 'failed'. */
+  onStateChange(listener: (state: ManagerState, failure: Error | null) => void): void;
+  /** Calls the listener with failures that belong to no request. */
+  onError(listener: (error: Error) => void): void;
+  /** The engine's thread is in a native call that does not return: the process cannot end but by being killed. */
+  isStuck(): boolean;
+  /** Lets what is active end, then frees the engine. */
+  close(options?: CloseOptions): Promise<void>;
 }
 
 /**
@@ -95,14 +108,13 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
   const host = new InProcessHost({
     ...hostOptions(engine, options),
     onIterationStats: (stats) => events.emitStats(stats),
-    onError: (error) => {
-      if (host.state === 'failed') events.emitFailure(error);
-    },
+    onStateChange: (state, failure) => events.emitState(state, failure),
+    onError: (error) => events.emitError(error),
   });
   // The worker loads the engine meanwhile.
   const opening = ModelCodec.open(engine.directory);
-  const close = async ({ abort = false } = {}) => {
-    await host.close({ abort });
+  const close = async (options: CloseOptions = {}) => {
+    await host.close(options);
     await opening.then(
       (codec) => codec.close(),
       () => {},
@@ -124,7 +136,9 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
       return { running: host.running, waiting: host.queued, maxBlocks, usedBlocks: events.usedBlocks };
     },
     onStats: (listener) => events.onStats(listener),
-    onFailure: (listener) => events.onFailure(listener),
+    onStateChange: (listener) => events.onState(listener),
+    isStuck: () => host.failure instanceof WorkerStuckError,
+    onError: (listener) => events.onError(listener),
     close,
   };
 }
@@ -132,7 +146,8 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
 /** Hands on what the engine reports while it runs. */
 class EngineEvents {
   readonly #statsListeners = new Set<(stats: IterationStats) => void>();
-  readonly #failureListeners = new Set<(error: Error) => void>();
+  readonly #stateListeners = new Set<(state: ManagerState, failure: Error | null) => void>();
+  readonly #errorListeners = new Set<(error: Error) => void>();
   /** Blocks in use since the last iteration. */
   usedBlocks = 0;
 
@@ -141,9 +156,13 @@ class EngineEvents {
     for (const listener of this.#statsListeners) listener(stats);
   }
 
-  emitFailure(error: Error): void {
-    this.usedBlocks = 0; // the memory went with the engine
-    for (const listener of this.#failureListeners) listener(error);
+  emitState(state: ManagerState, failure: Error | null): void {
+    if (failure !== null) this.usedBlocks = 0; // the memory went with the engine
+    for (const listener of this.#stateListeners) listener(state, failure);
+  }
+
+  emitError(error: Error): void {
+    for (const listener of this.#errorListeners) listener(error);
   }
 
   onStats(listener: (stats: IterationStats) => void): () => void {
@@ -151,8 +170,12 @@ class EngineEvents {
     return () => this.#statsListeners.delete(listener);
   }
 
-  onFailure(listener: (error: Error) => void): void {
-    this.#failureListeners.add(listener);
+  onState(listener: (state: ManagerState, failure: Error | null) => void): void {
+    this.#stateListeners.add(listener);
+  }
+
+  onError(listener: (error: Error) => void): void {
+    this.#errorListeners.add(listener);
   }
 }
 
@@ -182,6 +205,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
     freeGpuMemoryFraction,
     kvDtype,
     maxQueueSize,
+    watchdogTimeout,
     modelType = 'InflightFusedBatching',
   } = options;
   // On by default in the server; V1 knows neither.
@@ -200,7 +224,10 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'maxSeqLen',
       'tokensPerBlock',
       'executorModule',
+      'workerRestart',
+      'terminateTimeoutMs',
     ]),
+    ...(watchdogTimeout === undefined ? {} : { watchdogTimeoutMs: 1000 * watchdogTimeout }),
     ...given({ enableChunkedContext }, ['enableChunkedContext']),
     kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction, enableBlockReuse }, [
       'maxTokens',

@@ -1,7 +1,7 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { type LoadedModel, loadModel, type ModelInfo } from '../load-model.js';
-import { createApp } from '../server/app.js';
+import { createApp, type ServerLog } from '../server/app.js';
 import { checkAddress, HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
 import { ServerMetrics } from '../server/metrics.js';
@@ -29,13 +29,14 @@ export async function serve(config: Config): Promise<void> {
     gauges: () => loaded.counts(),
   });
   loaded.onStats((stats) => metrics.iteration(stats));
-  loaded.onFailure((error) => state.fail(error.message));
+  const log = createLog(config.logLevel);
+  const failed = followEngine(loaded, { state, metrics, log });
   const app = createApp({
     models: [served],
     state,
     metrics,
     version: skeinVersion(),
-    log: createLog(config.logLevel),
+    log,
     apiKey: config.apiKey ?? null,
   });
   let server: HttpServer;
@@ -46,13 +47,57 @@ export async function serve(config: Config): Promise<void> {
     throw error;
   }
   process.stdout.write(greeting(served.id, server.url, loaded.info));
-  await untilSignal();
-  process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
-  const drained = await server.drain(config.drainTimeout * 1000);
-  if (!drained)
-    process.stderr.write(`skein: some answers took longer than ${config.drainTimeout} s and are cut off\n`);
+  const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
+  if (failure === null) {
+    process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
+    if (!(await server.drain(config.drainTimeout * 1000))) {
+      process.stderr.write(`skein: some answers took longer than ${config.drainTimeout} s and are cut off\n`);
+    }
+  }
+  await end(server, loaded, failure);
+}
+
+/** How long an answer that is cut off, or failed, may take to say so to its client. */
+const LAST_WORDS_MS = 3_000;
+/** How long the engine may take to end. */
+const ENGINE_END_MS = 5_000;
+
+/** What still runs is cancelled, its clients are told, and the engine is freed. Throws the failure, if there is one. */
+async function end(server: HttpServer, loaded: LoadedModel, failure: Error | null): Promise<void> {
+  const closed = loaded.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
+  await server.drain(LAST_WORDS_MS);
   await server.close();
-  await loaded.close({ abort: true });
+  const limit = AbortSignal.timeout(ENGINE_END_MS);
+  const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
+  if (await Promise.race([closed.then(() => loaded.isStuck()), tooLong])) {
+    if (failure !== null) process.stderr.write(`skein: ${failure.message}\n`);
+    // To leave in any other way would be to wait for the thread.
+    process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');
+    process.kill(process.pid, 'SIGKILL');
+  }
+  if (failure !== null) throw failure;
+}
+
+/** Lets /health, the metrics and the log know how the engine fares. The promise is of its final failure. */
+function followEngine(
+  loaded: LoadedModel,
+  { state, metrics, log }: { state: ServerState; metrics: ServerMetrics; log: ServerLog },
+): Promise<Error> {
+  loaded.onError((error) => log.error({ err: error }, 'engine error'));
+  return new Promise((resolve) => {
+    loaded.onStateChange((engine, failure) => {
+      if (engine === 'restarting') state.restart(failure?.message ?? '');
+      if (engine === 'running') {
+        state.recover();
+        metrics.engineRestarted();
+        log.info({}, 'the engine runs again');
+      }
+      if (engine === 'failed' && failure !== null) {
+        state.fail(failure.message);
+        resolve(failure);
+      }
+    });
+  });
 }
 
 function servedModel({ model, info }: LoadedModel, config: Config): ServedModel {
@@ -74,19 +119,14 @@ function greeting(id: string, url: string, info: ModelInfo): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Resolves at the first signal; the second ends the process where it stands. */
-function untilSignal(): Promise<void> {
+/** Resolves at the first signal; the second ends the process where it stands, as it does without a handler. */
+function untilSignal(): Promise<null> {
+  const signals = ['SIGINT', 'SIGTERM'] as const;
   return new Promise((resolve) => {
-    let signals = 0;
-    for (const [signal, number] of [
-      ['SIGINT', 2],
-      ['SIGTERM', 15],
-    ] as const) {
-      process.on(signal, () => {
-        signals++;
-        if (signals > 1) process.exit(128 + number);
-        resolve();
-      });
-    }
+    const onSignal = () => {
+      for (const signal of signals) process.off(signal, onSignal);
+      resolve(null);
+    };
+    for (const signal of signals) process.on(signal, onSignal);
   });
 }

@@ -100,8 +100,8 @@ export function createApp(options: AppOptions): Hono<Env> {
   // Names may hold slashes, as those of the Hugging Face hub do.
   app.get('/v1/models/:id{.+}', (c) => c.json(modelObject(findModel(context, c.req.param('id')))));
   app.get('/health', (c) => {
-    const healthy = state.status === 'ready';
-    return c.json({ status: state.status, reason: state.reason ?? undefined }, healthy ? 200 : 503);
+    const { status, reason, restarts } = state;
+    return c.json({ status, reason: reason ?? undefined, restarts }, status === 'ready' ? 200 : 503);
   });
   app.get('/live', (c) => c.json({ status: 'live' }));
   app.get('/version', (c) => c.json({ version: options.version }));

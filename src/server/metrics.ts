@@ -117,6 +117,12 @@ export class ServerMetrics {
     buckets: HTTP_BUCKETS,
     registers: [this.#registry],
   });
+  readonly #engineRestarts = new Counter({
+    name: 'skein:engine_restarts_total',
+    help: 'Times that the engine was started again after it had died',
+    labelNames: LABELS,
+    registers: [this.#registry],
+  });
   #pauses = 0;
   readonly #promptLength;
   readonly #generatedLength;
@@ -133,6 +139,7 @@ export class ServerMetrics {
     this.#iterationTokens = this.#histogram('iteration_tokens_total', 'Tokens per iteration', [
       ...ITERATION_TOKEN_BUCKETS,
     ]);
+    this.#engineRestarts.inc(this.#labels, 0);
     const { gauges } = options;
     this.#gauge('num_requests_running', 'Requests in the batch', () => gauges().running);
     this.#gauge('num_requests_waiting', 'Requests that wait for a place in it', () => gauges().waiting);
@@ -167,6 +174,12 @@ export class ServerMetrics {
     this.#iterationTokens.observe(this.#labels, contextTokens + generatedTokens);
     if (totalPauses > this.#pauses) this.#preemptions.inc(this.#labels, totalPauses - this.#pauses);
     this.#pauses = totalPauses;
+  }
+
+  /** The engine died and runs again; its own totals begin anew. */
+  engineRestarted(): void {
+    this.#engineRestarts.inc(this.#labels);
+    this.#pauses = 0;
   }
 
   /** Follows a request that was just accepted. */

@@ -31,6 +31,9 @@ async function collect(stream: TokenStream): Promise<{ tokens: number[]; pieces:
 }
 
 const greedy = { temperature: 0 };
+const RESTARTS_AT_ONCE = { workerRestart: { delayMs: 0 } };
+/** Token 66 ends the worker. */
+const deadly = { enginePath: 'fake:?dieToken=66&stepMs=1', onError: () => {} };
 const alone = (prompt: number[], count: number) => runAlone(makeRequest(1n, prompt, count)).tokens;
 
 describe('InProcessHost', () => {
@@ -221,21 +224,71 @@ describe('InProcessHost', () => {
     for (const result of results) expect((await result).pieces.at(-1)!.finishReason).toBe('cancelled');
   });
 
-  it('fails what runs and what waits when the engine dies', async () => {
-    const host = start('dieToken=66&stepMs=1', { onError: () => {} });
+  it('fails what runs when the engine dies; what waits goes to the next one', async () => {
+    const host = start('dieToken=66&stepMs=1', { ...fakeEngine('', RESTARTS_AT_ONCE), ...deadly });
     await host.ready;
-    const streams = Array.from({ length: 7 }, () =>
+    const running = Array.from({ length: 3 }, () =>
       collect(host.submit({ promptTokens: [1], maxNewTokens: 250 })),
     );
-    const deadly = collect(host.submit({ promptTokens: [66], maxNewTokens: 250, priority: 1 }));
-    host.cancel(1n);
-    for (const result of await Promise.allSettled([...streams.slice(1), deadly])) {
+    const fatal = collect(host.submit({ promptTokens: [66], maxNewTokens: 250 }));
+    const waiting = [2, 3, 4].map((token) =>
+      collect(host.submit({ promptTokens: [token], maxNewTokens: 8, ...greedy })),
+    );
+    expect([host.running, host.queued]).toEqual([4, 3]);
+    for (const result of await Promise.allSettled([...running, fatal])) {
       expect(result).toMatchObject({ status: 'rejected', reason: expect.any(RequestError) });
-      expect(result).toMatchObject({ reason: { isInvalid: false } });
+      expect(result).toMatchObject({
+        reason: { isInvalid: false, message: expect.stringMatching(/failed/) },
+      });
     }
-    await streams[0];
-    await expect.poll(() => host.state).toBe('failed');
+    for (const [index, result] of waiting.entries()) {
+      expect((await result).tokens).toEqual(alone([index + 2], 8));
+    }
+    expect([host.state, host.restarts, host.failure]).toEqual(['running', 1, null]);
+  });
+
+  it('takes requests up to its limit while no engine runs; they can be cancelled and time out', async () => {
+    const host = start('', {
+      ...fakeEngine('', { workerRestart: { delayMs: 86_400_000, maxDelayMs: 86_400_000 } }),
+      ...deadly,
+      maxQueueSize: 3,
+    });
+    await expect(collect(host.submit({ promptTokens: [66], maxNewTokens: 1 }))).rejects.toThrow(RequestError);
+    expect(host.state).toBe('restarting');
+    const request = { promptTokens: [1], maxNewTokens: 4 };
+    const cancelled = host.submit(request);
+    const late = host.submit({ ...request, timeLimitMs: 20 });
+    const last = host.submit(request);
+    expect(() => host.submit(request)).toThrow(QueueFullError);
+    host.cancel(cancelled.requestId);
+    expect((await collect(cancelled)).pieces).toMatchObject([{ finishReason: 'cancelled' }]);
+    expect((await collect(late)).pieces).toMatchObject([{ finishReason: 'timeout' }]);
+    expect(host.queued).toBe(1);
+    await host.close({ timeoutMs: 0 });
+    expect((await collect(last)).pieces).toMatchObject([{ finishReason: 'cancelled' }]);
+    expect(host.state).toBe('stopped');
+  });
+
+  it('fails what waits where no other engine comes', async () => {
+    const host = start('', { ...fakeEngine('', { workerRestart: false }), ...deadly });
+    await host.ready;
+    const fatal = Array.from({ length: 4 }, () =>
+      collect(host.submit({ promptTokens: [66], maxNewTokens: 1 })),
+    );
+    const waiting = collect(host.submit({ promptTokens: [1], maxNewTokens: 1 }));
+    const ends = await Promise.allSettled([...fatal, waiting]);
+    expect(ends.at(-1)).toMatchObject({ status: 'rejected', reason: expect.any(HostClosedError) });
+    expect(host.state).toBe('failed');
     expect(() => host.submit({ promptTokens: [1], maxNewTokens: 1 })).toThrow(HostClosedError);
+  });
+
+  it('ends the engine in the middle of its iteration where a close may not wait for it', async () => {
+    const host = start('', fakeEngine('stepMs=60000'));
+    await host.ready;
+    const running = collect(host.submit({ promptTokens: [1], maxNewTokens: 4 }));
+    await host.close({ abort: true, terminateAfterMs: 10 });
+    expect((await running).pieces).toMatchObject([{ finishReason: 'cancelled' }]);
+    expect(host.state).toBe('stopped');
   });
 
   it('reports the blocks that are held after a cancellation, in the iteration that processed it', async () => {

@@ -209,7 +209,7 @@ describe('GptManager with functions as callbacks', () => {
 
 describe('a worker that dies', () => {
   it('fails every active request with the reason, and the manager says so', async () => {
-    const client = new Client({ engine: ['dieToken=66&stepMs=2'] });
+    const client = new Client({ engine: ['dieToken=66&stepMs=2', { workerRestart: false }] });
     await client.manager.ready;
     const long = client.run(makeRequest(1n, [1], 250));
     const deadly = client.run(makeRequest(2n, [66], 5));

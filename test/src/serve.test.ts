@@ -20,7 +20,7 @@ async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
 }
 
 /** A server whose every iteration takes 10 ms. What it draws depends on the prompt alone where the request is greedy. */
-const slow = (flags: Record<string, string> = {}, fakeOptions: Record<string, number> = {}) =>
+const slow = (flags: Record<string, string> = {}, fakeOptions: Record<string, number | string> = {}) =>
   started(startFakeServer({ model, ...flags }, { vocabSize: 320, stepMs: 10, ...fakeOptions }));
 
 function complete(server: SkeinProcess, fields: object, signal?: AbortSignal): Promise<Response> {
@@ -132,15 +132,35 @@ describe('skein serve', () => {
     expect(stderr).toBe('skein: finishing the answers under way; a second signal ends at once\n');
   });
 
-  it('at SIGTERM cuts off what takes longer than --drain-timeout', async () => {
-    const server = await slow({ drainTimeout: '0' });
+  it('at SIGTERM cuts off what takes longer than --drain-timeout, and tells each client so', async () => {
+    // One runs, the others wait for its place.
+    const server = await slow({ drainTimeout: '0', maxNumSequences: '1' });
     const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
+    const whole = complete(server, { max_tokens: 250 });
+    const waiting = complete(server, { max_tokens: 250, stream: true });
+    await expect.poll(() => gauge(server, 'num_requests_waiting')).toBe(2);
     const ended = server.stop();
-    await expect(stream.rest()).rejects.toThrow();
+    expect(await stream.rest()).toMatch(/data: \{"error":\{[^\n]*"code":"server_shutting_down"\}\}\n\n$/);
+    for (const refused of [await whole, await waiting]) {
+      expect(refused.status).toBe(503);
+      expect(refused.headers.get('retry-after')).not.toBeNull();
+      expect(await refused.json()).toMatchObject({ error: { code: 'server_shutting_down' } });
+    }
     const { code, stderr } = await ended;
     expect(stderr).toMatch(/took longer than 0 s and are cut off/);
     expect(stderr).not.toMatch(/\n\s+at /);
     expect(code).toBe(0);
+  });
+
+  it('at SIGTERM does not wait for an iteration that takes too long', async () => {
+    const server = await slow({ drainTimeout: '0' }, { stepMs: 600_000 });
+    const whole = complete(server, { max_tokens: 2 });
+    await expect.poll(() => gauge(server, 'num_requests_running')).toBe(1);
+    const ended = server.stop();
+    const refused = await whole;
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: 'server_shutting_down' } });
+    expect((await ended).code).toBe(0);
   });
 
   it('ends at once at the second signal', async () => {
@@ -149,12 +169,13 @@ describe('skein serve', () => {
     server.child.kill('SIGINT');
     await expect.poll(() => health(server)).toBe(503);
     server.child.kill('SIGINT');
-    expect((await server.ended).code).toBe(130);
+    expect(await server.ended).toMatchObject({ code: null, signal: 'SIGINT' });
   });
 
-  it('whose engine died says so on /health and answers in the shape of the API', async () => {
+  it('whose engine died answers in the shape of the API, says so on /health, and recovers', async () => {
     const deadlyToken = 32;
     const server = await slow({}, { dieToken: deadlyToken });
+    const before = await (await complete(server, { max_tokens: 20 })).json();
     const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
     const whole = complete(server, { max_tokens: 250 });
     await expect.poll(() => gauge(server, 'num_requests_running')).toBe(2);
@@ -163,15 +184,49 @@ describe('skein serve', () => {
     expect(await deadly.json()).toMatchObject({ error: { type: 'server_error', code: 'engine_error' } });
     expect((await whole).status).toBe(500);
     expect(await stream.rest()).toMatch(/data: \{"error":\{"message":"The engine failed[^\n]*\}\}\n\n$/);
-    await expect.poll(() => health(server)).toBe(503);
-    const body = await (await fetch(`${server.url}/health`)).json();
-    expect(body).toMatchObject({ status: 'failed', reason: expect.stringContaining('exit code 1') });
-    const after = await complete(server, { max_tokens: 1 });
-    expect(after.status).toBe(503);
-    expect(await after.json()).toMatchObject({ error: { code: 'engine_unavailable' } });
+    const down = await fetch(`${server.url}/health`);
+    expect(down.status).toBe(503);
+    expect(await down.json()).toMatchObject({
+      status: 'restarting',
+      reason: expect.stringContaining('exit code 1'),
+    });
     expect((await fetch(`${server.url}/live`)).status).toBe(200);
     for (const name of ['num_requests_running', 'kv_cache_usage_perc']) {
       expect(await gauge(server, name)).toBe(0);
+    }
+    // Sent while no engine runs: it waits for the next one.
+    const after = await (await complete(server, { max_tokens: 20 })).json();
+    expect(after).toMatchObject({ choices: (before as { choices: unknown }).choices });
+    const up = await fetch(`${server.url}/health`);
+    expect([up.status, await up.json()]).toEqual([200, { status: 'ready', restarts: 1 }]);
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    expect(metrics).toMatch(/^skein:engine_restarts_total\{[^}]*\} 1$/m);
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  it.each([true, false])('whose engine cannot be started again ends: --exit-on-failure %s', async (exits) => {
+    const server = await slow(
+      { exitOnFailure: String(exits) },
+      { dieToken: 32, loads: join(folder, `loads-${exits}`) },
+    );
+    const deadly = await complete(server, { prompt: [32], max_tokens: 5 });
+    expect(deadly.status).toBe(500);
+    const waiting = await complete(server, { max_tokens: 5 });
+    expect(waiting.status).toBe(503);
+    expect(await waiting.json()).toMatchObject({ error: { code: 'engine_unavailable' } });
+    if (exits) {
+      const { code, stderr } = await server.ended;
+      expect(stderr).toMatch(/could not be started again in 5 attempts; the last one failed: load 6 fails/);
+      expect(code).toBe(1);
+    } else {
+      const down = await fetch(`${server.url}/health`);
+      expect(down.status).toBe(503);
+      expect(await down.json()).toMatchObject({
+        status: 'failed',
+        reason: expect.stringContaining('5 attempts'),
+      });
+      expect((await fetch(`${server.url}/live`)).status).toBe(200);
+      expect((await server.stop()).code).toBe(0);
     }
   });
 

@@ -22,13 +22,21 @@ describe('the routes about the server', () => {
 
   it('answers /health, /live and /version', async () => {
     const toy = toyServer(script);
-    expect(await (await toy.get('/health')).json()).toEqual({ status: 'ready' });
+    const healthOf = async () => {
+      const response = await toy.get('/health');
+      return [response.status, await response.json()];
+    };
+    expect(await healthOf()).toEqual([200, { status: 'ready', restarts: 0 }]);
     expect((await toy.get('/live')).status).toBe(200);
     expect(await (await toy.get('/version')).json()).toEqual({ version: '0.0.0-test' });
+    toy.state.restart('it died');
+    expect(await healthOf()).toEqual([503, { status: 'restarting', reason: 'it died', restarts: 0 }]);
+    toy.state.recover();
+    expect(await healthOf()).toEqual([200, { status: 'ready', restarts: 1 }]);
     toy.state.fail('the engine died');
-    const health = await toy.get('/health');
-    expect(health.status).toBe(503);
-    expect(await health.json()).toEqual({ status: 'failed', reason: 'the engine died' });
+    expect(await healthOf()).toEqual([503, { status: 'failed', reason: 'the engine died', restarts: 1 }]);
+    toy.state.drain();
+    expect(await healthOf()).toMatchObject([503, { status: 'draining' }]);
   });
 
   it("has OpenAI's error shape for unknown paths and wrong methods", async () => {

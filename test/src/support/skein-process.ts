@@ -11,6 +11,7 @@ export const testCacheDir = join(tmpdir(), 'skein-test-cache');
 
 export interface Ended {
   code: number | null;
+  signal: NodeJS.Signals | null;
   stdout: string;
   stderr: string;
 }
@@ -33,12 +34,12 @@ export async function runCli(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = gather(child);
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, ...output() };
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+  return { code, signal, ...output() };
 }
 
 /** URL of the fake executor as a module; the options are those of load-fake-executor. */
-export function fakeExecutorModule(options: Record<string, number>): string {
+export function fakeExecutorModule(options: Record<string, number | string>): string {
   const url = new URL('../../support/modules/fake-executor.mjs', import.meta.url);
   for (const [name, value] of Object.entries(options)) url.searchParams.set(name, String(value));
   return url.href;
@@ -64,7 +65,7 @@ export function startServer(
 /** The same with the fake executor; `flags` are options by their names in camelCase, as text. */
 export function startFakeServer(
   flags: Record<string, string>,
-  fakeOptions: Record<string, number>,
+  fakeOptions: Record<string, number | string>,
 ): Promise<SkeinProcess> {
   const script = fileURLToPath(new URL('./serve-child.mjs', import.meta.url));
   const all = { port: '0', cacheDir: testCacheDir, ...flags };
@@ -77,7 +78,7 @@ async function start(args: readonly string[], environment: Record<string, string
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = gather(child);
-  const ended = once(child, 'close').then(([code]): Ended => ({ code: code as number | null, ...output() }));
+  const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, ...output() }));
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout!.on('data', () => {
       const found = /at (http:\S+)\/v1/.exec(output().stdout)?.[1];

@@ -1,0 +1,57 @@
+import { checkRange, ParameterError } from './decoding/sampling-params.js';
+import { checkOptionalParams } from './engine-limits.js';
+import type { GptManagerOptions } from './gpt-manager-options.js';
+
+/** Throws a ParameterError, naming field, value and limit, for options that cannot work whatever the engine. */
+export function checkManagerOptions(options: GptManagerOptions): void {
+  const { enginePath, modelType, maxBeamWidth, schedulerPolicy } = options;
+  if (typeof enginePath !== 'string' || enginePath === '') {
+    throw new ParameterError(
+      'enginePath',
+      'enginePath is missing; it must be the path of an engine directory.',
+    );
+  }
+  if (modelType !== 'V1' && modelType !== 'InflightBatching' && modelType !== 'InflightFusedBatching') {
+    throw new ParameterError(
+      'modelType',
+      `modelType is ${String(modelType)}; it must be V1, InflightBatching or InflightFusedBatching.`,
+    );
+  }
+  checkRange('maxBeamWidth', maxBeamWidth, { min: 1, max: 1024, integer: true });
+  if (maxBeamWidth > 1) {
+    throw new ParameterError(
+      'maxBeamWidth',
+      `maxBeamWidth is ${maxBeamWidth}; beam search is not supported yet, so it must be 1.`,
+    );
+  }
+  if (schedulerPolicy !== 'MAX_UTILIZATION' && schedulerPolicy !== 'GUARANTEED_NO_EVICT') {
+    throw new ParameterError(
+      'schedulerPolicy',
+      `schedulerPolicy is ${String(schedulerPolicy)}; it must be MAX_UTILIZATION or GUARANTEED_NO_EVICT.`,
+    );
+  }
+  checkCallbacks(options);
+  checkOptionalParams(options.optionalParams ?? {}, modelType);
+}
+
+function checkCallbacks(options: GptManagerOptions): void {
+  if (options.callbackModule !== undefined) {
+    for (const name of [
+      'getInferenceRequests',
+      'sendResponse',
+      'pollStopSignals',
+      'returnBatchManagerStats',
+    ] as const) {
+      if (options[name] === undefined) continue;
+      throw new ParameterError(
+        name,
+        `${name} is given beside callbackModule; give functions or a module, not both.`,
+      );
+    }
+    return;
+  }
+  for (const name of ['getInferenceRequests', 'sendResponse'] as const) {
+    if (typeof options[name] === 'function') continue;
+    throw new ParameterError(name, `${name} is missing; it must be a function (or give callbackModule).`);
+  }
+}

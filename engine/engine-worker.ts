@@ -1,0 +1,88 @@
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import { Doorbell, type HostMessage, type WorkerMessage } from '../callbacks/worker-messages.js';
+import type { WorkerData } from './generation-worker.js';
+import { Heartbeat } from './heartbeat.js';
+
+export interface EngineWorkerEvents {
+  onMessage: (message: WorkerMessage) => void;
+  /** The thread is gone, after its last message. `error` is null where it ended as it was asked to. */
+  onExit: (error: Error | null) => void;
+}
+
+/** One life of the worker thread that runs the generation loop: its port, its doorbell, its heartbeat. */
+export class EngineWorker {
+  readonly port: MessagePort;
+  readonly doorbell: Doorbell;
+  readonly heartbeat: Heartbeat;
+  readonly #worker: Worker;
+  readonly #events: EngineWorkerEvents;
+  #hasClosed = false;
+  #isDeserted = false;
+  #error: Error | null = null;
+
+  constructor(data: Omit<WorkerData, 'port' | 'doorbell' | 'heartbeat'>, events: EngineWorkerEvents) {
+    const { port1, port2 } = new MessageChannel();
+    const doorbell = Doorbell.createBuffer();
+    const heartbeat = Heartbeat.createBuffer();
+    this.port = port1;
+    this.doorbell = new Doorbell(doorbell);
+    this.heartbeat = new Heartbeat(heartbeat);
+    this.#events = events;
+    this.#worker = new Worker(new URL('./generation-worker.js', import.meta.url), {
+      workerData: { ...data, port: port2, doorbell, heartbeat } satisfies WorkerData,
+      transferList: [port2],
+      name: 'skein-engine',
+    });
+    this.port.on('message', (message: WorkerMessage) => this.#handle(message));
+    // The end follows at once, and only then is the thread's memory free.
+    this.#worker.on('error', (error) => {
+      this.#error = error instanceof Error ? error : new Error(String(error));
+    });
+    this.#worker.on('exit', (code) => this.#handleExit(code));
+  }
+
+  post(message: HostMessage): void {
+    this.port.postMessage(message);
+    this.doorbell.ring();
+  }
+
+  /** Hands on what the worker has sent so far, and nothing of what it sends from now on. */
+  desert(): void {
+    this.#drain();
+    this.#isDeserted = true;
+  }
+
+  /** Ends the thread as soon as it comes back from its native call; until then it may go on for as long as it likes. */
+  terminate(): void {
+    void this.#worker.terminate();
+  }
+
+  /** Keeps nobody waiting for a thread that does not end. */
+  unref(): void {
+    this.#worker.unref();
+    this.port.unref();
+  }
+
+  #handle(message: WorkerMessage): void {
+    if (this.#isDeserted) return;
+    if (message.type === 'closed') this.#hasClosed = true;
+    this.#events.onMessage(message);
+  }
+
+  /** The worker's last messages may still lie in the port when its end is announced. */
+  #drain(): void {
+    for (;;) {
+      const received = receiveMessageOnPort(this.port);
+      if (received === undefined) return;
+      this.#handle(received.message as WorkerMessage);
+    }
+  }
+
+  #handleExit(code: number): void {
+    this.#drain();
+    this.port.close();
+    const unexpected = () =>
+      new Error(`The engine's worker thread ended unexpectedly with exit code ${code}.`);
+    this.#events.onExit(this.#hasClosed ? null : (this.#error ?? unexpected()));
+  }
+}

@@ -1,0 +1,55 @@
+// An executor (the fake one, or with ?native the real one) that gets into trouble on request: a prompt of at least three
+// times the same token, one of TROUBLES, does it. `loads` among the parameters is shared memory: how often an executor
+// was loaded, and from which load on loading fails (0: never).
+import { openSync } from 'node:fs';
+import { loadExecutor as loadFake } from '../../../dist/engine/fake/load-fake-executor.js';
+import { loadExecutor as loadNative } from '../../../dist/engine/load-executor.js';
+
+const query = new URL(import.meta.url).searchParams;
+
+let breaksMemory = false;
+const TROUBLES = new Map([
+  [90, () => process.exit(3)],
+  // The statistics ask for the executor's memory, outside of what the loop guards.
+  [91, () => (breaksMemory = true)],
+  [92, () => forever()],
+  [93, () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)],
+  [94, () => fillMemory()],
+  // A native call that nothing can interrupt: it returns when somebody opens the pipe for writing.
+  [95, () => openSync(query.get('pipe'), 'r')],
+]);
+
+function forever() {
+  for (;;) query.get('');
+}
+
+function fillMemory() {
+  const hoard = [];
+  for (;;) hoard.push(Array.from({ length: 1000 }, (_, i) => ({ i })));
+}
+
+function troubleIn(batch) {
+  for (let sequence = 0; sequence < batch.numSequences; sequence++) {
+    const tokens = batch.tokenIds.subarray(batch.queryStart[sequence], batch.queryStart[sequence + 1]);
+    if (tokens.length >= 3 && tokens.every((token) => token === tokens[0])) TROUBLES.get(tokens[0])?.();
+  }
+}
+
+export async function loadExecutor(request) {
+  const loads = new Int32Array(request.params.loads ?? new SharedArrayBuffer(8));
+  const load = Atomics.add(loads, 0, 1) + 1;
+  if (loads[1] > 0 && load >= loads[1]) throw new Error(`load ${load} fails`);
+  const loaded = await (query.has('native') ? loadNative : loadFake)(request);
+  const { executor } = loaded;
+  const step = executor.step.bind(executor);
+  const memory = executor.memory.bind(executor);
+  executor.step = (batch, ...rest) => {
+    troubleIn(batch);
+    step(batch, ...rest);
+  };
+  executor.memory = () => {
+    if (breaksMemory) throw new Error('the memory cannot be counted');
+    return memory();
+  };
+  return loaded;
+}
