@@ -45,8 +45,6 @@ export interface ModelOptions {
   watchdogTimeout?: number | undefined;
   /** See OptionalParams.workerRestart. */
   workerRestart?: WorkerRestartOptions | false | undefined;
-  /** See OptionalParams.terminateTimeoutMs. */
-  terminateTimeoutMs?: number | undefined;
   /** See OptionalParams.executorModule: an executor of one's own. */
   executorModule?: string | URL | undefined;
   /** Called while the engine is built, which happens once per model. */
@@ -225,7 +223,6 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'tokensPerBlock',
       'executorModule',
       'workerRestart',
-      'terminateTimeoutMs',
     ]),
     ...(watchdogTimeout === undefined ? {} : { watchdogTimeoutMs: 1000 * watchdogTimeout }),
     ...given({ enableChunkedContext }, ['enableChunkedContext']),

@@ -1,4 +1,5 @@
 import { ParameterError } from '../engine/decoding/sampling-params.js';
+import { checkWorkerRestart, type WorkerRestartOptions } from '../engine/restart-policy.js';
 import type { ModelOptions } from './load-model.js';
 import { MAX_COUNT, TOKENS_PER_BLOCK } from './option-ranges.js';
 import {
@@ -40,6 +41,8 @@ const RULES = {
   tokensPerBlock: rule(`one of ${TOKENS_PER_BLOCK.join(', ')}`, (value) =>
     TOKENS_PER_BLOCK.includes(value as number),
   ),
+  watchdogTimeout: wholeNumber(0, 86_400),
+  workerRestart: rule('false or an object of waits and limits', isWorkerRestart),
   executorModule: rule(
     'the URL of a module',
     (value) => (typeof value === 'string' && value !== '') || value instanceof URL,
@@ -47,6 +50,15 @@ const RULES = {
   onProgress: CALLBACK,
   signal: SIGNAL,
 } satisfies Rules<ModelOptions>;
+
+function isWorkerRestart(value: unknown): boolean {
+  try {
+    checkWorkerRestart(value as WorkerRestartOptions);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** @throws ParameterError for an option that there is not, or a value that it does not take. */
 export function checkModelOptions(options: unknown): asserts options is ModelOptions {
