@@ -12,5 +12,6 @@ export default defineConfig({
     // A bound for hangs, not for speed: the real model's tests take their time on a busy machine.
     testTimeout: 600_000,
     hookTimeout: 600_000,
+    expect: { poll: { timeout: 120_000, interval: 20 } },
   },
 });
