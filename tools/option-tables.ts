@@ -1,4 +1,5 @@
 import { flagsTable, optionsTable } from '../src/config-options.js';
+import { withSection } from './document-section.js';
 
 /**
  * A Markdown text with its tables of options made anew: each stands between `<!-- NAME -->` and `<!-- /NAME -->`,
@@ -8,10 +9,7 @@ export function withOptionTables(text: string): string {
   const tables = { flags: flagsTable, options: optionsTable };
   return Object.entries(tables).reduce(
     (result, [name, table]) =>
-      result.replace(
-        new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(\n<!-- /${name} -->)`),
-        (_, begin: string, end: string) => `${begin}\n${table()}\n${end}`,
-      ),
+      result.includes(`<!-- ${name} -->`) ? withSection(result, name, table()) : result,
     text,
   );
 }
