@@ -27,7 +27,12 @@ export interface EngineInfo {
   /** Tokens that end a generation, as the model names them; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
-  memory: { weightBytes: number; kvCacheBytes: number; workspaceBytes: number };
+  memory: {
+    weightBytes: number;
+    kvCacheBytes: number;
+    secondaryKvCacheBytes: number;
+    workspaceBytes: number;
+  };
   loadMs: number;
 }
 

@@ -2,7 +2,7 @@ import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { kvCacheSize } from '../kvcache/kv-cache-size.js';
 import type { MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
-import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import type { KvCacheConfig, ModelType, OptionalParams } from './gpt-manager-options.js';
 import { checkWorkerRestart } from './restart-policy.js';
 import { type PaddingRoom, paddingRoom } from './schemes/padding-room.js';
 
@@ -48,6 +48,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (params.enableTrtOverlap)
     throw refused('enableTrtOverlap', 'overlapping micro-batches is not supported yet');
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
+  checkSecondaryPool(kvCacheConfig);
   const events = kvCacheConfig.eventBufferMaxSize;
   if (events !== undefined) {
     checkRange('kvCacheConfig.eventBufferMaxSize', events, { min: 0, max: 1_000_000, integer: true });
@@ -89,6 +90,23 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   }
 }
 
+function checkSecondaryPool(config: KvCacheConfig): void {
+  const { hostCacheSize, secondaryOffloadMinPriority: priority } = config;
+  if (hostCacheSize !== undefined) {
+    const range = { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true };
+    checkRange('kvCacheConfig.hostCacheSize', hostCacheSize, range);
+  }
+  if (hostCacheSize && !config.enableBlockReuse) {
+    throw refused(
+      'kvCacheConfig.hostCacheSize',
+      'without enableBlockReuse no block is kept that could be swapped out; turn it on or leave this out',
+    );
+  }
+  if (priority !== undefined) {
+    checkRange('kvCacheConfig.secondaryOffloadMinPriority', priority, { min: 0, max: 100, integer: true });
+  }
+}
+
 /** Lowers the engine's limits to what is asked for and fills in the rest. */
 export function resolveLimits(
   params: OptionalParams,
@@ -125,14 +143,31 @@ export interface KvBudget {
   available: AvailableMemory;
 }
 
-/** Blocks of the KV pool: see kvCacheSize, which throws with the numbers where not even one sequence fits. */
+/** Blocks of the secondary pool: as many as hostCacheSize has room for. Throws where it has room for none. */
+export function secondaryBlocks({ kvCacheConfig = {} }: OptionalParams, bytesPerBlock: number): number {
+  const { hostCacheSize = 0 } = kvCacheConfig;
+  if (hostCacheSize === 0 || hostCacheSize >= bytesPerBlock) return Math.floor(hostCacheSize / bytesPerBlock);
+  throw new ParameterError(
+    'kvCacheConfig.hostCacheSize',
+    `kvCacheConfig.hostCacheSize is ${hostCacheSize}; one KV cache block takes ${bytesPerBlock} bytes.`,
+  );
+}
+
+/**
+ * Blocks of the KV pool: see kvCacheSize, which throws with the numbers where not even one sequence fits. What padding
+ * and the secondary pool take is not available.
+ *
+ *   available   [ padding | secondary pool | freeGpuMemoryFraction of the rest: the pool | left free ]
+ */
 export function kvBlocks(params: OptionalParams, { limits, bytesPerBlock, available }: KvBudget): number {
   const { maxTokens, freeGpuMemoryFraction = DEFAULT_KV_FRACTION } = params.kvCacheConfig ?? {};
   const paddingBytes = limits.padding.blocks * bytesPerBlock;
+  const secondaryBytes = secondaryBlocks(params, bytesPerBlock) * bytesPerBlock;
+  const padding = paddingBytes === 0 ? '' : `, less ${paddingBytes} bytes for padding`;
+  const secondary = secondaryBytes === 0 ? '' : `, less ${secondaryBytes} bytes of hostCacheSize`;
   return kvCacheSize({
-    availableBytes: Math.max(0, available.bytes - paddingBytes),
-    availableFrom:
-      paddingBytes === 0 ? available.from : `${available.from}, less ${paddingBytes} bytes for padding`,
+    availableBytes: Math.max(0, available.bytes - paddingBytes - secondaryBytes),
+    availableFrom: `${available.from}${padding}${secondary}`,
     freeMemoryFraction: freeGpuMemoryFraction,
     bytesPerBlock,
     tokensPerBlock: limits.tokensPerBlock,

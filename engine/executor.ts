@@ -20,6 +20,8 @@ export interface ExecutorOptions {
   /** Longest sequence, prompt and generated tokens together. */
   maxSeqLen: number;
   numBlocks: number;
+  /** Blocks numbered behind those, for copyBlocks only: no table names them. Default 0. */
+  numSecondaryBlocks?: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
   /** Not given: the best that this processor has, or what SKEIN_ISA names. */
@@ -29,6 +31,8 @@ export interface ExecutorOptions {
 export interface ExecutorMemory {
   weightBytes: number;
   kvCacheBytes: number;
+  /** Of the secondary blocks. */
+  secondaryKvCacheBytes: number;
   workspaceBytes: number;
 }
 
@@ -47,7 +51,10 @@ export interface Executor {
   forward(batch: PackedBatch): Float32Array;
   /** Samples from the logits of the last `forward`. */
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
-  /** Copies whole KV blocks source[i] -> target[i] in every layer. */
+  /**
+   * Copies whole KV blocks source[i] -> target[i] in every layer, one after the other as far as anyone can tell: a
+   * block that is first copied from and then copied to has been read before it is written. Secondary blocks included.
+   */
   copyBlocks(source: Int32Array, target: Int32Array): void;
   memory(): ExecutorMemory;
   close(): void;

@@ -5,6 +5,7 @@ import type { LoopCallbacks } from '../callbacks/loop-callbacks.js';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../callbacks/module-callbacks.js';
 import { PortCallbacks } from '../callbacks/port-callbacks.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../callbacks/worker-messages.js';
+import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../kvcache/block-cache.js';
 import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
@@ -93,7 +94,7 @@ function createLoop(
   params: WorkerData['params'],
 ): GenerationLoop {
   const { tokensPerBlock } = executor.options;
-  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize } =
+  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...swapping } =
     params.kvCacheConfig ?? {};
   const kvCache = new KvCacheManager({
     numBlocks: poolBlocks(executor, limits),
@@ -102,6 +103,8 @@ function createLoop(
     enableBlockReuse: enableBlockReuse ?? false,
     enablePartialReuse: enablePartialReuse ?? true,
     copyOnPartialReuse: copyOnPartialReuse ?? true,
+    numSecondaryBlocks: executor.options.numSecondaryBlocks ?? 0,
+    secondaryOffloadMinPriority: swapping.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
     maxEvents: eventBufferMaxSize ?? 0,
   });
   return new GenerationLoop(

@@ -34,8 +34,16 @@ export interface KvCacheConfig {
   enableBlockReuse?: boolean;
   /** With reuse: use a block too of which only the first tokens are common; default true. */
   enablePartialReuse?: boolean;
-  /** With partial reuse: copy such a block where it is in use; default true. Without it only unused ones are taken over. */
+  /** With partial reuse: copy such a block; default true. Without it unused ones are taken over, and others not used. */
   copyOnPartialReuse?: boolean;
+  /**
+   * With reuse: bytes of a secondary pool. Cached blocks that have to make room are swapped out to it instead of being
+   * forgotten, and swapped in where a prompt needs them again. It is taken beside what freeGpuMemoryFraction gives, from
+   * the same memory, less which that fraction counts. Default 0.
+   */
+  hostCacheSize?: number;
+  /** Lowest retention priority, 0 to 100, with which a block is swapped out; default 30. */
+  secondaryOffloadMinPriority?: number;
   /** Events about cached blocks that are kept within one iteration for onKvCacheEvents; default 0: none. */
   eventBufferMaxSize?: number;
 }
@@ -175,6 +183,10 @@ export interface IterationStats {
   /** Full blocks of prompts that were in the cache, and those that could have been but were not, since the start. */
   reusedBlocks: number;
   missedBlocks: number;
+  /** Blocks of the secondary pool that hold something; blocks moved there and back since the start. */
+  secondaryUsedBlocks: number;
+  swappedOutBlocks: number;
+  swappedInBlocks: number;
   maxRequests: number;
   /** Totals since the start. */
   totalIterationMs: number;

@@ -33,6 +33,10 @@ export function iterationStatsJson(
       reusedBlocks: blocks.reusedBlocks,
       missedBlocks: blocks.missedBlocks,
       cacheHitRate: blocks.cacheHitRate,
+      secondaryMaxNumBlocks: blocks.secondaryMaxBlocks,
+      secondaryUsedNumBlocks: blocks.secondaryUsedBlocks,
+      swappedOutBlocks: blocks.swappedOutBlocks,
+      swappedInBlocks: blocks.swappedInBlocks,
     },
     ...(modelType === 'V1'
       ? { staticBatchingStats: staticBatching(stats) }

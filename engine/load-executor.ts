@@ -1,8 +1,8 @@
-import { availableMemory } from '../kvcache/available-memory.js';
+import { type AvailableMemory, availableMemory } from '../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
 import { cpuQuota } from './cpu-quota.js';
 import { openEngine } from './engine.js';
-import { type EngineLimits, kvBlocks, resolveLimits } from './engine-limits.js';
+import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from './engine-limits.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import { afterLoading, storedWeightBytes } from './memory-budget.js';
@@ -30,8 +30,14 @@ export interface LoadedExecutor {
   padTokenId: number | null;
 }
 
-/** Opens an engine directory, sizes the KV cache and starts the native executor. */
-export const loadExecutor = ({ enginePath, params, modelType }: LoadRequest): LoadedExecutor => {
+/**
+ * Opens an engine directory, sizes the KV cache by what `memory` says is left beside everything else that is loaded, and
+ * starts the native executor.
+ */
+export const loadExecutor = (
+  { enginePath, params, modelType }: LoadRequest,
+  memory: () => AvailableMemory = availableMemory,
+): LoadedExecutor => {
   const engine = openEngine(enginePath);
   const { config, precision, tensors } = engine.manifest;
   const limits = resolveLimits(params, engine.manifest, modelType);
@@ -50,10 +56,11 @@ export const loadExecutor = ({ enginePath, params, modelType }: LoadRequest): Lo
   const { plan, weightsFile, directory: packedFolder } = engine;
   const native = { plan, weightsFile, tensors, packedFolder };
   const needed = NativeExecutor.measure(native, { ...withoutPool, numBlocks: 1 });
+  const bytesPerBlock = kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype);
   const numBlocks = kvBlocks(params, {
     limits,
-    bytesPerBlock: kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype),
-    available: afterLoading(availableMemory(), {
+    bytesPerBlock,
+    available: afterLoading(memory(), {
       packedWeights: needed.weightBytes,
       storedWeights: storedWeightBytes(plan, tensors),
       workspace: needed.workspaceBytes,
@@ -62,6 +69,7 @@ export const loadExecutor = ({ enginePath, params, modelType }: LoadRequest): Lo
   const executor = new NativeExecutor(native, {
     ...withoutPool,
     numBlocks: numBlocks + limits.padding.blocks,
+    numSecondaryBlocks: secondaryBlocks(params, bytesPerBlock),
   });
   const perLength = ropeDependsOnLength(config.rope)
     ? (length: number) => ropeFrequencies(config.rope, length)

@@ -11,7 +11,7 @@ export interface KvCacheOptions {
   enableBlockReuse?: boolean;
   /** A block of which only the first tokens are common is reused too; default true. */
   enablePartialReuse?: boolean;
-  /** Partial reuse copies a block that others need; default true. Without it only unused leaves are taken over. */
+  /** Partial reuse copies the block; default true. Without it only unused leaves are taken over, and others not used. */
   copyOnPartialReuse?: boolean;
   /** With reuse: blocks of a secondary pool, to which blocks are swapped out instead of being evicted; default 0. */
   numSecondaryBlocks?: number;

@@ -228,6 +228,20 @@ export const OPTIONS = {
       undefined,
     ),
   },
+  hostCacheSize: integer(0, Number.MAX_SAFE_INTEGER, {
+    metavar: 'BYTES',
+    help: 'memory beside the KV cache for blocks of prompts that would be forgotten otherwise',
+    defaultText: '0',
+    gptManagerField: 'optionalParams.kvCacheConfig.hostCacheSize',
+    seedName: 'kvCacheConfig.hostCacheSize',
+  }),
+  secondaryOffloadMinPriority: integer(0, 100, {
+    metavar: 'PRIORITY',
+    help: 'lowest retention priority with which a block goes there',
+    defaultText: '30',
+    gptManagerField: 'optionalParams.kvCacheConfig.secondaryOffloadMinPriority',
+    seedName: 'kvCacheConfig.secondaryOffloadMinPriority',
+  }),
   tokensPerBlock: {
     schema: z.literal(TOKENS_PER_BLOCK, { error: `one of ${TOKENS_PER_BLOCK.join(', ')}` }).optional(),
     ...describe(

@@ -40,6 +40,9 @@ export interface ModelOptions {
   maxSeqLen?: number | undefined;
   maxTokens?: number | undefined;
   freeGpuMemoryFraction?: number | undefined;
+  /** Needs enableBlockReuse; without effect with V1. */
+  hostCacheSize?: number | undefined;
+  secondaryOffloadMinPriority?: number | undefined;
   tokensPerBlock?: number | undefined;
   /** Seconds; see OptionalParams.watchdogTimeoutMs. */
   watchdogTimeout?: number | undefined;
@@ -201,15 +204,23 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
   const {
     maxTokens,
     freeGpuMemoryFraction,
+    secondaryOffloadMinPriority,
     kvDtype,
     maxQueueSize,
     watchdogTimeout,
     modelType = 'InflightFusedBatching',
   } = options;
-  // On by default in the server; V1 knows neither.
-  const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse'> =
+  // The first two are on by default in the server; V1 knows none of them.
+  const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse' | 'hostCacheSize'> =
     modelType === 'V1' ? {} : options;
-  const { enableChunkedContext, enableBlockReuse } = inFlightOnly;
+  const { enableChunkedContext, enableBlockReuse, hostCacheSize } = inFlightOnly;
+  const kvCache = {
+    maxTokens,
+    freeGpuMemoryFraction,
+    enableBlockReuse,
+    hostCacheSize,
+    secondaryOffloadMinPriority,
+  };
   const optionalParams: OptionalParams = {
     ...given(options, [
       'threads',
@@ -226,10 +237,12 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
     ]),
     ...(watchdogTimeout === undefined ? {} : { watchdogTimeoutMs: 1000 * watchdogTimeout }),
     ...given({ enableChunkedContext }, ['enableChunkedContext']),
-    kvCacheConfig: given({ maxTokens, freeGpuMemoryFraction, enableBlockReuse }, [
+    kvCacheConfig: given(kvCache, [
       'maxTokens',
       'freeGpuMemoryFraction',
       'enableBlockReuse',
+      'hostCacheSize',
+      'secondaryOffloadMinPriority',
     ]),
   };
   if (kvDtype !== undefined && kvDtype !== 'auto') optionalParams.kvDtype = kvDtype;

@@ -38,6 +38,8 @@ const RULES = {
     'a number above 0 and at most 1',
     (value) => typeof value === 'number' && value > 0 && value <= 1,
   ),
+  hostCacheSize: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  secondaryOffloadMinPriority: wholeNumber(0, 100),
   tokensPerBlock: rule(`one of ${TOKENS_PER_BLOCK.join(', ')}`, (value) =>
     TOKENS_PER_BLOCK.includes(value as number),
   ),

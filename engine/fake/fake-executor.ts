@@ -40,6 +40,8 @@ export class FakeExecutor implements Executor {
   /** Calls of `step` and `forward` so far. */
   numSteps = 0;
   readonly #firstPaddingSlot: number;
+  /** Secondary blocks lie here and behind. */
+  readonly #firstSecondarySlot: number;
   readonly #pool: Int32Array;
   readonly #hashes: Uint32Array;
   readonly #poisoned: Uint8Array;
@@ -50,7 +52,9 @@ export class FakeExecutor implements Executor {
     this.vocabSize = options.vocabSize;
     this.#firstPaddingSlot = (options.firstPaddingBlock ?? options.numBlocks) * options.tokensPerBlock;
     // What memory held before is never 0, so that a block that nobody zeroed is noticed.
-    this.#pool = new Int32Array(options.numBlocks * options.tokensPerBlock).fill(-1);
+    this.#firstSecondarySlot = options.numBlocks * options.tokensPerBlock;
+    const numBlocks = options.numBlocks + (options.numSecondaryBlocks ?? 0);
+    this.#pool = new Int32Array(numBlocks * options.tokensPerBlock).fill(-1);
     this.#hashes = new Uint32Array(options.maxLogitRows);
     this.#poisoned = new Uint8Array(options.maxLogitRows);
     this.#logits = new Float32Array(options.maxLogitRows * options.vocabSize);
@@ -98,9 +102,11 @@ export class FakeExecutor implements Executor {
   }
 
   memory(): ExecutorMemory {
+    const kvCacheBytes = this.#firstSecondarySlot * this.#pool.BYTES_PER_ELEMENT;
     return {
       weightBytes: 0,
-      kvCacheBytes: this.#pool.byteLength,
+      kvCacheBytes,
+      secondaryKvCacheBytes: this.#pool.byteLength - kvCacheBytes,
       workspaceBytes: this.#logits.byteLength + this.#hashes.byteLength,
     };
   }
@@ -150,6 +156,8 @@ export class FakeExecutor implements Executor {
   #slotOf(batch: PackedBatch, sequence: number, position: number): number {
     const size = this.options.tokensPerBlock;
     const block = batch.blockTables[sequence * batch.maxBlocks + Math.floor(position / size)]!;
+    if (block * size >= this.#firstSecondarySlot)
+      throw new Error(`position ${position} of sequence ${sequence} lies in the secondary block ${block}`);
     return block * size + (position % size);
   }
 

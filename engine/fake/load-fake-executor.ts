@@ -1,4 +1,4 @@
-import { kvBlocks, resolveLimits } from '../engine-limits.js';
+import { kvBlocks, resolveLimits, secondaryBlocks } from '../engine-limits.js';
 import type { LoadExecutor } from '../load-executor.js';
 import { RopeTable } from '../rope-table.js';
 import { FakeExecutor } from './fake-executor.js';
@@ -15,9 +15,10 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType }) =>
   const maxSeqLen = number('maxSeqLen', 256);
   const limits = resolveLimits(params, { maxInputLen: maxSeqLen, maxSeqLen }, modelType);
   const { maxBatchSize, maxNumTokens } = limits.microBatch;
+  const bytesPerBlock = 4 * limits.tokensPerBlock;
   const numBlocks = kvBlocks(params, {
     limits,
-    bytesPerBlock: 4 * limits.tokensPerBlock,
+    bytesPerBlock,
     available: { bytes: 2 ** 26, from: 'the fake' },
   });
   const executor = new FakeExecutor({
@@ -27,6 +28,7 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType }) =>
     maxLogitRows: maxBatchSize,
     maxSeqLen: limits.maxSeqLen,
     numBlocks: numBlocks + limits.padding.blocks,
+    numSecondaryBlocks: secondaryBlocks(params, bytesPerBlock),
     firstPaddingBlock: numBlocks,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype: 'f32',

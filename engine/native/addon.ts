@@ -36,12 +36,15 @@ export interface NativeExecutorOptions {
   kvDtype: KvDtype;
 }
 
+/** The addon has one KV pool; which of its blocks are secondary is decided outside. */
+export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
+
 export interface NativeExecutorHandle {
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   forward(batch: PackedBatch): Float32Array;
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
-  memory(): ExecutorMemory;
+  memory(): NativeMemory;
   /** Seconds per kind of op since the last call; counts on only where `on` is true. For benchmarks. */
   profile(on: boolean): Record<string, number>;
   close(): void;
@@ -57,7 +60,7 @@ export interface NativeAddon {
   convert(target: string, jobs: ConvertJob[], threads: number): void;
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
   /** What memory() of an executor of these options would say, without taking any of it. */
-  measureExecutor(options: NativeExecutorOptions): ExecutorMemory;
+  measureExecutor(options: NativeExecutorOptions): NativeMemory;
   /** The sampler's random generator, for its known-answer test: counter [4], key [2] -> words [4]. */
   philox4x32(counter: Uint32Array, key: Uint32Array): Uint32Array;
 }

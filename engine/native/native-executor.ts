@@ -1,10 +1,11 @@
 import { join } from 'node:path';
+import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import type { EngineTensor } from '../engine-directory.js';
 import type { Executor, ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
-import type { NativeExecutorHandle, NativeExecutorOptions } from './addon.js';
+import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
 
@@ -28,6 +29,7 @@ export class NativeExecutor implements Executor {
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
   readonly #handle: NativeExecutorHandle;
+  readonly #secondaryKvCacheBytes: number;
 
   /**
    * Maps the weights, packs them on first use, and takes all memory. Throws where the addon is not built, the plan and
@@ -38,12 +40,14 @@ export class NativeExecutor implements Executor {
     this.instructionSet = native.instructionSet;
     this.options = { ...options, instructionSet: this.instructionSet };
     this.vocabSize = engine.plan.vocabSize;
+    this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = loadAddon().createExecutor(native);
   }
 
   /** What memory() of such an executor would say, without taking any of it. Throws where the constructor does. */
   static measure(engine: NativeEngine, options: ExecutorOptions): ExecutorMemory {
-    return loadAddon().measureExecutor(nativeOptions(engine, options));
+    const memory = loadAddon().measureExecutor(nativeOptions(engine, options));
+    return withSecondary(memory, secondaryBytes(engine, options));
   }
 
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
@@ -63,7 +67,7 @@ export class NativeExecutor implements Executor {
   }
 
   memory(): ExecutorMemory {
-    return this.#handle.memory();
+    return withSecondary(this.#handle.memory(), this.#secondaryKvCacheBytes);
   }
 
   /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
@@ -77,6 +81,17 @@ export class NativeExecutor implements Executor {
   }
 }
 
+/** The addon has one pool: it knows nothing of two. */
+function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): ExecutorMemory {
+  const kvCacheBytes = memory.kvCacheBytes - secondaryKvCacheBytes;
+  return { ...memory, kvCacheBytes, secondaryKvCacheBytes };
+}
+
+function secondaryBytes({ plan }: NativeEngine, options: ExecutorOptions): number {
+  const { numSecondaryBlocks = 0, tokensPerBlock, kvDtype } = options;
+  return numSecondaryBlocks * kvBytesPerBlock(plan.attention, tokensPerBlock, kvDtype);
+}
+
 function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeExecutorOptions {
   const instructionSet = chooseInstructionSet(
     loadAddon().supportedInstructionSets(),
@@ -85,6 +100,7 @@ function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeEx
   );
   return {
     ...options,
+    numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
     plan: engine.plan,
     weightsFile: engine.weightsFile,
     tensors: engine.tensors,

@@ -22,6 +22,8 @@ export interface RunOptions {
   chunked: boolean;
   /** Default false. */
   reuse?: boolean;
+  /** With reuse: blocks to swap out to; default 0. */
+  numSecondaryBlocks?: number;
 }
 
 /** What a request answered: generated tokens, the log-prob of each, and their sum. */
@@ -37,6 +39,8 @@ export interface RunResult {
   replayMismatches: number;
   /** Prompt tokens that were in the cache. */
   reusedTokens: number;
+  /** Blocks brought back from the secondary pool. */
+  swappedInBlocks: number;
   /** Most requests that ran in one iteration. */
   greatestBatch: number;
   emptyGenerationSlots: number;
@@ -53,6 +57,8 @@ export function runLoop(
   const { modelType = 'InflightFusedBatching', maxNumTokens } = options;
   const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
   if (options.numBlocks + padding.blocks > executor.options.numBlocks) throw new Error('no room for padding');
+  if ((options.numSecondaryBlocks ?? 0) > (executor.options.numSecondaryBlocks ?? 0))
+    throw new Error('no room to swap out');
   const recorder = new Recorder(arrivals);
   const perLength = ropeDependsOnLength(config.rope) ? (n: number) => ropeFrequencies(config.rope, n) : null;
   const loop = new GenerationLoop(
@@ -80,6 +86,7 @@ export function runLoop(
         tokensPerBlock,
         maxSeqLen,
         enableBlockReuse: options.reuse ?? false,
+        numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
       }),
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxBatchSize),
       callbacks: recorder,
@@ -103,6 +110,7 @@ class Recorder implements LoopCallbacks {
     greatestBatch: 0,
     emptyGenerationSlots: 0,
     reusedTokens: 0,
+    swappedInBlocks: 0,
   };
   readonly #waiting: Arrival[];
   #unfinished: number;
@@ -144,6 +152,7 @@ class Recorder implements LoopCallbacks {
     this.result.pauses += stats.pausedRequests;
     this.result.emptyGenerationSlots += stats.emptyGenerationSlots;
     this.result.reusedTokens += stats.reusedTokens;
+    this.result.swappedInBlocks = stats.swappedInBlocks;
     this.result.replayMismatches = stats.totalReplayMismatches;
     this.result.greatestBatch = Math.max(this.result.greatestBatch, stats.scheduledRequests);
   }

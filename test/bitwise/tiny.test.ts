@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
@@ -12,6 +12,9 @@ const WIDE_POOL = 320;
 const PADDING_BLOCKS = 512 / TOKENS_PER_BLOCK + 2 * REQUESTS;
 /** Two sequences of MAX_SEQ_LEN and a little more. */
 const SMALL_POOL = 24;
+/** One sequence of MAX_SEQ_LEN and hardly more. */
+const TINY_POOL = 11;
+const SECONDARY_BLOCKS = 40;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
@@ -61,6 +64,7 @@ async function openTiny(
     maxSeqLen: MAX_SEQ_LEN,
     tokensPerBlock: TOKENS_PER_BLOCK,
     numBlocks: WIDE_POOL + PADDING_BLOCKS,
+    numSecondaryBlocks: SECONDARY_BLOCKS,
     maxNumTokens: 512,
     maxNumSequences: 2 * REQUESTS,
     maxLogitRows: REQUESTS,
@@ -168,6 +172,50 @@ async function expectReuseChangesNothing(
   }
   executor.close();
 }
+
+// A pool so small that what one request leaves is swapped out for the next, and back for the one after: whole blocks,
+// and beginnings of blocks copied from the secondary pool.
+async function expectSwappingChangesNothing(
+  variant: string,
+  precision: 'f32' | 'bf16',
+  instructionSet = INSTRUCTION_SETS.at(-1)!,
+): Promise<void> {
+  const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
+  const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60, seed: 8 };
+  const arrivals = randomScenario({ vocabSize: config.vocabSize, sharedPrompts: true, ...limits });
+  const alone = runAlone(executor, config, arrivals);
+  const copies = vi.spyOn(executor, 'copyBlocks');
+  const isSecondary = (block: number) => block >= TINY_POOL;
+  let partsOfSwappedBlocks = 0;
+  for (const [numSecondaryBlocks, options] of [
+    [SECONDARY_BLOCKS, run('GUARANTEED_NO_EVICT', TINY_POOL, 64, true)],
+    [16, run('GUARANTEED_NO_EVICT', TINY_POOL, 512, false)],
+    [SECONDARY_BLOCKS, run('MAX_UTILIZATION', TINY_POOL, 512, false)],
+    [16, run('MAX_UTILIZATION', TINY_POOL, 64, true)],
+  ] as const) {
+    const result = runLoop(executor, config, arrivals, { ...options, reuse: true, numSecondaryBlocks });
+    expectSameAnswers(result, alone);
+    expect(result.swappedInBlocks).toBeGreaterThan(10);
+    if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(result.pauses).toBeGreaterThan(5);
+    const fromSecondary = copies.mock.calls.flatMap(([source]) => [...source]).filter(isSecondary).length;
+    partsOfSwappedBlocks += fromSecondary - result.swappedInBlocks;
+    copies.mockClear();
+  }
+  expect(partsOfSwappedBlocks).toBeGreaterThan(0);
+  executor.close();
+}
+
+describe('with blocks swapped out and in, 32 requests together answer as each alone without reuse', () => {
+  it.each(INSTRUCTION_SETS)('tiny gqa on %s', async (instructionSet) => {
+    for (const precision of ['f32', 'bf16'] as const) {
+      await expectSwappingChangesNothing('gqa', precision, instructionSet);
+    }
+  });
+
+  it.each(['bias', 'wide-head', 'mha'])('tiny %s', async (variant) => {
+    await expectSwappingChangesNothing(variant, 'bf16');
+  });
+});
 
 describe('with block reuse, 32 requests together answer as each alone without it', () => {
   it.each(INSTRUCTION_SETS)('tiny gqa on %s', async (instructionSet) => {

@@ -62,6 +62,50 @@ it('the first piece of a stream says it, and only that, and a salt keeps streams
   await host.close();
 });
 
+it('hostCacheSize gives the cache a second level, of which events tell', async () => {
+  const bytesPerBlock = 4 * 8;
+  const batches: KvCacheEvent[][] = [];
+  const kvCacheConfig = {
+    enableBlockReuse: true,
+    eventBufferMaxSize: 1000,
+    maxTokens: 64,
+    hostCacheSize: 5 * bytesPerBlock,
+  };
+  const host = new InProcessHost({
+    ...fakeEngine('maxSeqLen=64', { kvCacheConfig }),
+    onKvCacheEvents: (events) => batches.push(events),
+  });
+  const { memory } = await host.ready;
+  expect([memory.kvCacheBytes, memory.secondaryKvCacheBytes]).toEqual([8 * bytesPerBlock, 5 * bytesPerBlock]);
+  const cached: (number | undefined)[] = [];
+  const long = Array.from({ length: 60 }, (_, index) => index + 30);
+  for (const promptTokens of [prompt, long, prompt]) {
+    for await (const piece of host.submit({ promptTokens, maxNewTokens: 1 })) cached.push(piece.cachedTokens);
+  }
+  await host.close();
+  expect(cached).toEqual([0, 0, 16]);
+  const data = batches.flat().map((event) => event.data);
+  expect(data[0]).toEqual({ type: 'created', numBlocksPerCacheLevel: [8, 5] });
+  const moves = data.flatMap((event) => ('cacheLevel' in event ? [event.cacheLevel] : []));
+  expect(moves).toContainEqual({ oldValue: 0, newValue: 1 });
+  expect(moves).toContainEqual({ oldValue: 1, newValue: 0 });
+});
+
+it.each([
+  [{ hostCacheSize: 1000 }, /kvCacheConfig.hostCacheSize is refused: without enableBlockReuse/],
+  [{ enableBlockReuse: true, hostCacheSize: -1 }, /kvCacheConfig.hostCacheSize is -1/],
+  [
+    { enableBlockReuse: true, hostCacheSize: 1 },
+    /kvCacheConfig.hostCacheSize is 1; one KV cache block takes 32/,
+  ],
+  [{ secondaryOffloadMinPriority: 101 }, /kvCacheConfig.secondaryOffloadMinPriority is 101/],
+])('%j is refused', async (kvCacheConfig, sentence) => {
+  await expect(async () => {
+    const host = new InProcessHost(fakeEngine('', { kvCacheConfig }));
+    await host.ready;
+  }).rejects.toThrow(sentence);
+});
+
 it('events tell the host what is stored under what, an iteration at a time', async () => {
   const batches: KvCacheEvent[][] = [];
   const host = new InProcessHost({

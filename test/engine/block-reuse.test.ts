@@ -79,6 +79,24 @@ describe('a prompt that was seen before', () => {
   });
 });
 
+it('comes back from the secondary pool, which statistics tell of', () => {
+  const harness = new LoopHarness({
+    ...REUSE,
+    numBlocks: 8,
+    numSecondaryBlocks: 8,
+    statsFormat: 'IterationStats',
+  });
+  expect(inTurn(harness, [count(20), count(60, 30), count(20), [...count(12), ...count(8, 70)]])).toEqual([
+    0, 0, 16, 12,
+  ]);
+  expect(harness.stats.at(-1)).toMatchObject({ swappedInBlocks: 2 });
+  expect(harness.stats.at(-1)!.swappedOutBlocks).toBeGreaterThan(2);
+  expect(JSON.parse(harness.statsJson.at(-1)!).kvCacheStats).toMatchObject({
+    secondaryMaxNumBlocks: 8,
+    swappedInBlocks: 2,
+  });
+});
+
 describe('the reuse delay', () => {
   it.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)(
     '%s: of two equal prompts one waits',
@@ -156,12 +174,14 @@ const engine = fc.record({
   numBlocks: fc.constantFrom(8, 9, 11, 14, 40),
   maxNumTokens: fc.integer({ min: 48, max: 64 }),
   maxNumSequences: fc.integer({ min: 2, max: 8 }),
+  numSecondaryBlocks: fc.constantFrom(0, 2, 30),
 });
 
 describe('a crowd of prompts that begin alike', () => {
   it('gets what each gets alone, with pauses, chunks, cancels and a pool too small', () => {
     let reused = 0;
     let pauses = 0;
+    let swaps = 0;
     fc.assert(
       fc.property(engine, fc.array(shape, { minLength: 6, maxLength: 20 }), (options, shapes) => {
         const { chunkingPolicy, ...rest } = options;
@@ -202,10 +222,12 @@ describe('a crowd of prompts that begin alike', () => {
         expect(totals.totalReplayMismatches).toBe(0);
         reused += harness.stats.reduce((sum, stats) => sum + stats.reusedTokens, 0);
         pauses += totals.totalPauses;
+        swaps += totals.swappedInBlocks;
       }),
       { numRuns: 150 },
     );
     expect(reused).toBeGreaterThan(5000);
     expect(pauses).toBeGreaterThan(50);
+    expect(swaps).toBeGreaterThan(100);
   });
 });

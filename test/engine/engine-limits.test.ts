@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkOptionalParams, kvBlocks, resolveLimits } from '../../engine/engine-limits.js';
+import { checkOptionalParams, kvBlocks, resolveLimits, secondaryBlocks } from '../../engine/engine-limits.js';
 
 const ENGINE = { maxInputLen: 1000, maxSeqLen: 1024 };
 
@@ -66,6 +66,20 @@ describe('kvBlocks', () => {
     const v1 = resolveLimits({ maxNumSequences: 4, maxNumTokens: 320 }, ENGINE, 'V1');
     expect(v1.padding.blocks).toBe(18);
     expect(kvBlocks({}, { ...budget(3200 * 80), limits: v1 })).toBe(Math.floor(0.9 * (80 - 18)));
+  });
+
+  it('takes the memory of the secondary pool from what is there', () => {
+    const params = (hostCacheSize: number) => ({ kvCacheConfig: { enableBlockReuse: true, hostCacheSize } });
+    expect(secondaryBlocks(params(20 * 3200 + 3199), 3200)).toBe(20);
+    expect(kvBlocks(params(20 * 3200 + 3199), budget(3200 * 80))).toBe(Math.floor(0.9 * 60));
+    expect(secondaryBlocks({}, 3200)).toBe(0);
+    expect(secondaryBlocks(params(0), 3200)).toBe(0);
+    expect(() => secondaryBlocks(params(3199), 3200)).toThrow(
+      'kvCacheConfig.hostCacheSize is 3199; one KV cache block takes 3200 bytes.',
+    );
+    expect(() => kvBlocks(params(70 * 3200), budget(3200 * 80))).toThrow(
+      /9 fit into 0.9 of .*\(the test, less 224000 bytes of hostCacheSize\)/,
+    );
   });
 
   it('says with the numbers that not even one sequence fits', () => {

@@ -260,6 +260,10 @@ describe('the richer statistics', () => {
         reusedBlocks: 0,
         missedBlocks: expect.any(Number),
         cacheHitRate: 0,
+        secondaryMaxNumBlocks: 0,
+        secondaryUsedNumBlocks: 0,
+        swappedOutBlocks: 0,
+        swappedInBlocks: 0,
       },
       inflightBatchingStats: {
         numScheduledRequests: 1,

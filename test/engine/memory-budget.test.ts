@@ -1,8 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { openEngine } from '../../engine/engine.js';
 import { kvBlocks, resolveLimits } from '../../engine/engine-limits.js';
+import type { KvCacheConfig } from '../../engine/gpt-manager-options.js';
 import { loadExecutor } from '../../engine/load-executor.js';
 import { afterLoading, storedWeightBytes } from '../../engine/memory-budget.js';
 import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 
 const engines = new TestEngines();
@@ -58,6 +61,33 @@ describe('the memory budget of the KV cache', () => {
       });
       executor.close();
     }
+  });
+
+  it('is what the pool is sized by: the lesser of the fraction of what is left and maxTokens, with hostCacheSize', async () => {
+    const { directory: enginePath, plan } = await engines.get(tinyModelPath('gqa'), 'f32');
+    const load = (kvCacheConfig: KvCacheConfig, bytes: number) => {
+      const params = { kvCacheConfig, maxSeqLen: 64, threads: 1, tokensPerBlock: 16, maxNumTokens: 64 };
+      const memory = () => ({ bytes, from: 'the test' });
+      const { executor } = loadExecutor({ enginePath, params, modelType: 'InflightFusedBatching' }, memory);
+      const { numBlocks, numSecondaryBlocks } = executor.options;
+      const used = executor.memory();
+      executor.close();
+      return { blocks: [numBlocks, numSecondaryBlocks], used };
+    };
+    const perBlock = kvBytesPerBlock(plan.attention, 16, 'f32');
+    const { used } = load({}, 2 ** 40);
+    const stored = storedWeightBytes(plan, openEngine(enginePath).manifest.tensors);
+    const loaded = used.weightBytes + used.workspaceBytes + stored;
+    expect(load({}, loaded + 40 * perBlock).blocks).toEqual([36, 0]);
+    expect(load({ freeGpuMemoryFraction: 0.5 }, loaded + 40 * perBlock).blocks).toEqual([20, 0]);
+    expect(load({ maxTokens: 160 }, loaded + 40 * perBlock).blocks).toEqual([10, 0]);
+    expect(load({ maxTokens: 1600 }, loaded + 40 * perBlock).blocks).toEqual([36, 0]);
+    const hostCacheSize = 10 * perBlock;
+    const swapping = load({ enableBlockReuse: true, hostCacheSize }, loaded + 40 * perBlock);
+    expect(swapping.blocks).toEqual([27, 10]);
+    expect(swapping.used.secondaryKvCacheBytes).toBe(hostCacheSize);
+    expect(swapping.used.kvCacheBytes).toBeGreaterThanOrEqual(27 * perBlock);
+    expect(swapping.used.kvCacheBytes).toBeLessThan(28 * perBlock + plan.attention.numLayers * 4096);
   });
 
   it('leaves an engine without memory with the numbers', async () => {

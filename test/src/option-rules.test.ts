@@ -29,6 +29,8 @@ const MODEL: Row[] = [
   ['maxSeqLen', [1, ...whole], [2], 'a whole number of at least 2'],
   ['maxTokens', [-1, 0, ...whole], [1], 'a whole number of at least 1'],
   ['freeGpuMemoryFraction', [0, 1.1, '0.5'], [0.5, 1], 'a number above 0 and at most 1'],
+  ['hostCacheSize', [-1, 0.5, '1G'], [0, 2 ** 40], 'a whole number from 0 to 9007199254740991'],
+  ['secondaryOffloadMinPriority', [-1, 101, 0.5], [0, 100], 'a whole number from 0 to 100'],
   ['tokensPerBlock', [4, 12, 8192, '32'], [8, 32, 4096], 'one of 8, 16, 32'],
   ['executorModule', ['', 5], ['file:///a.mjs', new URL('file:///a.mjs')], 'the URL of a module'],
   ['onProgress', [true], [() => {}], 'a function'],

@@ -26,6 +26,7 @@ export interface HarnessOptions {
   maxSeqLen?: number;
   terminateReqId?: bigint;
   enableBlockReuse?: boolean;
+  numSecondaryBlocks?: number;
   fake?: Partial<FakeExecutorOptions>;
 }
 
@@ -65,6 +66,7 @@ export class LoopHarness implements LoopCallbacks {
       maxLogitRows: maxBatchSize,
       maxSeqLen,
       numBlocks: numBlocks + padding.blocks,
+      numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
       firstPaddingBlock: numBlocks,
       tokensPerBlock,
       kvDtype: 'f32',
@@ -77,6 +79,7 @@ export class LoopHarness implements LoopCallbacks {
       tokensPerBlock,
       maxSeqLen,
       enableBlockReuse: options.enableBlockReuse ?? false,
+      numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
     });
     const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
     const loopOptions: LoopOptions = {

@@ -170,6 +170,31 @@ describe('copyBlocks and step', () => {
     executor.close();
   });
 
+  it('brings a sequence back from the secondary pool, and exchanges blocks in the order of the copies', () => {
+    const tiny = network({ seed: 9 });
+    const random = new Random(11);
+    const tokens = randomTokens(random, 30, tiny.shape.vocabSize);
+    const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
+    const executor = new NativeExecutor(tiny, executorOptions({ numBlocks: 8, numSecondaryBlocks: 2 }));
+    executor.forward(makeStepBatch([{ tokens: tokens.slice(0, 29), cached: 0, blocks: [3, 7] }], options));
+    executor.copyBlocks(Int32Array.of(3, 7), Int32Array.of(8, 9));
+    const next = (blocks: number[], newBlocks: number[] = []) =>
+      makeStepBatch([{ tokens, cached: 29, blocks }], { ...options, newBlocks });
+    const expected = executor.forward(next([3, 7])).slice();
+    executor.forward(
+      makeStepBatch([{ tokens: [1], cached: 0, blocks: [3] }], { ...options, newBlocks: [3, 7] }),
+    );
+    // 8 goes to 5, its place is taken by block 0, and 9 goes where that was.
+    executor.copyBlocks(Int32Array.of(8, 0, 9), Int32Array.of(5, 8, 0));
+    expect(executor.forward(next([5, 0]))).toEqual(expected);
+    const { kvCacheBytes, secondaryKvCacheBytes } = executor.memory();
+    expect([kvCacheBytes, secondaryKvCacheBytes].map((bytes) => bytes / (2 * 16 * 2 * 16 * 2 * 4))).toEqual([
+      8, 2,
+    ]);
+    expect(() => executor.copyBlocks(Int32Array.of(10), Int32Array.of(0))).toThrow('source[0] is 10');
+    executor.close();
+  });
+
   it('samples in the same call what forward and sample give in two', () => {
     const tiny = network({ seed: 10 });
     const random = new Random(12);
