@@ -1,6 +1,7 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
+import { transferables } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 import type { HostMessage, WorkerMessage } from './worker-messages.js';
 
@@ -65,7 +66,7 @@ export class PortCallbacks implements LoopCallbacks {
       ...(kvEvents ? { kvEvents } : {}),
     };
     this.#reported = this.#received;
-    this.#port.postMessage(message, batch === null ? [] : [batch.requestIds.buffer as ArrayBuffer]);
+    this.#port.postMessage(message, batch === null ? [] : transferables(batch));
   }
 
   /** Returns the credits of requests that left nothing to report. Called when the loop has nothing to do. */

@@ -8,7 +8,9 @@ import {
 } from '../engine/decoding/sampling-params.js';
 import { decodeWordList, endingTokens } from '../engine/decoding/stop-words.js';
 import type { RequestSpec } from '../engine/request-spec.js';
-import type { InferenceRequest, Tensor, TensorData } from './types.js';
+import { checkInputTensors } from './input-tensors.js';
+import { readRetention } from './retention-inputs.js';
+import type { InferenceRequest, Tensor } from './types.js';
 
 export interface RequestLimits {
   vocabSize: number;
@@ -18,60 +20,6 @@ export interface RequestLimits {
 
 const MAX_INT32 = 2 ** 31 - 1;
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
-
-const TYPES = {
-  i32: Int32Array,
-  f32: Float32Array,
-  u64: BigUint64Array,
-  bool: Uint8Array,
-} as const;
-type TypeName = keyof typeof TYPES;
-
-/** Shape as the contract has it: 'one' is [1] (or [1, 1], which some clients send). */
-type ShapeRule = 'one' | '[1, n]' | '[1, 2, n]';
-
-/** Inputs that are read. */
-const INPUTS: Readonly<Record<string, { type: TypeName; shape: ShapeRule }>> = {
-  input_ids: { type: 'i32', shape: '[1, n]' },
-  request_output_len: { type: 'i32', shape: 'one' },
-  beam_width: { type: 'i32', shape: 'one' },
-  temperature: { type: 'f32', shape: 'one' },
-  runtime_top_k: { type: 'i32', shape: 'one' },
-  runtime_top_p: { type: 'f32', shape: 'one' },
-  runtime_min_p: { type: 'f32', shape: 'one' },
-  repetition_penalty: { type: 'f32', shape: 'one' },
-  presence_penalty: { type: 'f32', shape: 'one' },
-  frequency_penalty: { type: 'f32', shape: 'one' },
-  min_length: { type: 'i32', shape: 'one' },
-  random_seed: { type: 'u64', shape: 'one' },
-  end_id: { type: 'i32', shape: 'one' },
-  pad_id: { type: 'i32', shape: 'one' },
-  stop_words_list: { type: 'i32', shape: '[1, 2, n]' },
-  streaming: { type: 'bool', shape: 'one' },
-  return_log_probs: { type: 'bool', shape: 'one' },
-  return_context_logits: { type: 'bool', shape: 'one' },
-  return_generation_logits: { type: 'bool', shape: 'one' },
-  top_log_probs: { type: 'i32', shape: 'one' },
-  time_limit_ms: { type: 'i32', shape: 'one' },
-  cache_salt: { type: 'u64', shape: 'one' },
-};
-
-/** Inputs of the contract that the engine cannot serve, with what they would need. */
-const REFUSED: Readonly<Record<string, string>> = {
-  embedding_bias: 'biases on the logits are not supported yet',
-  bad_words_list: 'bad words are not supported yet',
-  no_repeat_ngram_size: 'n-gram bans are not supported yet',
-  len_penalty: 'it belongs to beam search, which is not supported yet',
-  early_stopping: 'it belongs to beam search, which is not supported yet',
-  prompt_embedding_table: 'prompt tuning is not supported yet',
-  prompt_vocab_size: 'prompt tuning is not supported yet',
-  position_ids: 'positions of your own are not supported yet',
-  lora_task_id: 'LoRA is not supported yet',
-  lora_weights: 'LoRA is not supported yet',
-  lora_config: 'LoRA is not supported yet',
-  draft_input_ids: 'draft tokens are not supported yet',
-  draft_logits: 'draft tokens are not supported yet',
-};
 
 /** Sampling parameters by the name of their tensor. */
 const SAMPLING_INPUTS: Readonly<Record<string, keyof typeof SAMPLING_RANGES>> = {
@@ -102,13 +50,16 @@ export function validateRequest(
   limits: RequestLimits,
   drawSeed: () => bigint,
 ): RequestSpec {
-  const inputs = checkInputs(request.inputs);
+  const inputs = checkInputTensors(request.inputs, limits.vocabSize);
   const promptTokens = readPrompt(inputs, limits.vocabSize);
   checkBeamWidth(readInt(inputs, 'beam_width', 1, 1, MAX_INT32), limits.maxBeamWidth);
-  refuseLogits(inputs);
+  checkBeamParameters(inputs);
   const endId = readInt(inputs, 'end_id', -1, -1, limits.vocabSize - 1);
   const stopWords = readStopWords(inputs);
   const sampling = readSampling(inputs);
+  const returnContextLogits = readBool(inputs, 'return_context_logits');
+  const topContextLogProbs = readInt(inputs, 'top_context_log_probs', 0, 0, limits.maxTopLogProbs);
+  const returnContextLogProbs = readBool(inputs, 'return_context_log_probs') || topContextLogProbs > 0;
   return {
     requestId: request.requestId,
     promptTokens,
@@ -121,12 +72,17 @@ export function validateRequest(
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
+    returnContextLogits,
+    returnGenerationLogits: readBool(inputs, 'return_generation_logits'),
+    returnContextLogProbs,
+    topContextLogProbs,
     priority: readPriority(request.priority),
     arrivalTimeMs: readArrivalTime(request.arrivalTimeMs),
     timeLimitMs: inputs.time_limit_ms ? readInt(inputs, 'time_limit_ms', undefined, 1, MAX_INT32) : null,
     cacheSalt: (inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n,
+    retention: readRetention(inputs),
     // Positions taken from the cache have no logits.
-    reusesBlocks: !readBool(inputs, 'return_context_logits'),
+    reusesBlocks: !returnContextLogits && !returnContextLogProbs,
   };
 }
 
@@ -137,62 +93,6 @@ function readArrivalTime(arrivalTimeMs: unknown): number | null {
     'arrivalTimeMs',
     `arrivalTimeMs is ${String(arrivalTimeMs)}; it must be a number of milliseconds since the epoch.`,
   );
-}
-
-function checkInputs(inputs: unknown): Record<string, Tensor> {
-  if (typeof inputs !== 'object' || inputs === null) {
-    throw new ParameterError('inputs', 'inputs is missing; it must map names of tensors to tensors.');
-  }
-  for (const [name, tensor] of Object.entries(inputs)) {
-    const refusal = Object.hasOwn(REFUSED, name) ? REFUSED[name] : undefined;
-    if (refusal !== undefined) throw new ParameterError(name, `${name} is refused: ${refusal}.`);
-    const rule = Object.hasOwn(INPUTS, name) ? INPUTS[name] : undefined;
-    if (rule === undefined) {
-      const known = Object.keys(INPUTS).join(', ');
-      throw new ParameterError(name, `${name} is not the name of an input tensor; known are ${known}.`);
-    }
-    checkTensor(name, tensor, rule.type, rule.shape);
-  }
-  for (const name of ['input_ids', 'request_output_len']) {
-    if (!Object.hasOwn(inputs, name)) throw new ParameterError(name, `${name} is missing; it is required.`);
-  }
-  return inputs as Record<string, Tensor>;
-}
-
-function checkTensor(name: string, tensor: unknown, type: TypeName, rule: ShapeRule): void {
-  const { shape, data } = (tensor ?? {}) as { shape?: unknown; data?: unknown };
-  if (!Array.isArray(shape) || !shape.every((size) => Number.isInteger(size) && size >= 0)) {
-    throw new ParameterError(name, `${name} has no shape; it must be an array of whole numbers.`);
-  }
-  if (!(data instanceof TYPES[type])) {
-    const found = typeof data === 'object' && data !== null ? data.constructor.name : typeof data;
-    throw new ParameterError(
-      name,
-      `${name} holds ${found}; ${TYPES[type].name} (${type}) is expected for its data.`,
-    );
-  }
-  if (!fitsRule(shape, rule)) {
-    const expected = rule === 'one' ? '[1]' : rule;
-    throw new ParameterError(name, `${name} has the shape [${shape.join(', ')}]; ${expected} is expected.`);
-  }
-  const size = shape.reduce((product: number, dimension: number) => product * dimension, 1);
-  if (size !== (data as TensorData).length) {
-    throw new ParameterError(
-      name,
-      `${name} has the shape [${shape.join(', ')}], which is ${size} values; its data has ${data.length}.`,
-    );
-  }
-}
-
-function fitsRule(shape: number[], rule: ShapeRule): boolean {
-  switch (rule) {
-    case 'one':
-      return shape.length >= 1 && shape.length <= 2 && shape.every((size) => size === 1);
-    case '[1, n]':
-      return shape.length === 2 && shape[0] === 1;
-    case '[1, 2, n]':
-      return shape.length === 3 && shape[0] === 1 && shape[1] === 2;
-  }
 }
 
 function readPrompt(inputs: Record<string, Tensor>, vocabSize: number): Int32Array {
@@ -223,12 +123,11 @@ function checkBeamWidth(beamWidth: number, maxBeamWidth: number): void {
   );
 }
 
-function refuseLogits(inputs: Record<string, Tensor>): void {
-  for (const name of ['return_context_logits', 'return_generation_logits']) {
-    if (readBool(inputs, name)) {
-      throw new ParameterError(name, `${name} is refused: returning logits is not supported yet.`);
-    }
-  }
+/** They change nothing with one beam, but a value that no beam search takes is a mistake here too. */
+function checkBeamParameters(inputs: Record<string, Tensor>): void {
+  readInt(inputs, 'early_stopping', 0, 0, MAX_INT32);
+  const penalty = inputs.len_penalty?.data[0] as number | undefined;
+  if (penalty !== undefined) checkRange('len_penalty', penalty, { min: -100, max: 100, integer: false });
 }
 
 function readSampling(inputs: Record<string, Tensor>): SamplingParams {
@@ -261,7 +160,7 @@ function readInt(
 }
 
 function readBool(inputs: Record<string, Tensor>, name: string): boolean {
-  return inputs[name] !== undefined && inputs[name].data[0] !== 0;
+  return readInt(inputs, name, 0, 0, 1) === 1;
 }
 
 function readPriority(priority: number | undefined): number {

@@ -1,3 +1,5 @@
+import type { ContextLogProbs, ContextReturn } from '../engine/returned-logits.js';
+
 /** The response is the request's last. */
 export const RESPONSE_FINAL = 1;
 /** Carries the tokens that are new; without it, prompt and output of the whole request. */
@@ -40,6 +42,8 @@ export interface ResponseBatch {
   timesMs: Float32Array;
   /** With a final response: iterations in which the request ran. */
   numIterations: Int32Array;
+  /** With a final response, 3 each: full blocks of the prompt found in the cache, those missed, and pauses. */
+  reuseAndPauses: Int32Array;
   topWidths: Int32Array;
   tokenStart: Int32Array;
   tokens: Int32Array;
@@ -49,4 +53,34 @@ export interface ResponseBatch {
   topLogProbs: Float32Array;
   /** Index of the response and its text. */
   errors: [number, string][];
+  /** Of the responses whose requests ask for rows of logits; the arrays are the receiver's to keep. */
+  returned: ReturnedTensors[];
+}
+
+/** Rows of logits and what was made of them, for one response. */
+export interface ReturnedTensors {
+  /** Which response. */
+  index: number;
+  vocabSize: number;
+  /** With the request's first response; null: with none or another one. */
+  context: ContextReturn | null;
+  /** Logits of the tokens in this response, [rows x vocabSize] in one or more arrays; null: not asked for. */
+  generationLogits: Float32Array[] | null;
+}
+
+/** The buffers of a batch that was made by ResponseWriter.snapshot: to be handed over, not copied. */
+export function transferables({ requestIds, returned }: ResponseBatch): ArrayBuffer[] {
+  // All the flat arrays are views of one buffer.
+  const buffers = new Set([requestIds.buffer]);
+  for (const { context, generationLogits } of returned) {
+    if (context?.logits) buffers.add(context.logits.buffer);
+    const logProbs = context?.logProbs;
+    if (logProbs) for (const array of logProbArrays(logProbs)) buffers.add(array.buffer);
+    for (const rows of generationLogits ?? []) buffers.add(rows.buffer);
+  }
+  return [...buffers] as ArrayBuffer[];
+}
+
+function logProbArrays({ logProbs, topTokens, topLogProbs }: ContextLogProbs) {
+  return [logProbs, topTokens, topLogProbs];
 }

@@ -1,4 +1,5 @@
 import type { LlmRequest } from '../engine/llm-request.js';
+import type { ReturnedLogits } from '../engine/returned-logits.js';
 import {
   RESPONSE_ERROR,
   RESPONSE_FINAL,
@@ -7,6 +8,7 @@ import {
   RESPONSE_LOG_PROBS,
   RESPONSE_STREAMING,
   type ResponseBatch,
+  type ReturnedTensors,
 } from './response-batch.js';
 
 type Growable = Int32Array | Float32Array | Float64Array | BigUint64Array | Uint8Array;
@@ -25,6 +27,7 @@ export class ResponseWriter implements ResponseBatch {
   cumLogProbs = new Float64Array(64);
   timesMs = new Float32Array(3 * 64);
   numIterations = new Int32Array(64);
+  reuseAndPauses = new Int32Array(3 * 64);
   topWidths = new Int32Array(64);
   tokenStart = new Int32Array(65);
   tokens = new Int32Array(256);
@@ -33,11 +36,13 @@ export class ResponseWriter implements ResponseBatch {
   topTokens = new Int32Array(64);
   topLogProbs = new Float32Array(64);
   errors: [number, string][] = [];
+  returned: ReturnedTensors[] = [];
   #numTop = 0;
 
   clear(): void {
     this.count = 0;
     this.errors = [];
+    this.returned = [];
     this.#numTop = 0;
   }
 
@@ -74,13 +79,17 @@ export class ResponseWriter implements ResponseBatch {
     if (final) this.#addTiming(index, request);
     this.#addTokens(index, request, spec.streaming ? request.originalPromptLength + from : 0);
     if (request.reportsLogProbs) this.#addLogProbs(index, request, from, to);
+    if (request.returned !== null) this.#addReturned(index, request.returned, request.numSent === 0);
     request.numSent = to;
   }
 
-  /** A copy of exactly what is filled, all in one buffer, which may be transferred: that is what a post costs by. */
+  /**
+   * A copy of exactly what is filled, all in one buffer, which may be transferred: that is what a post costs by. Rows
+   * of logits are not copied; their buffers belong to nobody else and may be transferred too (see transferables).
+   */
   snapshot(): ResponseBatch {
     const { count } = this;
-    const perResponse = 3 * 8 + 11 * 4 + 2;
+    const perResponse = 3 * 8 + 14 * 4 + 2;
     const numTokens = this.tokenStart[count]!;
     const numLogProbs = this.logProbStart[count]!;
     const into = packer(count * perResponse + 2 * 4 + 4 * (numTokens + numLogProbs + 2 * this.#numTop));
@@ -96,6 +105,7 @@ export class ResponseWriter implements ResponseBatch {
       cachedTokens: into(Int32Array, this.cachedTokens, count),
       timesMs: into(Float32Array, this.timesMs, 3 * count),
       numIterations: into(Int32Array, this.numIterations, count),
+      reuseAndPauses: into(Int32Array, this.reuseAndPauses, 3 * count),
       topWidths: into(Int32Array, this.topWidths, count),
       tokenStart: into(Int32Array, this.tokenStart, count + 1),
       tokens: into(Int32Array, this.tokens, numTokens),
@@ -106,16 +116,28 @@ export class ResponseWriter implements ResponseBatch {
       flags: into(Uint8Array, this.flags, count),
       finishReasons: into(Uint8Array, this.finishReasons, count),
       errors: this.errors,
+      returned: this.returned,
     };
   }
 
-  #addTiming(index: number, { timing }: LlmRequest): void {
+  #addTiming(index: number, request: LlmRequest): void {
+    const { timing, reusedBlocks, missedBlocks, numPauses } = request;
     const { arrivalMs, firstScheduledMs, firstTokenMs, lastTokenMs } = timing;
     const times = [firstScheduledMs, firstTokenMs, lastTokenMs];
     for (const [i, time] of times.entries()) {
       this.timesMs[3 * index + i] = Number.isNaN(time) ? -1 : time - arrivalMs;
     }
     this.numIterations[index] = timing.numIterations;
+    this.reuseAndPauses.set([reusedBlocks, missedBlocks, numPauses], 3 * index);
+  }
+
+  #addReturned(index: number, returned: ReturnedLogits, isFirst: boolean): void {
+    this.returned.push({
+      index,
+      vocabSize: returned.vocabSize,
+      context: isFirst ? returned.takeContext() : null,
+      generationLogits: returned.returnsGenerationLogits ? returned.takeGeneration() : null,
+    });
   }
 
   #addTokens(index: number, request: LlmRequest, from: number): void {
@@ -170,6 +192,7 @@ export class ResponseWriter implements ResponseBatch {
     this.cumLogProbs = ensure(this.cumLogProbs, this.count);
     this.timesMs = ensure(this.timesMs, 3 * this.requestIds.length);
     this.numIterations = ensure(this.numIterations, this.count);
+    this.reuseAndPauses = ensure(this.reuseAndPauses, 3 * this.requestIds.length);
     this.topWidths = ensure(this.topWidths, this.count);
     this.tokenStart = ensure(this.tokenStart, this.requestIds.length + 1);
     this.logProbStart = ensure(this.logProbStart, this.requestIds.length + 1);

@@ -6,6 +6,7 @@ import {
   RESPONSE_LOG_PROBS,
   RESPONSE_STREAMING,
   type ResponseBatch,
+  type ReturnedTensors,
 } from './response-batch.js';
 import type { NamedTensor } from './types.js';
 
@@ -20,22 +21,35 @@ export interface Response {
 /**
  * The responses of a batch in order. `maxSeqLen` is the length of output_ids where a request does not stream.
  *
- * Tensors of a response without error (beamWidth is 1, n the tokens in this response):
+ * Tensors of a response without error (beamWidth is 1, n the generated tokens in this response, p those of the prompt):
  *
  *   output_ids         [1, 1, n] new tokens when streaming, else [1, 1, maxSeqLen]: prompt, output, then pad_id
  *   sequence_length    [1, 1] prompt and output so far
- *   context_logits     [1, 1, 1] dummy
- *   generation_logits  [1, 1, 1, 1] dummy
+ *   context_logits     [1, p, vocab] f32 with the first response, where return_context_logits was asked for; row t is
+ *                      what the network gave after prompt token t. Else the dummy [1, 1, 1]
+ *   generation_logits  [1, 1, n, vocab] f32 where return_generation_logits was asked for; row t is what token t of this
+ *                      response was drawn from. Else the dummy [1, 1, 1, 1]
  *   finish_reasons     [1, 1] see engine/decoding/finish-reason.ts
  *   output_log_probs   [1, 1, n] of the generated tokens in this response; where log-probs were asked for
  *   cum_log_probs      [1, 1] sum over all generated tokens; where log-probs were asked for
  *   top_token_ids      [1, 1, n, k] and
  *   top_log_probs      [1, 1, n, k] most probable first; where top_log_probs was asked for
+ *   context_log_probs  [1, p - 1] with the first response, where return_context_log_probs was asked for; entry t is of
+ *                      prompt token t + 1 given those up to t. With top_context_log_probs also
+ *   context_top_token_ids, context_top_log_probs  [1, p - 1, k]
  *   cached_tokens      [1, 1] prompt tokens that were found in the cache, with the first response
  *   random_seed        [1] u64, with the final response
  *   request_times_ms   [1, 3] f32, with the final response: from arrival to first scheduled, to the first token, to the
  *                      last token; -1 for what never happened
  *   num_iterations     [1, 1] i32, with the final response: iterations in which the request ran
+ *   reused_blocks, missed_blocks  [1, 1] i32, with the final response: full blocks of its prompt that the cache had and
+ *                      had not; after a pause it looks again
+ *   num_pauses         [1, 1] i32, with the final response
+ *
+ * Logits are raw: before penalties, bans and temperature. The first response of a request that does not stream is its
+ * final one. With streaming every response has the logits of its own tokens, so that all of them together have each row
+ * once; the final one may have n = 0. A token that ended the request without being output (end_id) has no row. A request
+ * that is stopped before its context is complete returns the rows that it has: p is then less than the prompt.
  *
  * A response with an error has none of them. Where the request itself is at fault, so that nothing of it ran, it has
  *
@@ -43,6 +57,7 @@ export interface Response {
  */
 export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Generator<Response> {
   const errors = new Map(batch.errors);
+  const returned = new Map(batch.returned.map((tensors) => [tensors.index, tensors]));
   let topStart = 0;
   for (let i = 0; i < batch.count; i++) {
     const flags = batch.flags[i]!;
@@ -54,8 +69,10 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
       yield { requestId, outputs, final, error: errors.get(i) ?? 'The request failed.' };
       continue;
     }
-    const outputs = coreOutputs(batch, i, maxSeqLen);
+    const ofRows = returned.get(i);
+    const outputs = coreOutputs(batch, i, maxSeqLen, ofRows);
     if ((flags & RESPONSE_LOG_PROBS) !== 0) topStart = pushLogProbs(outputs, batch, i, topStart);
+    if (ofRows) pushContextLogProbs(outputs, ofRows);
     if ((flags & RESPONSE_FIRST) !== 0) {
       const data = batch.cachedTokens.slice(i, i + 1);
       outputs.push({ name: 'cached_tokens', shape: [1, 1], data });
@@ -65,7 +82,12 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
   }
 }
 
-function coreOutputs(batch: ResponseBatch, i: number, maxSeqLen: number): NamedTensor[] {
+function coreOutputs(
+  batch: ResponseBatch,
+  i: number,
+  maxSeqLen: number,
+  returned: ReturnedTensors | undefined,
+): NamedTensor[] {
   const tokens = batch.tokens.subarray(batch.tokenStart[i]!, batch.tokenStart[i + 1]!);
   let outputIds: Int32Array;
   if ((batch.flags[i]! & RESPONSE_STREAMING) !== 0) {
@@ -77,18 +99,67 @@ function coreOutputs(batch: ResponseBatch, i: number, maxSeqLen: number): NamedT
   return [
     { name: 'output_ids', shape: [1, 1, outputIds.length], data: outputIds },
     { name: 'sequence_length', shape: [1, 1], data: Int32Array.of(batch.sequenceLengths[i]!) },
-    { name: 'context_logits', shape: [1, 1, 1], data: new Float32Array(1) },
-    { name: 'generation_logits', shape: [1, 1, 1, 1], data: new Float32Array(1) },
+    contextLogits(returned),
+    generationLogits(returned),
     { name: 'finish_reasons', shape: [1, 1], data: Int32Array.of(batch.finishReasons[i]!) },
   ];
 }
 
+function contextLogits(returned: ReturnedTensors | undefined): NamedTensor {
+  const name = 'context_logits';
+  const data = returned?.context?.logits ?? null;
+  if (data === null) return { name, shape: [1, 1, 1], data: new Float32Array(1) };
+  const { vocabSize } = returned!;
+  return { name, shape: [1, data.length / vocabSize, vocabSize], data };
+}
+
+function generationLogits(returned: ReturnedTensors | undefined): NamedTensor {
+  const name = 'generation_logits';
+  const rows = returned?.generationLogits ?? null;
+  if (rows === null) return { name, shape: [1, 1, 1, 1], data: new Float32Array(1) };
+  const data = joinRows(rows);
+  const { vocabSize } = returned!;
+  return { name, shape: [1, 1, data.length / vocabSize, vocabSize], data };
+}
+
+/** One array where there is one; a new one of all of them where there are several. */
+function joinRows(arrays: readonly Float32Array[]): Float32Array {
+  if (arrays.length === 1) return arrays[0]!;
+  const joined = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
+  let offset = 0;
+  for (const array of arrays) {
+    joined.set(array, offset);
+    offset += array.length;
+  }
+  return joined;
+}
+
+function pushContextLogProbs(outputs: NamedTensor[], { context }: ReturnedTensors): void {
+  const found = context?.logProbs;
+  if (!found) return;
+  const { logProbs, numTop, topTokens, topLogProbs } = found;
+  const n = logProbs.length;
+  outputs.push({ name: 'context_log_probs', shape: [1, n], data: logProbs });
+  if (numTop === 0) return;
+  outputs.push({ name: 'context_top_token_ids', shape: [1, n, numTop], data: topTokens });
+  outputs.push({ name: 'context_top_log_probs', shape: [1, n, numTop], data: topLogProbs });
+}
+
 function pushFinal(outputs: NamedTensor[], batch: ResponseBatch, i: number): void {
   const times = batch.timesMs.slice(3 * i, 3 * i + 3);
+  const [reused, missed, pauses] = batch.reuseAndPauses.subarray(3 * i, 3 * i + 3);
+  const count = (name: string, value: number): NamedTensor => ({
+    name,
+    shape: [1, 1],
+    data: Int32Array.of(value),
+  });
   outputs.push(
     { name: 'random_seed', shape: [1], data: batch.seeds.slice(i, i + 1) },
     { name: 'request_times_ms', shape: [1, 3], data: times },
-    { name: 'num_iterations', shape: [1, 1], data: batch.numIterations.slice(i, i + 1) },
+    count('num_iterations', batch.numIterations[i]!),
+    count('reused_blocks', reused!),
+    count('missed_blocks', missed!),
+    count('num_pauses', pauses!),
   );
 }
 

@@ -1,7 +1,7 @@
 import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import { SamplingRows } from './decoding/sampling-rows.js';
 import type { LlmRequest } from './llm-request.js';
-import type { PackedBatch } from './packed-batch.js';
+import type { PackedBatch, ReturnedRows } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 
 export interface BatchLimits {
@@ -29,6 +29,8 @@ export class BatchFormer implements PackedBatch {
   readonly ropeRows: Int32Array;
   readonly ropeFrequencies: Float32Array;
   readonly ropeScales: Float32Array;
+  /** Empty in most iterations. */
+  readonly returnedRows: ReturnedRows[] = [];
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
   readonly #kvCache: KvCacheManager;
@@ -65,6 +67,7 @@ export class BatchFormer implements PackedBatch {
     this.numSequences = 0;
     this.numLogitRows = 0;
     this.numNewBlocks = 0;
+    this.returnedRows.length = 0;
     this.#nextPaddingBlock = this.#kvCache.numBlocks;
     this.sampling.clear();
   }
@@ -95,7 +98,14 @@ export class BatchFormer implements PackedBatch {
     this.queryStart[sequence + 1] = this.numTokens;
     this.contextLength[sequence] = start + count;
     this.ropeRows[sequence] = request.ropeRow;
+    const { returned } = request;
+    if (returned !== null && request.phase === 'context') {
+      returned.askForContext(this.returnedRows, start, start + count, first);
+    }
     if (!request.drawsToken) return;
+    if (returned !== null && request.drawsNewToken) {
+      returned.askForGeneration(this.returnedRows, this.numLogitRows);
+    }
     this.logitRows[this.numLogitRows++] = this.numTokens - 1;
     this.sampling.add(request);
   }

@@ -13,6 +13,7 @@ export const DEFAULT_MAX_TOP_LOG_PROBS = 20;
 export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
 export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
 export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
+export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
 const DEFAULT_TOKENS_PER_BLOCK = 32;
 
 /** The sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
@@ -21,6 +22,7 @@ export interface EngineLimits {
   maxSeqLen: number;
   maxNumSequences: number;
   maxTopLogProbs: number;
+  maxReturnedLogitsBytes: number;
   tokensPerBlock: number;
   microBatch: MicroBatchLimits;
   /** What an executor needs beyond maxBatchSize sequences and the pool's blocks. */
@@ -88,6 +90,11 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (params.maxTopLogProbs !== undefined) {
     checkRange('maxTopLogProbs', params.maxTopLogProbs, { min: 0, max: 1000, integer: true });
   }
+  const { maxReturnedLogitsBytes } = params;
+  if (maxReturnedLogitsBytes !== undefined) {
+    const range = { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true };
+    checkRange('maxReturnedLogitsBytes', maxReturnedLogitsBytes, range);
+  }
 }
 
 function checkSecondaryPool(config: KvCacheConfig): void {
@@ -129,6 +136,7 @@ export function resolveLimits(
     maxSeqLen,
     maxNumSequences,
     maxTopLogProbs: params.maxTopLogProbs ?? DEFAULT_MAX_TOP_LOG_PROBS,
+    maxReturnedLogitsBytes: params.maxReturnedLogitsBytes ?? DEFAULT_MAX_RETURNED_LOGITS_BYTES,
     tokensPerBlock,
     microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
     padding: paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock }),

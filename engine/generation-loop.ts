@@ -2,6 +2,7 @@ import { ResponseWriter } from '../callbacks/response-writer.js';
 import { ActiveRequests } from './active-requests.js';
 import { BatchFormer } from './batch-former.js';
 import { createSamplingOutput } from './decoding/sampling-rows.js';
+import { DEFAULT_MAX_RETURNED_LOGITS_BYTES } from './engine-limits.js';
 import { IterationPlanner } from './iteration-planner.js';
 import type { LlmRequest } from './llm-request.js';
 import { CallRunner } from './loop/call-runner.js';
@@ -14,6 +15,7 @@ import { RequestIntake } from './loop/request-intake.js';
 import { RequestStops } from './loop/request-stops.js';
 import { TokenUpdate } from './loop/token-update.js';
 import type { IterationCounts } from './loop-statistics.js';
+import { ReturnedLogitsBudget } from './returned-logits.js';
 import type { BatchingScheme } from './schemes/batching-scheme.js';
 import { createScheme } from './schemes/index.js';
 import { paddingRoom } from './schemes/padding-room.js';
@@ -59,15 +61,19 @@ export class GenerationLoop {
     );
     const responses = new ResponseWriter();
     this.#active = new ActiveRequests(options.maxWaitIterations);
+    const logitsBudget = new ReturnedLogitsBudget(
+      options.maxReturnedLogitsBytes ?? DEFAULT_MAX_RETURNED_LOGITS_BYTES,
+      world.executor.vocabSize,
+    );
     this.#world = world;
     this.#checksIntegrity = options.checkIntegrity ?? false;
     this.#scheme = scheme;
     this.#planner = planner;
-    this.#intake = new RequestIntake(options, limits, world, this.#active, responses);
+    this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses);
     this.#calls = new CallRunner(world, call);
     this.#update = new TokenUpdate(planner, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks);
-    this.#exit = new RequestExit({ planner, scheme, rope }, this.#active, responses);
+    this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget }, this.#active, responses);
     this.#reporter = new IterationReporter(world, responses, { modelType, statsFormat }, maxNumSequences);
   }
 

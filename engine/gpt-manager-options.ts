@@ -74,6 +74,11 @@ export interface OptionalParams {
   instructionSet?: InstructionSet;
   /** Most log-probs per token that a request may ask for; default 20. */
   maxTopLogProbs?: number;
+  /**
+   * Most bytes that active requests may hold together for logits to be returned (return_context_logits,
+   * return_generation_logits); default 512 MiB. It is taken beside the KV cache, as it is used.
+   */
+  maxReturnedLogitsBytes?: number;
   /** While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals; default 20. */
   idlePollIntervalMs?: number;
   /**

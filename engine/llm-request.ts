@@ -11,6 +11,7 @@ import { endsWithStopWord } from './decoding/stop-words.js';
 import { RequestProgress } from './request-progress.js';
 import type { RequestSpec } from './request-spec.js';
 import { RequestTiming } from './request-timing.js';
+import { ReturnedLogits, returnsRows } from './returned-logits.js';
 
 const NO_TOKENS = new Int32Array(0);
 
@@ -34,6 +35,8 @@ export class LlmRequest extends RequestProgress {
   /** Time after which the request ends, on the loop's clock; Infinity without a limit. */
   readonly deadlineMs: number;
   readonly timing: RequestTiming;
+  /** Rows of logits that leave with its responses; null: none are asked for. */
+  readonly returned: ReturnedLogits | null;
 
   /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
   ropeRow = 0;
@@ -53,13 +56,14 @@ export class LlmRequest extends RequestProgress {
   #topTokens: Int32Array;
   #topLogProbs: Float32Array;
 
-  constructor(spec: RequestSpec, nowMs: number) {
+  constructor(spec: RequestSpec, nowMs: number, vocabSize: number) {
     const { requestId, priority, maxNewTokens } = spec;
     super(requestId, { promptLength: spec.promptTokens.length, maxNewTokens, priority });
     this.spec = spec;
     this.deadlineMs = spec.timeLimitMs === null ? Number.POSITIVE_INFINITY : nowMs + spec.timeLimitMs;
     // A clock that was set back must not make an arrival lie in the future.
     this.timing = new RequestTiming(Math.min(spec.arrivalTimeMs ?? nowMs, nowMs));
+    this.returned = returnsRows(spec) ? new ReturnedLogits(spec, vocabSize) : null;
     const room = Math.min(spec.maxNewTokens, 64);
     this.#tokens = new Int32Array(this.promptLength + room);
     this.#tokens.set(spec.promptTokens);
@@ -87,7 +91,8 @@ export class LlmRequest extends RequestProgress {
   /** Keys turned by frequencies of the sequence's own fit no other sequence. */
   override get shared(): SharedPrefix | null {
     if (!this.spec.reusesBlocks || this.ropeRow !== 0) return null;
-    return { tokens: this.#tokens, salt: this.spec.cacheSalt };
+    const { cacheSalt: salt, retention } = this.spec;
+    return { tokens: this.#tokens, salt, ...(retention === null ? {} : { retention }) };
   }
 
   get reportsLogProbs(): boolean {
@@ -116,6 +121,16 @@ export class LlmRequest extends RequestProgress {
   get bannedTokens(): Int32Array {
     const generated = this.numTokens - this.originalPromptLength;
     return generated < this.spec.sampling.minLength ? this.spec.endingTokens : NO_TOKENS;
+  }
+
+  /** False where the step draws a token again that is known from before a pause. */
+  get drawsNewToken(): boolean {
+    return this.drawsToken && this.numTokens === this.#numKnown;
+  }
+
+  override finishChunk(): void {
+    super.finishChunk();
+    this.returned?.finishContext(this.contextPosition);
   }
 
   /** Takes the token drawn in `row` of the output and evaluates the stop conditions. */
@@ -149,6 +164,7 @@ export class LlmRequest extends RequestProgress {
     if (place === this.#tokens.length) this.#grow();
     this.#tokens[place] = output.tokens[row]!;
     this.#numKnown++;
+    this.returned?.keepGeneration();
     if (!this.reportsLogProbs) return;
     const index = this.numGenerated - 1;
     const logProb = output.logProbs[row]!;

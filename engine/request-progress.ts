@@ -40,6 +40,7 @@ export abstract class RequestProgress implements SchedulableRequest {
   /** Full blocks found and missed in the cache, over all runs. */
   reusedBlocks = 0;
   missedBlocks = 0;
+  numPauses = 0;
   #hasBegun = false;
 
   constructor(requestId: bigint, lengths: { promptLength: number; maxNewTokens: number; priority: number }) {
@@ -97,6 +98,7 @@ export abstract class RequestProgress implements SchedulableRequest {
     const { beamWidth, generatedLength, longestDraft: draftLength } = this;
     const lengths = { promptLength: this.promptLength, maxNewTokens: this.maxNewTokens, generatedLength };
     const { promptLength, maxNewTokens } = lengthsAfterPause({ ...lengths, beamWidth, draftLength }, limits);
+    this.numPauses++;
     this.promptLength = promptLength;
     this.maxNewTokens = maxNewTokens;
     this.generatedLength = 0;

@@ -1,3 +1,4 @@
+import type { Retention } from '../kvcache/retention.js';
 import type { SamplingParams } from './decoding/sampling-params.js';
 
 /** An inference request whose tensors have been read and checked: what the loop needs to know of it. */
@@ -19,6 +20,13 @@ export interface RequestSpec {
   returnLogProbs: boolean;
   /** Most probable tokens to report beside each token; 0 = none. */
   topLogProbs: number;
+  /** Raw logits of every prompt token, and of every generated one. */
+  returnContextLogits: boolean;
+  returnGenerationLogits: boolean;
+  /** Log-prob of each prompt token given those before it. */
+  returnContextLogProbs: boolean;
+  /** Most probable tokens to report beside each of those; 0 = none. */
+  topContextLogProbs: number;
   priority: number;
   /** Milliseconds since the epoch; null = when the loop takes it. */
   arrivalTimeMs: number | null;
@@ -26,6 +34,8 @@ export interface RequestSpec {
   timeLimitMs: number | null;
   /** Requests of different salts share no blocks; 0n where none is given. */
   cacheSalt: bigint;
-  /** false: it takes nothing from the cache and leaves nothing there, as where logits of its whole prompt are asked for. */
+  /** How long its cached blocks are worth keeping; null = as any other. */
+  retention: Retention | null;
+  /** false: it takes nothing from the cache and leaves nothing there, as where logits or log-probs of its whole prompt are asked for. */
   reusesBlocks: boolean;
 }

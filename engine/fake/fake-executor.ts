@@ -1,7 +1,7 @@
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import { ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
-import type { PackedBatch } from '../packed-batch.js';
+import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
 
 export interface FakeExecutorOptions extends ExecutorOptions {
   vocabSize: number;
@@ -67,11 +67,8 @@ export class FakeExecutor implements Executor {
 
   forward(batch: PackedBatch): Float32Array {
     this.#run(batch);
-    for (let row = 0; row < batch.numLogitRows; row++) {
-      for (let token = 0; token < this.vocabSize; token++) {
-        this.#logits[row * this.vocabSize + token] = mix(this.#hashes[row]!, token) / 2 ** 32;
-      }
-    }
+    for (let row = 0; row < batch.numLogitRows; row++)
+      this.#logits.set(this.#logitsOf(row), row * this.vocabSize);
     return this.#logits.subarray(0, batch.numLogitRows * this.vocabSize);
   }
 
@@ -119,7 +116,32 @@ export class FakeExecutor implements Executor {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, this.options.stepMs);
     this.#zeroNewBlocks(batch);
     for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#write(batch, sequence);
-    for (let row = 0; row < batch.numLogitRows; row++) this.#hashRow(batch, row);
+    for (const rows of batch.returnedRows ?? []) {
+      if (rows.of === 'tokens') this.#returnTokenRows(batch, rows);
+    }
+    for (let row = 0; row < batch.numLogitRows; row++) this.#hashRow(batch, batch.logitRows[row]!, row);
+    for (const rows of batch.returnedRows ?? []) {
+      if (rows.of === 'logitRows') this.#returnRow(rows, 0, rows.first);
+    }
+  }
+
+  #returnTokenRows(batch: PackedBatch, rows: ReturnedRows): void {
+    for (let i = 0; i < rows.count; i++) {
+      this.#hashRow(batch, rows.first + i, 0);
+      this.#returnRow(rows, i, 0);
+    }
+  }
+
+  #returnRow({ logits, logProbs }: ReturnedRows, index: number, row: number): void {
+    const values = this.#logitsOf(row);
+    logits?.set(values, index * this.vocabSize);
+    if (logProbs !== null) writeLogProbs(logProbs, index, values);
+  }
+
+  #logitsOf(row: number): Float32Array {
+    const hash = this.#hashes[row]!;
+    if (this.#poisoned[row] === 1) return new Float32Array(this.vocabSize).fill(Number.NaN);
+    return Float32Array.from({ length: this.vocabSize }, (_, token) => mix(hash, token) / 2 ** 32);
   }
 
   #zeroNewBlocks(batch: PackedBatch): void {
@@ -161,8 +183,8 @@ export class FakeExecutor implements Executor {
     return block * size + (position % size);
   }
 
-  #hashRow(batch: PackedBatch, row: number): void {
-    const t = batch.logitRows[row]!;
+  /** Hashes the sequence up to row t of T as a row of logits. */
+  #hashRow(batch: PackedBatch, t: number, row: number): void {
     let sequence = 0;
     while (batch.queryStart[sequence + 1]! <= t) sequence++;
     let hash = 0x9e3779b9;
@@ -178,6 +200,19 @@ export class FakeExecutor implements Executor {
       hash = mix(mix(hash, position), token);
     }
     this.#hashes[row] = hash;
+  }
+}
+
+/** Log-softmax of a row, as a real executor gives it. */
+function writeLogProbs(target: RowLogProbs, index: number, logits: Float32Array): void {
+  const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+  const { tokens, logProbs, numTop, topTokens, topLogProbs } = target;
+  logProbs[index] = logits[tokens[index]!]! - norm;
+  if (numTop === 0) return;
+  const best = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]! || a - b);
+  for (let i = 0; i < numTop; i++) {
+    topTokens[index * numTop + i] = best[i]!;
+    topLogProbs[index * numTop + i] = logits[best[i]!]! - norm;
   }
 }
 

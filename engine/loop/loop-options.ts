@@ -19,6 +19,8 @@ export interface LoopOptions {
   /** See OptionalParams. */
   maxWaitIterations?: number | undefined;
   startHorizon?: number | undefined;
+  /** Bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */
+  maxReturnedLogitsBytes?: number;
   /** Default BatchManager. */
   statsFormat?: StatsFormat;
   /** A request with this id ends the loop once nothing is active. */

@@ -3,8 +3,17 @@ import type { ActiveRequests } from '../active-requests.js';
 import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
+import type { ReturnedLogitsBudget } from '../returned-logits.js';
 import type { RopeTable } from '../rope-table.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
+
+/** What a request gives back when it leaves. */
+export interface ExitParts {
+  planner: IterationPlanner;
+  scheme: BatchingScheme;
+  rope: RopeTable;
+  logitsBudget: ReturnedLogitsBudget;
+}
 
 /** Where answers leave, and requests with their last one. */
 export class RequestExit {
@@ -12,17 +21,15 @@ export class RequestExit {
   readonly #scheme: BatchingScheme;
   readonly #planner: IterationPlanner;
   readonly #rope: RopeTable;
+  readonly #logitsBudget: ReturnedLogitsBudget;
   readonly #responses: ResponseWriter;
 
-  constructor(
-    parts: { planner: IterationPlanner; scheme: BatchingScheme; rope: RopeTable },
-    active: ActiveRequests<LlmRequest>,
-    responses: ResponseWriter,
-  ) {
+  constructor(parts: ExitParts, active: ActiveRequests<LlmRequest>, responses: ResponseWriter) {
     this.#active = active;
     this.#scheme = parts.scheme;
     this.#planner = parts.planner;
     this.#rope = parts.rope;
+    this.#logitsBudget = parts.logitsBudget;
     this.#responses = responses;
   }
 
@@ -42,6 +49,7 @@ export class RequestExit {
     if (request.error === '') this.#planner.keep(request);
     this.#planner.release(request);
     this.#rope.release(request.ropeRow);
+    this.#logitsBudget.release(request.spec);
     counts.completedRequests++;
     counts.replayMismatches += request.replayMismatches;
     this.#responses.add(request, true);

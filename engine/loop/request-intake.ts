@@ -6,6 +6,8 @@ import type { ActiveRequests } from '../active-requests.js';
 import { ParameterError } from '../decoding/sampling-params.js';
 import { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
+import type { RequestSpec } from '../request-spec.js';
+import type { ReturnedLogitsBudget } from '../returned-logits.js';
 import { messageOf } from './error-text.js';
 import type { LoopEnvironment, LoopOptions } from './loop-options.js';
 
@@ -15,6 +17,7 @@ export class RequestIntake {
   readonly #limits: AdmissionLimits;
   readonly #world: LoopEnvironment;
   readonly #active: ActiveRequests<LlmRequest>;
+  readonly #logitsBudget: ReturnedLogitsBudget;
   readonly #responses: ResponseWriter;
   #isDraining = false;
 
@@ -23,12 +26,14 @@ export class RequestIntake {
     limits: AdmissionLimits,
     world: LoopEnvironment,
     active: ActiveRequests<LlmRequest>,
+    logitsBudget: ReturnedLogitsBudget,
     responses: ResponseWriter,
   ) {
     this.#options = options;
     this.#limits = limits;
     this.#world = world;
     this.#active = active;
+    this.#logitsBudget = logitsBudget;
     this.#responses = responses;
   }
 
@@ -74,9 +79,11 @@ export class RequestIntake {
     try {
       const { vocabSize } = this.#world.executor;
       const spec = validateRequest(request, { ...this.#options, vocabSize }, this.#world.drawSeed);
-      const admitted = new LlmRequest(spec, this.#world.clock());
+      const admitted = new LlmRequest(spec, this.#world.clock(), vocabSize);
       const impossible = whyItCanNeverRun(admitted, this.#limits);
       if (impossible !== null) throw new ParameterError('input_ids', impossible);
+      this.#checkLogitsBudget(spec);
+      this.#logitsBudget.reserve(spec);
       admitted.ropeRow = this.#world.rope.assign(admitted.promptLength + admitted.maxNewTokens);
       this.#active.add(admitted);
       counts.newRequests++;
@@ -84,6 +91,14 @@ export class RequestIntake {
     } catch (error) {
       this.#refuse(request, messageOf(error), error instanceof ParameterError);
     }
+  }
+
+  #checkLogitsBudget(spec: RequestSpec): void {
+    const refusal = this.#logitsBudget.whyRefused(spec);
+    if (refusal === null) return;
+    if (!refusal.isForever) throw new Error(refusal.reason);
+    const field = spec.returnContextLogits ? 'return_context_logits' : 'return_generation_logits';
+    throw new ParameterError(field, refusal.reason);
   }
 
   /** A final response with the reason; where not even the id can be used, only the error hook hears of it. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { validateRequest, whyIdIsInvalid } from '../../callbacks/request-validation.js';
+import { retentionInputs } from '../../callbacks/retention-inputs.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { encodeWordList } from '../../engine/decoding/stop-words.js';
 import { bool, f32, i32, makeRequest, u64 } from '../support/loop-harness.js';
@@ -72,12 +73,10 @@ describe('validateRequest', () => {
     ['end_id', { end_id: i32(100) }, /end_id is 100; .* from -1 to 99/],
     ['top log-probs', { top_log_probs: i32(6) }, /top_log_probs is 6; .* from 0 to 5/],
     ['beams', { beam_width: i32(4) }, /beam_width is 4; .* maxBeamWidth = 1/],
-    ['logits', { return_context_logits: bool(true) }, /return_context_logits is refused/],
-    ['later work', { embedding_bias: f32(1) }, /embedding_bias is refused: .* not supported yet/],
     [
       'unknown',
       { tempurature: f32(1) },
-      /tempurature is not the name of an input tensor; known are input_ids/,
+      /tempurature is not the name of an input tensor; did you mean temperature/,
     ],
     ['inherited name', { toString: f32(1) }, /toString is not the name/],
     [
@@ -87,6 +86,37 @@ describe('validateRequest', () => {
     ],
   ])('refuses a wrong %s, naming field, value and limit', (_, inputs, message) => {
     expect(() => validate(inputs)).toThrow(message);
+  });
+
+  it('reads what is to be returned; positions that must be computed are not reused', () => {
+    const nothing = {
+      returnContextLogits: false,
+      returnGenerationLogits: false,
+      returnContextLogProbs: false,
+    };
+    expect(validate({})).toMatchObject({ ...nothing, topContextLogProbs: 0, reusesBlocks: true });
+    const context = validate({ return_context_logits: bool(true) });
+    expect(context).toMatchObject({ ...nothing, returnContextLogits: true, reusesBlocks: false });
+    const generation = validate({ return_generation_logits: bool(true) });
+    expect(generation).toMatchObject({ ...nothing, returnGenerationLogits: true, reusesBlocks: true });
+    const top = validate({ top_context_log_probs: i32(3) });
+    expect(top).toMatchObject({ returnContextLogProbs: true, topContextLogProbs: 3, reusesBlocks: false });
+  });
+
+  it('reads how long blocks are worth keeping', () => {
+    expect(validate({}).retention).toBeNull();
+    const ranges = { shape: [1, 2, 4], data: Int32Array.of(0, 2, 90, 0, 2, -1, 10, 5000) };
+    const decode = { shape: [1, 2], data: Int32Array.of(5, 0) };
+    const { retention } = validate({ retention_ranges: ranges, decode_retention: decode });
+    expect(retention).toEqual({
+      ranges: [
+        { start: 0, end: 2, priority: 90 },
+        { start: 2, priority: 10, durationMs: 5000 },
+      ],
+      generated: { priority: 5 },
+    });
+    expect(retentionInputs(retention!)).toEqual({ retention_ranges: ranges, decode_retention: decode });
+    expect(validate({ cache_salt: u64(7n) }).cacheSalt).toBe(7n);
   });
 
   it.each(['input_ids', 'request_output_len'])('refuses a request without %s', (name) => {

@@ -27,6 +27,7 @@ export interface HarnessOptions {
   terminateReqId?: bigint;
   enableBlockReuse?: boolean;
   numSecondaryBlocks?: number;
+  maxReturnedLogitsBytes?: number;
   fake?: Partial<FakeExecutorOptions>;
 }
 
@@ -95,6 +96,9 @@ export class LoopHarness implements LoopCallbacks {
       maxBeamWidth: 1,
       maxTopLogProbs: 5,
       checkIntegrity: true,
+      ...(options.maxReturnedLogitsBytes === undefined
+        ? {}
+        : { maxReturnedLogitsBytes: options.maxReturnedLogitsBytes }),
       ...(options.terminateReqId === undefined ? {} : { terminateReqId: options.terminateReqId }),
     };
     this.loop = new GenerationLoop(loopOptions, {

@@ -1,0 +1,189 @@
+import { ParameterError } from '../engine/decoding/sampling-params.js';
+import { closestName } from './did-you-mean.js';
+import type { Tensor, TensorData } from './types.js';
+
+const TYPES = {
+  i32: Int32Array,
+  f32: Float32Array,
+  u64: BigUint64Array,
+  bool: Uint8Array,
+} as const;
+type TypeName = keyof typeof TYPES;
+
+/** Shape as the contract has it: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary. */
+export type ShapeRule =
+  | 'one'
+  | '[1, n]'
+  | '[1, 2]'
+  | '[1, 2, n]'
+  | '[1, n, 4]'
+  | '[1, V]'
+  | '[d]'
+  | '[d, V]'
+  | '[n, h]'
+  | '[n, 3]';
+
+export interface InputRule {
+  type: TypeName;
+  shape: ShapeRule;
+  /** Without it the tensor has no value that cannot work. */
+  cannotWork?: CannotWork;
+}
+
+/** What of a tensor's values the engine cannot serve. */
+interface CannotWork {
+  reason: string;
+  /** True for values that change nothing, so that clients which always send the tensor are served. */
+  isNeutral: (tensor: Tensor) => boolean;
+}
+
+const isEmpty = ({ data }: Tensor) => data.length === 0;
+const isZero = ({ data }: Tensor) => Array.prototype.every.call(data, (value) => value === 0);
+const never = () => false;
+const cannot = (reason: string, isNeutral: CannotWork['isNeutral']): { cannotWork: CannotWork } => ({
+  cannotWork: { reason, isNeutral },
+});
+const LORA = 'LoRA is not supported yet';
+const PROMPT_TUNING = 'prompt tuning is not supported yet';
+const DRAFTS = 'draft tokens are not supported yet';
+
+/** All inputs of the contract, and those of our own: those that are read, and those of later work. */
+export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
+  input_ids: { type: 'i32', shape: '[1, n]' },
+  request_output_len: { type: 'i32', shape: 'one' },
+  beam_width: { type: 'i32', shape: 'one' },
+  temperature: { type: 'f32', shape: 'one' },
+  runtime_top_k: { type: 'i32', shape: 'one' },
+  runtime_top_p: { type: 'f32', shape: 'one' },
+  runtime_min_p: { type: 'f32', shape: 'one' },
+  repetition_penalty: { type: 'f32', shape: 'one' },
+  presence_penalty: { type: 'f32', shape: 'one' },
+  frequency_penalty: { type: 'f32', shape: 'one' },
+  min_length: { type: 'i32', shape: 'one' },
+  random_seed: { type: 'u64', shape: 'one' },
+  end_id: { type: 'i32', shape: 'one' },
+  pad_id: { type: 'i32', shape: 'one' },
+  stop_words_list: { type: 'i32', shape: '[1, 2, n]' },
+  streaming: { type: 'bool', shape: 'one' },
+  return_log_probs: { type: 'bool', shape: 'one' },
+  top_log_probs: { type: 'i32', shape: 'one' },
+  return_context_logits: { type: 'bool', shape: 'one' },
+  return_generation_logits: { type: 'bool', shape: 'one' },
+  return_context_log_probs: { type: 'bool', shape: 'one' },
+  top_context_log_probs: { type: 'i32', shape: 'one' },
+  time_limit_ms: { type: 'i32', shape: 'one' },
+  cache_salt: { type: 'u64', shape: 'one' },
+  retention_ranges: { type: 'i32', shape: '[1, n, 4]' },
+  decode_retention: { type: 'i32', shape: '[1, 2]' },
+  // Both belong to beam search and change nothing where there is one beam.
+  len_penalty: { type: 'f32', shape: 'one' },
+  early_stopping: { type: 'i32', shape: 'one' },
+  embedding_bias: {
+    type: 'f32',
+    shape: '[1, V]',
+    ...cannot('biases on the logits are not supported yet', isZero),
+  },
+  bad_words_list: {
+    type: 'i32',
+    shape: '[1, 2, n]',
+    ...cannot('bad words are not supported yet', hasNoWords),
+  },
+  no_repeat_ngram_size: {
+    type: 'i32',
+    shape: 'one',
+    ...cannot('n-gram bans are not supported yet', isZero),
+  },
+  prompt_embedding_table: { type: 'f32', shape: '[n, h]', ...cannot(PROMPT_TUNING, isEmpty) },
+  prompt_vocab_size: { type: 'i32', shape: 'one', ...cannot(PROMPT_TUNING, isZero) },
+  position_ids: {
+    type: 'i32',
+    shape: '[1, n]',
+    ...cannot('positions of your own are not supported yet', countsFromZero),
+  },
+  lora_task_id: { type: 'u64', shape: 'one', ...cannot(LORA, never) },
+  lora_weights: { type: 'f32', shape: '[n, h]', ...cannot(LORA, isEmpty) },
+  lora_config: { type: 'i32', shape: '[n, 3]', ...cannot(LORA, isEmpty) },
+  draft_input_ids: { type: 'i32', shape: '[d]', ...cannot(DRAFTS, isEmpty) },
+  draft_logits: { type: 'f32', shape: '[d, V]', ...cannot(DRAFTS, isEmpty) },
+};
+
+const REQUIRED = ['input_ids', 'request_output_len'];
+
+/**
+ * Checks names, types and shapes, and refuses what cannot work. Throws a ParameterError that names the tensor, what was
+ * found and what is expected. Ranges of values are checked where they are read.
+ */
+export function checkInputTensors(inputs: unknown, vocabSize: number): Record<string, Tensor> {
+  if (typeof inputs !== 'object' || inputs === null) {
+    throw new ParameterError('inputs', 'inputs is missing; it must map names of tensors to tensors.');
+  }
+  for (const [name, tensor] of Object.entries(inputs)) {
+    const rule = Object.hasOwn(INPUT_TENSORS, name) ? INPUT_TENSORS[name] : undefined;
+    if (rule === undefined) throw new ParameterError(name, unknownName(name));
+    checkTensor(name, tensor, rule, vocabSize);
+    const { cannotWork } = rule;
+    if (cannotWork && !cannotWork.isNeutral(tensor as Tensor)) {
+      throw new ParameterError(name, `${name} is refused: ${cannotWork.reason}.`);
+    }
+  }
+  for (const name of REQUIRED) {
+    if (!Object.hasOwn(inputs, name)) throw new ParameterError(name, `${name} is missing; it is required.`);
+  }
+  return inputs as Record<string, Tensor>;
+}
+
+function unknownName(name: string): string {
+  const known = Object.keys(INPUT_TENSORS);
+  const meant = closestName(name, known);
+  const hint = meant === null ? `known are ${known.join(', ')}.` : `did you mean ${meant}?`;
+  return `${name.slice(0, 64)} is not the name of an input tensor; ${hint}`;
+}
+
+function checkTensor(name: string, tensor: unknown, rule: InputRule, vocabSize: number): void {
+  const { shape, data } = (tensor ?? {}) as { shape?: unknown; data?: unknown };
+  if (!Array.isArray(shape) || !shape.every((size) => Number.isInteger(size) && size >= 0)) {
+    throw new ParameterError(name, `${name} has no shape; it must be an array of whole numbers.`);
+  }
+  const Type = TYPES[rule.type];
+  if (!(data instanceof Type)) {
+    const found = typeof data === 'object' && data !== null ? data.constructor.name : typeof data;
+    throw new ParameterError(
+      name,
+      `${name} holds ${found}; ${Type.name} (${rule.type}) is expected for its data.`,
+    );
+  }
+  const given = `${name} has the shape [${shape.join(', ')}]`;
+  if (!fitsRule(shape, rule.shape, vocabSize)) {
+    throw new ParameterError(name, `${given}; ${shownRule(rule.shape, vocabSize)} is expected.`);
+  }
+  const size = shape.reduce((product: number, dimension: number) => product * dimension, 1);
+  const { length } = data as TensorData;
+  if (size !== length) {
+    throw new ParameterError(name, `${given}, which is ${size} values; its data has ${length}.`);
+  }
+}
+
+function shownRule(rule: ShapeRule, vocabSize: number): string {
+  return rule === 'one' ? '[1]' : rule.replace('V', String(vocabSize));
+}
+
+/** A dimension that is a letter takes any size, V that of the vocabulary. */
+function fitsRule(shape: readonly number[], rule: ShapeRule, vocabSize: number): boolean {
+  if (rule === 'one') return shape.length >= 1 && shape.length <= 2 && shape.every((size) => size === 1);
+  const expected = rule.slice(1, -1).split(', ');
+  if (expected.length !== shape.length) return false;
+  return expected.every((dimension, i) => {
+    if (dimension === 'V') return shape[i] === vocabSize;
+    return /^[a-z]$/.test(dimension) || shape[i] === Number(dimension);
+  });
+}
+
+/** No offset of the scan in row 1 is set: see decodeWordList. */
+function hasNoWords({ shape, data }: Tensor): boolean {
+  const n = shape[2]!;
+  return n === 0 || data[n] === -1;
+}
+
+function countsFromZero({ data }: Tensor): boolean {
+  return Array.prototype.every.call(data, (value, i) => value === i);
+}

@@ -1,0 +1,247 @@
+import type { ReturnedRows, RowLogProbs } from './packed-batch.js';
+import type { RequestSpec } from './request-spec.js';
+
+/** What a request asks for of its rows of logits. */
+export type ReturnOptions = Pick<
+  RequestSpec,
+  | 'promptTokens'
+  | 'maxNewTokens'
+  | 'streaming'
+  | 'returnContextLogits'
+  | 'returnGenerationLogits'
+  | 'returnContextLogProbs'
+  | 'topContextLogProbs'
+>;
+
+/** What was collected of the prompt's rows. */
+export interface ContextReturn {
+  /** [rows x vocabSize]; null: not asked for. */
+  logits: Float32Array | null;
+  logProbs: ContextLogProbs | null;
+}
+
+/** Entry i is of prompt token i + 1, given those before it. */
+export interface ContextLogProbs {
+  logProbs: Float32Array;
+  /** Most probable tokens at each entry. */
+  numTop: number;
+  topTokens: Int32Array;
+  topLogProbs: Float32Array;
+}
+
+/** Rows of generation logits that are taken at once where they leave with the final response. */
+const ROWS_PER_PAGE = 16;
+const BYTES_PER_LOGIT = Float32Array.BYTES_PER_ELEMENT;
+
+/** True where the request wants anything of its rows besides tokens and their log-probs. */
+export function returnsRows(options: ReturnOptions): boolean {
+  return options.returnContextLogits || options.returnGenerationLogits || options.returnContextLogProbs;
+}
+
+/** Most rows of logits that a request holds at once: generated ones that are streamed leave one by one. */
+export function heldRows(options: ReturnOptions): { context: number; generation: number } {
+  const generation = options.streaming ? 1 : options.maxNewTokens;
+  return {
+    context: options.returnContextLogits ? options.promptTokens.length : 0,
+    generation: options.returnGenerationLogits ? generation : 0,
+  };
+}
+
+/**
+ * Collects the rows that a request asked to have returned, in memory that is the request's own and leaves with its
+ * responses. Each row is collected once: what a pause makes the engine compute again is not written again.
+ *
+ *   prompt p0 p1 p2 p3 | g4 g5        context logits of p0..p3, generation logits of g4, g5
+ *   row    0  1  2  3    4            row t holds the logits of token t + 1: g4 is drawn from row 3
+ *   chunks [0 1] [2 3]                each asks for its rows in place, behind those that are there
+ *   paused, resumed [0 1 2 3 4]       asks for nothing of the prompt again
+ */
+export class ReturnedLogits {
+  readonly vocabSize: number;
+  readonly #options: ReturnOptions;
+  #context: ContextReturn | null = null;
+  /** Rows of the prompt that are collected. */
+  #contextRows = 0;
+  #pages: Float32Array[] = [];
+  /** Rows in #pages that are collected. */
+  #generationRows = 0;
+
+  constructor(options: ReturnOptions, vocabSize: number) {
+    this.#options = options;
+    this.vocabSize = vocabSize;
+  }
+
+  get returnsContextLogits(): boolean {
+    return this.#options.returnContextLogits;
+  }
+
+  get returnsGenerationLogits(): boolean {
+    return this.#options.returnGenerationLogits;
+  }
+
+  /** Asks for the rows of the prompt that a chunk of the positions [start, end) computes; row `firstRow` is `start`. */
+  askForContext(rows: ReturnedRows[], start: number, end: number, firstRow: number): void {
+    const { promptTokens, returnContextLogits, returnContextLogProbs } = this.#options;
+    if (!returnContextLogits && !returnContextLogProbs) return;
+    // The last row has a log-prob of a generated token only.
+    const numRows = returnContextLogits ? promptTokens.length : promptTokens.length - 1;
+    const from = Math.max(start, this.#contextRows);
+    const to = Math.min(end, numRows);
+    if (from >= to) return;
+    this.#context ??= this.#takeContextMemory();
+    const { logits, logProbs } = this.#context;
+    rows.push({
+      of: 'tokens',
+      first: firstRow + from - start,
+      count: to - from,
+      logits: logits?.subarray(from * this.vocabSize, to * this.vocabSize) ?? null,
+      logProbs: logProbs === null ? null : this.#logProbRows(logProbs, from, to),
+    });
+  }
+
+  /** What the chunk up to `end` asked for is there. */
+  finishContext(end: number): void {
+    this.#contextRows = Math.max(this.#contextRows, Math.min(end, this.#options.promptTokens.length));
+  }
+
+  /** Asks for the logits from which the next token is drawn. */
+  askForGeneration(rows: ReturnedRows[], logitRow: number): void {
+    if (!this.#options.returnGenerationLogits) return;
+    const { vocabSize } = this;
+    const perPage = this.#rowsPerPage;
+    const page = Math.floor(this.#generationRows / perPage);
+    const place = this.#generationRows % perPage;
+    this.#pages[page] ??= new Float32Array(perPage * vocabSize);
+    const logits = this.#pages[page].subarray(place * vocabSize, (place + 1) * vocabSize);
+    rows.push({ of: 'logitRows', first: logitRow, count: 1, logits, logProbs: null });
+  }
+
+  /** The token that was drawn is part of the output, and so are its logits. */
+  keepGeneration(): void {
+    if (this.#options.returnGenerationLogits) this.#generationRows++;
+  }
+
+  /** Hands over what was collected of the prompt: all of it, unless the request ended before its context did. */
+  takeContext(): ContextReturn {
+    const { returnContextLogits, returnContextLogProbs, topContextLogProbs: numTop } = this.#options;
+    const context = this.#context ?? this.#noContext();
+    this.#context = null;
+    const numEntries = Math.min(this.#contextRows, this.#options.promptTokens.length - 1);
+    const { logits, logProbs } = context;
+    return {
+      logits: returnContextLogits ? logits!.subarray(0, this.#contextRows * this.vocabSize) : null,
+      logProbs: returnContextLogProbs
+        ? {
+            logProbs: logProbs!.logProbs.subarray(0, numEntries),
+            numTop,
+            topTokens: logProbs!.topTokens.subarray(0, numEntries * numTop),
+            topLogProbs: logProbs!.topLogProbs.subarray(0, numEntries * numTop),
+          }
+        : null,
+    };
+  }
+
+  /** Hands over the logits of the tokens generated since the last call, one or more rows an array. */
+  takeGeneration(): Float32Array[] {
+    const numRows = this.#generationRows;
+    const perPage = this.#rowsPerPage;
+    const pages = this.#pages.slice(0, Math.ceil(numRows / perPage));
+    this.#pages = [];
+    this.#generationRows = 0;
+    const inLast = numRows - (pages.length - 1) * perPage;
+    const last = pages.at(-1);
+    if (last && inLast < perPage) pages[pages.length - 1] = last.subarray(0, inLast * this.vocabSize);
+    return pages;
+  }
+
+  get #rowsPerPage(): number {
+    return this.#options.streaming ? 1 : Math.min(this.#options.maxNewTokens, ROWS_PER_PAGE);
+  }
+
+  #takeContextMemory(): ContextReturn {
+    const { promptTokens, returnContextLogits, returnContextLogProbs, topContextLogProbs } = this.#options;
+    const numRows = promptTokens.length;
+    return {
+      logits: returnContextLogits ? new Float32Array(numRows * this.vocabSize) : null,
+      logProbs: returnContextLogProbs ? noLogProbs(numRows, topContextLogProbs) : null,
+    };
+  }
+
+  #noContext(): ContextReturn {
+    return { logits: new Float32Array(0), logProbs: noLogProbs(0, 0) };
+  }
+
+  /** Places [from, to); the last row of the prompt has no next token that is known, and its entry is never handed over. */
+  #logProbRows(all: ContextLogProbs, from: number, to: number): RowLogProbs {
+    const { numTop } = all;
+    const tokens = new Int32Array(to - from);
+    tokens.set(this.#options.promptTokens.subarray(from + 1, to + 1));
+    return {
+      tokens,
+      logProbs: all.logProbs.subarray(from, to),
+      numTop,
+      topTokens: all.topTokens.subarray(from * numTop, to * numTop),
+      topLogProbs: all.topLogProbs.subarray(from * numTop, to * numTop),
+    };
+  }
+}
+
+function noLogProbs(numRows: number, numTop: number): ContextLogProbs {
+  return {
+    logProbs: new Float32Array(numRows),
+    numTop,
+    topTokens: new Int32Array(numRows * numTop),
+    topLogProbs: new Float32Array(numRows * numTop),
+  };
+}
+
+/** The memory that active requests together may hold for logits that are to be returned. */
+export class ReturnedLogitsBudget {
+  readonly #maxBytes: number;
+  readonly #bytesPerRow: number;
+  #reservedBytes = 0;
+
+  constructor(maxBytes: number, vocabSize: number) {
+    this.#maxBytes = maxBytes;
+    this.#bytesPerRow = vocabSize * BYTES_PER_LOGIT;
+  }
+
+  get reservedBytes(): number {
+    return this.#reservedBytes;
+  }
+
+  /** Why the request cannot have what it asks for: not at all, or not beside those that hold logits now; else null. */
+  whyRefused(options: ReturnOptions): { reason: string; isForever: boolean } | null {
+    const bytes = this.#bytesOf(options);
+    if (bytes === 0 || bytes <= this.#maxBytes - this.#reservedBytes) return null;
+    const asked = `${this.#describe(options)} are ${bytes} bytes of logits`;
+    if (bytes > this.#maxBytes) {
+      return { reason: `${asked}; maxReturnedLogitsBytes is ${this.#maxBytes}.`, isForever: true };
+    }
+    return {
+      reason: `${asked}; of maxReturnedLogitsBytes = ${this.#maxBytes} other requests hold ${this.#reservedBytes}, try again when they have ended.`,
+      isForever: false,
+    };
+  }
+
+  reserve(options: ReturnOptions): void {
+    this.#reservedBytes += this.#bytesOf(options);
+  }
+
+  release(options: ReturnOptions): void {
+    this.#reservedBytes -= this.#bytesOf(options);
+  }
+
+  #bytesOf(options: ReturnOptions): number {
+    const { context, generation } = heldRows(options);
+    return (context + generation) * this.#bytesPerRow;
+  }
+
+  #describe(options: ReturnOptions): string {
+    const { context, generation } = heldRows(options);
+    const parts = [];
+    if (context > 0) parts.push(`return_context_logits of ${context} prompt tokens`);
+    if (generation > 0) parts.push(`return_generation_logits of ${generation} tokens held at once`);
+    return parts.join(' and ');
+  }
+}
