@@ -23,6 +23,7 @@ describe('resolveLimits', () => {
       maxSeqLen: 1024,
       maxNumSequences: 64,
       maxTopLogProbs: 20,
+      maxReturnedLogitsBytes: 512 * 2 ** 20,
       tokensPerBlock: 32,
       microBatch: { maxBatchSize: 64, maxNumTokens: 2048 },
       padding: { sequences: 0, blocks: 0 },
