@@ -88,6 +88,37 @@ describe('at the borders of blocks', () => {
     },
   );
 
+  it('every prompt of 1 to 3 blocks and a token after every other, diverging anywhere, counts to the token', () => {
+    const wrong: unknown[] = [];
+    for (let length = 1; length <= 3 * SIZE + 1; length++) {
+      for (let next = 1; next <= 3 * SIZE + 1; next++) {
+        for (const common of new Set([0, 1, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE, length - 1, length])) {
+          if (common > Math.min(length, next)) continue;
+          const kv = cache();
+          run(kv, 1n, count(length));
+          const prompt = Int32Array.of(...count(common), ...count(next - common, 90));
+          // Of what the first left in full blocks, what the second has in common, but for its last token.
+          const stored = Math.floor(length / SIZE) * SIZE;
+          const reusedTokens = Math.min(stored, common, next - 1);
+          const reusedBlocks = Math.floor(reusedTokens / SIZE);
+          const missedBlocks = Math.floor((next - 1) / SIZE) - reusedBlocks;
+          const found = run(kv, 2n, prompt);
+          const otherSalt = run(kv, 3n, prompt, { salt: 1n });
+          if (
+            found.reusedTokens !== reusedTokens ||
+            found.reusedBlocks !== reusedBlocks ||
+            found.missedBlocks !== missedBlocks ||
+            otherSalt.reusedTokens !== 0 ||
+            otherSalt.missedBlocks !== reusedBlocks + missedBlocks
+          ) {
+            wrong.push({ length, next, common, found, otherSalt });
+          }
+        }
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
   it('keeps nothing, and finds nothing, when it is off or the sequence does not share', () => {
     const off = cache({ enableBlockReuse: false });
     run(off, 1n, count(24));
@@ -155,6 +186,25 @@ describe('partial reuse', () => {
     run(kv, 2n, count(32, 100)); // blocks 1 to 4
     expect(run(kv, 3n, Int32Array.of(...count(6), 77, 78, 79)).reusedTokens).toBe(6);
     expect(run(kv, 4n, count(9)).reusedTokens).toBe(8);
+  });
+
+  // A header of two blocks and a half and 8 tokens of one's own; ten users ask again and again, in any order.
+  it.each([8, 16, 24, 64])('loses no header to the first prompt that leaves it: %i blocks', (numBlocks) => {
+    const [copies, claims] = [true, false].map((copyOnPartialReuse) => {
+      const kv = cache({ numBlocks, copyOnPartialReuse });
+      let reused = 0;
+      let random = 1;
+      for (let request = 0; request < 300; request++) {
+        random = (Math.imul(random, 1103515245) + 12345) >>> 0;
+        const user = Math.floor(random / 2 ** 16) % 10;
+        const prompt = Int32Array.of(...count(20), ...count(8, 100 * (user + 1)));
+        reused += run(kv, BigInt(request), prompt).reusedTokens;
+      }
+      return reused / (300 * 28);
+    });
+    expect(copies! - claims!).toBeGreaterThan(0.03);
+    // All that can be found is three full blocks of 28 tokens, each time but a user's first.
+    if (numBlocks > 8) expect(copies).toBeGreaterThan(0.84);
   });
 
   it('takes over an unused leaf that it would evict, without zeroing it', () => {
