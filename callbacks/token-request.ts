@@ -1,4 +1,5 @@
 import type { SamplingParams } from '../engine/decoding/sampling-params.js';
+import { counted } from './sentences.js';
 
 /** What a program or the server asks of the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
 export interface TokenRequest extends Partial<SamplingParams> {
@@ -77,7 +78,9 @@ export class QueueFullError extends Error {
   readonly maxQueueSize: number;
 
   constructor(maxQueueSize: number) {
-    super(`The queue is full: ${maxQueueSize} requests are waiting; try again later.`);
+    super(
+      `The queue is full: ${counted(maxQueueSize, 'request')} ${maxQueueSize === 1 ? 'is' : 'are'} waiting; try again later.`,
+    );
     this.maxQueueSize = maxQueueSize;
   }
 }

@@ -1,6 +1,7 @@
 import {
   closeSync,
   existsSync,
+  fchmodSync,
   fdatasyncSync,
   ftruncateSync,
   openSync,
@@ -12,6 +13,7 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { asSentence } from '../callbacks/sentences.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { type Checkpoint, CheckpointError } from '../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
@@ -65,7 +67,9 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
     replace(directory, target);
   } catch (error) {
     discardBuildDirectory(directory);
-    throw new EngineError(`${target}: cannot be written: ${(error as Error).message}.`, { cause: error });
+    throw new EngineError(`${target}: cannot be written: ${asSentence((error as Error).message)}`, {
+      cause: error,
+    });
   }
   return openEngine(target);
 }
@@ -106,6 +110,8 @@ async function writeEngine(
     await convertAll(weightsFile, convertJobs(checkpoint, plan, tensors), byteLength, options);
     options.onProgress?.({ phase: 'finishing', done: byteLength, total: byteLength });
     fdatasyncSync(fd);
+    // Servers map it, and cutting off a mapped file kills who has it mapped (SIGBUS): nobody is to write it again.
+    fchmodSync(fd, 0o444);
   } finally {
     closeSync(fd);
   }
@@ -216,7 +222,9 @@ function makeTarget(target: string): string {
   try {
     return makeBuildDirectory(target);
   } catch (error) {
-    throw new EngineError(`${target}: cannot be written: ${(error as Error).message}.`, { cause: error });
+    throw new EngineError(`${target}: cannot be written: ${asSentence((error as Error).message)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -225,7 +233,7 @@ function named(target: string, error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   const isSystemError = typeof code === 'string' && (error as NodeJS.ErrnoException).syscall !== undefined;
   return isSystemError
-    ? new EngineError(`${target}: cannot be written: ${message}.`, { cause: error })
+    ? new EngineError(`${target}: cannot be written: ${asSentence(message)}`, { cause: error })
     : error;
 }
 

@@ -13,6 +13,7 @@ import {
 import { homedir, hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { asSentence } from '../callbacks/sentences.js';
 import { findModelFiles, type ModelFiles } from '../models/checkpoints/model-files.js';
 import { sourceHash } from '../models/checkpoints/source-hash.js';
 import {
@@ -42,7 +43,7 @@ const LOCK_POLL_MS = 100;
 /** A builder touches its lock at each step of the conversion; one that is silent for so long is given up. */
 const LOCK_STALE_AFTER_MS = 10 * 60 * 1000;
 
-export function defaultCacheDirectory(env: NodeJS.ProcessEnv = process.env): string {
+export function defaultCacheDirectory(env: Readonly<Record<string, string | undefined>> = process.env): string {
   if (env.SKEIN_CACHE_DIR) return resolve(env.SKEIN_CACHE_DIR);
   return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'skein');
 }
@@ -116,7 +117,9 @@ async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirec
     }
   } catch (error) {
     discardBuildDirectory(directory);
-    throw new EngineError(`${entry}: cannot be written: ${(error as Error).message}.`, { cause: error });
+    throw new EngineError(`${entry}: cannot be written: ${asSentence((error as Error).message)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -156,7 +159,9 @@ class Lock {
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw new EngineError(`${path}: cannot be written: ${(error as Error).message}.`, { cause: error });
+      throw new EngineError(`${path}: cannot be written: ${asSentence((error as Error).message)}`, {
+        cause: error,
+      });
     }
   }
 

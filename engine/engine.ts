@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { asSentence } from '../callbacks/sentences.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import type { WeightPrecision } from './executor.js';
@@ -68,7 +69,7 @@ function readManifest(file: string): EngineManifest {
   try {
     manifest = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new EngineError(`${file}: cannot be read: ${(error as Error).message}.`);
+    throw new EngineError(`${file}: cannot be read: ${asSentence((error as Error).message)}`);
   }
   if (manifest?.formatVersion !== ENGINE_FORMAT_VERSION) {
     throw new EngineError(
@@ -97,7 +98,9 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
   try {
     return planNetwork(manifest.config);
   } catch (error) {
-    throw new EngineError(`${directory}: its configuration makes no network: ${(error as Error).message}`);
+    throw new EngineError(
+      `${directory}: its configuration makes no network: ${asSentence((error as Error).message)}`,
+    );
   }
 }
 

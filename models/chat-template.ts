@@ -1,4 +1,5 @@
 import { Environment, Interpreter, Template } from '@huggingface/jinja';
+import { asSentence } from '../callbacks/sentences.js';
 import { strftime } from './strftime.js';
 import { type GuardedRendering, SpecialTextGuard } from './tokenizer/special-text-guard.js';
 import type { TextSegment, Tokenizer } from './tokenizer/tokenizer.js';
@@ -80,9 +81,12 @@ export class ChatTemplate {
     try {
       this.#template = source === null ? null : new Template(source);
     } catch (error) {
-      throw new ChatTemplateError(`The model's chat template cannot be parsed: ${reasonOf(error)}.`, {
-        cause: error,
-      });
+      throw new ChatTemplateError(
+        `The model's chat template cannot be parsed: ${asSentence(reasonOf(error))}`,
+        {
+          cause: error,
+        },
+      );
     }
   }
 
@@ -153,7 +157,7 @@ export class ChatTemplate {
       const result = new Interpreter(environment).run(this.#template!.parsed);
       return String(result.value);
     } catch (error) {
-      throw new ChatTemplateError(`The chat template refused the messages: ${reasonOf(error)}`, {
+      throw new ChatTemplateError(`The chat template refused the messages: ${asSentence(reasonOf(error))}`, {
         cause: error,
       });
     }

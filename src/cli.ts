@@ -7,11 +7,27 @@ import { serve } from './commands/serve.js';
 import { SIMULATE_HELP, simulateFile } from './commands/simulate.js';
 import { loadConfig, UsageError } from './config.js';
 import { flagName, OPTIONS, type OptionSpec, variableName } from './config-options.js';
+import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
 
-/** Something went wrong while running: the model, the machine, the network. */
+/** What was asked for is understood, and fails: a model that is not there, a port in use, too little memory. */
 const EXIT_FAILURE = 1;
-/** The command line, the environment or the configuration file asks for something that does not exist. */
+/**
+ * What was asked for is not understood: a name that there is not, a value that its option does not take, a
+ * configuration file that cannot be read. Known before anything is begun.
+ */
 const EXIT_USAGE = 2;
+
+const SERVE_HELP = `
+Each option: flag, else environment variable, else --config FILE, else default.
+
+Further variables:
+  SKEIN_CONFIG   the file of --config
+  SKEIN_ISA      lowers the instruction set: one of ${INSTRUCTION_SETS.join(', ')}
+  SKEIN_DEBUG    1: errors of the command line come with their stack
+
+Exit codes: 0 after a shutdown that was asked for, 1 for what fails while it is done, 2 for a name, a value or a
+configuration file that is not understood.
+`;
 
 function serveCommand(): Command {
   const command = new Command('serve')
@@ -20,17 +36,19 @@ function serveCommand(): Command {
   for (const [name, spec] of Object.entries<OptionSpec>(OPTIONS)) {
     for (const option of commanderOptions(name, spec)) command.addOption(option);
   }
-  return command
-    .addHelpText('after', '\nEach option: flag, else environment variable, else --config FILE, else default.')
-    .action(async (flags: Record<string, unknown>) => {
-      const file = typeof flags.config === 'string' ? flags.config : undefined;
-      await serve(loadConfig({ flags, environment: process.env, file }));
-    });
+  return command.addHelpText('after', SERVE_HELP).action(async (flags: Record<string, unknown>) => {
+    checkInstructionSet(process.env.SKEIN_ISA);
+    const file = typeof flags.config === 'string' ? flags.config : undefined;
+    await serve(loadConfig({ flags, environment: process.env, file }));
+  });
 }
 
 function commanderOptions(name: string, spec: OptionSpec): Option[] {
   const preset = spec.defaultText === null ? '' : `; default: ${spec.defaultText}`;
-  const help = `${spec.help} (${variableName(name)}${preset})`;
+  // Where the metavar does not list the values already.
+  const isListed = spec.choices === undefined || spec.metavar === spec.choices.join('|');
+  const choices = isListed ? '' : `; one of ${spec.choices?.join(', ')}`;
+  const help = `${spec.help}${choices} (${variableName(name)}${preset})`;
   if (spec.kind !== 'switch') return [new Option(`--${flagName(name)} <${spec.metavar}>`, help)];
   return [new Option(`--${flagName(name)}`, help), new Option(`--no-${flagName(name)}`).hideHelp()];
 }
@@ -42,6 +60,7 @@ function buildCommand(): Command {
     .requiredOption('-o, --output <DIR>', 'the engine directory to write')
     .addOption(new Option('--weights <PRECISION>', 'auto, f32 or bf16').default('auto'))
     .addOption(new Option('--threads <N>', 'threads that convert').default(undefined, 'all'))
+    .option('--force', 'replace an engine that is there already')
     .action(build);
 }
 

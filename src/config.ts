@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { z } from 'zod';
 import { closestName } from '../callbacks/did-you-mean.js';
+import { asSentence } from '../callbacks/sentences.js';
 import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
+import { fileProblem } from './file-problem.js';
 
 /** The user asked for something that does not exist or does not fit. The message says what would. */
 export class UsageError extends Error {
@@ -69,15 +71,21 @@ function fromText(spec: OptionSpec, value: unknown): unknown {
 }
 
 function readConfigFile(path: string): Partial<Record<OptionName, Given>> {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`The configuration file ${path} cannot be read: ${fileProblem(error)}`);
+  }
   let content: unknown;
   try {
-    const text = readFileSync(path, 'utf8');
     // Loaded only where there is a file: it takes a tenth of the start. JSON is YAML too.
     const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
     content = yaml.parse(text);
   } catch (error) {
-    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    throw new UsageError(`The configuration file ${path} cannot be read: ${reason}`);
+    // Below its first line the parser draws where it stopped.
+    const [reason] = (error as Error).message.split('\n');
+    throw new UsageError(`The configuration file ${path} is neither JSON nor YAML: ${asSentence(reason!)}`);
   }
   if (content === null) return {};
   if (typeof content !== 'object' || Array.isArray(content)) {

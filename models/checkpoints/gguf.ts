@@ -259,7 +259,7 @@ class GgufReader {
   }
 
   #error(what: string): CheckpointError {
-    return new CheckpointError(`${this.#cursor.file}: ${what}.`);
+    return new CheckpointError(`${this.#cursor.file}: ${what}${what.endsWith('?') ? '' : '.'}`);
   }
 }
 

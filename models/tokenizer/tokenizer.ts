@@ -1,4 +1,5 @@
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
+import { asSentence } from '../../callbacks/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
 import { adjustForLibrary } from './library-adjustments.js';
@@ -235,7 +236,7 @@ function libraryParts(
     return library as LibraryParts;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new TokenizerError(`tokenizer.json cannot be used: ${reason}.`, { cause: error });
+    throw new TokenizerError(`tokenizer.json cannot be used: ${asSentence(reason)}`, { cause: error });
   }
 }
 

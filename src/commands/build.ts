@@ -1,5 +1,9 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { closestName } from '../../callbacks/did-you-mean.js';
 import { type BuildOptions, buildEngine } from '../../engine/builder.js';
+import { EngineError } from '../../engine/engine.js';
+import type { EngineManifest } from '../../engine/engine-directory.js';
 import { UsageError } from '../config.js';
 import { OPTIONS } from '../config-options.js';
 import { showBuildProgress } from './build-progress.js';
@@ -8,6 +12,7 @@ interface BuildFlags {
   output: string;
   weights: string;
   threads?: string;
+  force?: boolean;
 }
 
 /** skein build MODEL -o DIR. @throws UsageError, CheckpointError, EngineError, AddonError. */
@@ -31,6 +36,23 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
       throw new UsageError(`--threads is "${flags.threads}"; it must be an integer from 1 to 1024.`);
     if (threads.data !== undefined) options.threads = threads.data;
   }
+  if (!flags.force) refuseToReplace(flags.output);
   const engine = await buildEngine(options);
   process.stdout.write(`${engine.directory}: ${engine.manifest.precision} engine of ${model}\n`);
+}
+
+/** An engine may be all that is left of a model: it is replaced only where that is said. @throws EngineError */
+function refuseToReplace(output: string): void {
+  const manifest = join(output, 'engine.json');
+  if (!existsSync(manifest)) return;
+  throw new EngineError(`${output}: there is an engine${sourceOf(manifest)} already; --force replaces it.`);
+}
+
+function sourceOf(manifest: string): string {
+  try {
+    const { source, precision } = JSON.parse(readFileSync(manifest, 'utf8')) as EngineManifest;
+    return ` of ${source.path} in ${precision}`;
+  } catch {
+    return ' (damaged)';
+  }
 }

@@ -1,5 +1,6 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
+import { withFlagNames } from '../flag-names.js';
 import { type LoadedModel, loadModel, type ModelInfo } from '../load-model.js';
 import { createApp, type ServerLog } from '../server/app.js';
 import { checkAddress, HttpServer } from '../server/http-server.js';
@@ -19,7 +20,7 @@ export async function serve(config: Config): Promise<void> {
     ...config,
     onProgress: showBuildProgress(process.stderr),
     signal: loading.signal,
-  });
+  }).catch(namedAsFlags);
   process.off('SIGINT', stopLoading).off('SIGTERM', stopLoading);
   const state = new ServerState();
   const served = servedModel(loaded, config);
@@ -55,6 +56,12 @@ export async function serve(config: Config): Promise<void> {
     }
   }
   await end(server, loaded, failure);
+}
+
+/** What the engine refuses, in the words of who started the server. */
+function namedAsFlags(error: unknown): never {
+  if (error instanceof Error) error.message = withFlagNames(error.message);
+  throw error;
 }
 
 /** How long an answer that is cut off, or failed, may take to say so to its client. */

@@ -1,7 +1,9 @@
 import { readFileSync, statSync } from 'node:fs';
+import { asSentence } from '../../callbacks/sentences.js';
 import { simulate } from '../../engine/simulation/simulate.js';
 import { SimulationInputError } from '../../engine/simulation/simulation-input.js';
 import { UsageError } from '../config.js';
+import { fileProblem } from '../file-problem.js';
 import { simulationChart } from './simulation-chart.js';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
@@ -43,16 +45,11 @@ function readInput(path: string): Parameters<typeof simulate>[0] {
     if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_FILE_BYTES}`);
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new UsageError(`The simulation ${path} cannot be read: ${reasonOf(error)}.`);
+    throw new UsageError(`The simulation ${path} cannot be read: ${fileProblem(error)}`);
   }
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (error) {
-    throw new UsageError(`The simulation ${path} is not JSON: ${reasonOf(error)}.`);
+    throw new UsageError(`The simulation ${path} is not JSON: ${asSentence((error as Error).message)}`);
   }
-}
-
-function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.replace(/\s+/g, ' ');
 }

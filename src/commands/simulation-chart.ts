@@ -1,3 +1,4 @@
+import { counted } from '../../callbacks/sentences.js';
 import type { SimulationId, SimulationResult } from '../../engine/simulation/simulate.js';
 import type { SimulationInput } from '../../engine/simulation/simulation-input.js';
 
@@ -57,10 +58,6 @@ function summary(input: SimulationInput, { iterations, requests }: SimulationRes
   const counts = [counted(requests.length, 'request'), counted(iterations.length, 'iteration')];
   counts.push(counted(pauses, 'pause'), `at most ${mostUsed} blocks (${share} %)`);
   return `${input.policy}, ${input.numBlocks} blocks of ${input.tokensPerBlock} tokens\n${counts.join(', ')}`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function label(id: SimulationId): string {

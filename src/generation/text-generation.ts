@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
 import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
+import { inCallersWords } from './refusals.js';
 import type { Detokenizer, TextModel } from './text-model.js';
 
 /** How tokens are chosen. Every field has a default that changes nothing, but for temperature, which is 1. */
@@ -193,6 +194,8 @@ class TextStream {
         yield out;
         if (out.finishReason !== null) return;
       }
+    } catch (error) {
+      throw inCallersWords(error, this.#request.promptParam ?? null);
     } finally {
       cancel.abort();
     }

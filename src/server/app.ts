@@ -138,7 +138,9 @@ function observeHttp(metrics: ServerMetrics, log: ServerLog) {
     const record = () => {
       const durationMs = performance.now() - startMs;
       metrics.httpRequest({ handler, method, status, durationMs });
-      const fields = { requestId: c.get('requestId'), method, path: c.req.path, status, durationMs };
+      const requestId = c.get('requestId');
+      // Microseconds are as fine as it means something.
+      const fields = { requestId, method, path: c.req.path, status, durationMs: rounded(durationMs) };
       if (PROBES.has(handler)) log.debug(fields, 'request');
       else log.info(fields, 'request');
     };
@@ -146,6 +148,10 @@ function observeHttp(metrics: ServerMetrics, log: ServerLog) {
     if (outgoing === undefined || outgoing.closed) record();
     else outgoing.once('close', record);
   };
+}
+
+function rounded(milliseconds: number): number {
+  return Math.round(milliseconds * 1000) / 1000;
 }
 
 /** The route that a path belongs to. Unknown paths share one name, or clients could fill the metrics with names. */

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
+import { asSentence } from '../../callbacks/sentences.js';
 import type { createApp } from './app.js';
 import type { ServerState } from './server-state.js';
 
@@ -109,5 +110,5 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
       `Port ${port} on ${host} needs more rights than this process has; choose one above 1023.`,
     );
   }
-  return new ListenError(`Cannot listen on ${host}:${port}: ${error.message}.`);
+  return new ListenError(`Cannot listen on ${host}:${port}: ${asSentence(error.message)}`);
 }

@@ -74,6 +74,7 @@ describe('cachedEngine', () => {
       () => rmSync(manifest),
     ];
     for (const damage of damages) {
+      chmodSync(engine.weightsFile, 0o644);
       damage();
       const again = await open(cache);
       expect(again.built).toBe(true);

@@ -1,10 +1,12 @@
 import {
+  chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -279,6 +281,9 @@ describe('openEngine', () => {
       outputDirectory: fresh(),
       precision: 'f32',
     });
+    // Cutting off a mapped file would kill the processes that have it mapped.
+    expect(statSync(weightsFile).mode & 0o777).toBe(0o444);
+    chmodSync(weightsFile, 0o644);
     truncateSync(weightsFile, 100);
     expect(() => openEngine(directory)).toThrow(
       `should be ${manifest.weightsByteLength} bytes long, found 100 bytes`,

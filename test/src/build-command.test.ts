@@ -71,6 +71,23 @@ describe('skein build', () => {
     },
   );
 
+  it('replaces an engine only where it is told to, and says what is there', async () => {
+    const output = join(folder, 'twice');
+    const build = (...args: string[]) => runCli(['build', tinyModelPath('gqa'), '-o', output, ...args]);
+    expect((await build('--weights', 'f32')).code).toBe(0);
+    const before = readFileSync(join(output, 'engine.json'), 'utf8');
+    const refused = await build('--weights', 'bf16');
+    expect(lastLine(refused.stderr)).toBe(
+      `skein: ${output}: there is an engine of ${tinyModelPath('gqa')} in f32 already; --force replaces it.`,
+    );
+    expect([refused.code, refused.stdout]).toEqual([1, '']);
+    expect(readFileSync(join(output, 'engine.json'), 'utf8')).toBe(before);
+    expect((await build('--weights', 'bf16', '--force')).code).toBe(0);
+    expect(JSON.parse(readFileSync(join(output, 'engine.json'), 'utf8'))).toMatchObject({
+      precision: 'bf16',
+    });
+  });
+
   it('refuses to write over what is not an engine', async () => {
     const output = mkdtempSync(join(folder, 'taken-'));
     cpSync(join(tinyModelPath('gqa'), 'config.json'), join(output, 'mine.json'));

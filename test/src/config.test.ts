@@ -76,8 +76,16 @@ describe('loadConfig', () => {
       /model in .*type\.yaml is \["a"\]/,
     ],
     ['a file that is no mapping', () => loadConfig({ file: file('list.yaml', '- a') }), /must hold options/],
-    ['a file that is not there', () => loadConfig({ file: join(folder, 'none.yaml') }), /cannot be read/],
-    ['a file that is not YAML', () => loadConfig({ file: file('bad.yaml', 'a: [') }), /cannot be read/],
+    [
+      'a file that is not there',
+      () => loadConfig({ file: join(folder, 'none.yaml') }),
+      /cannot be read: there is no such file\.$/,
+    ],
+    [
+      'a file that is not YAML',
+      () => loadConfig({ file: file('bad.yaml', 'a: [') }),
+      /is neither JSON nor YAML: .*[^:]\.$/,
+    ],
   ];
   it.each(wrong)('refuses %s in one sentence that names it', (_, load, message) => {
     expect(load).toThrow(UsageError);

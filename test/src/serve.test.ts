@@ -237,7 +237,11 @@ describe('skein serve', () => {
       const refused = await complete(server, { prompt: Array(20).fill(20), stream });
       expect(refused.status).toBe(400);
       expect(await refused.json()).toMatchObject({
-        error: { type: 'invalid_request_error', message: expect.stringMatching(/20.*16/) },
+        error: {
+          type: 'invalid_request_error',
+          param: 'prompt',
+          message: expect.stringMatching(/20 tokens.*--max-num-tokens = 16/),
+        },
       });
     }
     expect((await complete(server, { max_tokens: 2 })).status).toBe(200);

@@ -208,7 +208,8 @@ void PackedWeights::make(const std::string& path, uint64_t fingerprint, const Ke
   const std::string temporary = temporaryName(path);
   bool written = false;
   {
-    const FileDescriptor file(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    // Readable only, once it is written: cutting off a file that a process has mapped kills that process.
+    const FileDescriptor file(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
     if (file.valid() && reserveFile(file.get(), packedBytes_)) {
       const Mapping target = Mapping::writableFile(file.get(), packedBytes_, temporary);
       pack(target.data(), kernels, pool);

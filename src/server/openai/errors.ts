@@ -2,7 +2,9 @@ import { HostClosedError, QueueFullError, RequestError } from '../../../callback
 import { ParameterError } from '../../../engine/decoding/sampling-params.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
 import { TokenizerBusyError } from '../../../models/tokenizer/index.js';
+import { withFlagNames } from '../../flag-names.js';
 import { InvalidRequestError } from '../../generation/errors.js';
+import { inCallersWords } from '../../generation/refusals.js';
 
 type ErrorStatus = 400 | 401 | 404 | 405 | 413 | 429 | 499 | 500 | 503;
 
@@ -56,19 +58,34 @@ export function shuttingDown(): ApiError {
   });
 }
 
-/** Field names of the sampling parameters as the HTTP API has them. */
-const PARAM_NAMES: Readonly<Record<string, string>> = { minLength: 'min_tokens' };
+/** Options of a request that the HTTP API calls by another name than by their own in snake case. */
+const PARAM_NAMES: Readonly<Record<string, string>> = {
+  minLength: 'min_tokens',
+  stopTokens: 'stop_token_ids',
+  logProbs: 'top_logprobs',
+  includeStop: 'include_stop_str_in_output',
+};
+
+function paramName(option: string): string {
+  return PARAM_NAMES[option] ?? option.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** A message that begins with the name of an option, with the name that the client knows. */
+function namedForClients(message: string, option: string | null): string {
+  const own = option !== null && message.startsWith(`${option} `) ? option : '';
+  return (own === '' ? '' : paramName(own)) + withFlagNames(message.slice(own.length));
+}
 
 /** The error that a client sees for anything thrown below. Nothing of an unexpected error's text leaves the server. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof InvalidRequestError) {
-    return new ApiError(400, error.message, { param: error.param, code: error.code });
+    const param = error.param === null ? null : paramName(error.param);
+    return new ApiError(400, namedForClients(error.message, error.param), { param, code: error.code });
   }
   if (error instanceof ChatTemplateError) return new ApiError(400, error.message, { param: 'messages' });
   if (error instanceof ParameterError) {
-    const snake = error.field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    return new ApiError(400, error.message, { param: PARAM_NAMES[error.field] ?? snake });
+    return new ApiError(400, namedForClients(error.message, error.field), { param: paramName(error.field) });
   }
   if (error instanceof QueueFullError) {
     // 429 and not 503: the process is well, and a balancer that counts 5xx should not take it out.
@@ -88,9 +105,7 @@ export function toApiError(error: unknown): ApiError {
       headers: { 'retry-after': String(RETRY_AFTER_S) },
     });
   }
-  // The host refuses what it cannot even hand to the engine with the reason as the cause.
-  if (error instanceof RequestError && error.cause instanceof ParameterError) return toApiError(error.cause);
-  if (error instanceof RequestError && error.isInvalid) return new ApiError(400, error.message);
+  if (error instanceof RequestError && error.isInvalid) return toApiError(inCallersWords(error, null));
   if (error instanceof RequestError) return new ApiError(500, error.message, { code: 'engine_error' });
   return new ApiError(500, 'The server failed to handle this request.', { code: 'internal_error' });
 }

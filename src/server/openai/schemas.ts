@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { closestName } from '../../../callbacks/did-you-mean.js';
 import { SAMPLING_RANGES } from '../../../engine/decoding/sampling-params.js';
 import { ApiError } from './errors.js';
+import { issueText } from './issue-text.js';
 
 /** OpenAI's clients send null for "not given". */
 function optional<T extends z.ZodType>(schema: T) {
@@ -226,8 +227,7 @@ function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError
       code: 'missing_required_parameter',
     });
   }
-  const reason = issue.message.replace(/^Invalid input: /, '');
-  return new ApiError(400, `Invalid value for '${param}': ${reason}.`, {
+  return new ApiError(400, `Invalid value for '${param}': ${issueText(issue)}.`, {
     param,
     code: issue.code === 'invalid_type' ? 'invalid_type' : 'invalid_value',
   });

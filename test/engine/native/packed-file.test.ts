@@ -46,6 +46,7 @@ describe('the packed file', () => {
     const made = statSync(packedFile());
     expect(logitsOf()).toEqual(first);
     expect(statSync(packedFile()).ino).toBe(made.ino);
+    expect(made.mode & 0o777).toBe(0o444);
     expect(readdirSync(tiny.folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
@@ -71,6 +72,7 @@ describe('the packed file', () => {
     const first = logitsOf();
     const path = packedFile();
     const whole = readFileSync(path);
+    chmodSync(path, 0o644);
     damage(path);
     expect(logitsOf()).toEqual(first);
     expect(readFileSync(path).equals(whole)).toBe(true);
@@ -82,6 +84,7 @@ describe('the packed file', () => {
     const bytes = readFileSync(path);
     bytes.write('other', 16);
     bytes.fill(0xff, 4096);
+    chmodSync(path, 0o644);
     writeFileSync(path, bytes);
     expect(logitsOf()).toEqual(first);
   });

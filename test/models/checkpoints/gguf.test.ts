@@ -234,7 +234,7 @@ describe('readGguf', () => {
     [
       'a truncated file',
       whole.subarray(0, whole.length - 1),
-      /tensor a of type F32 .* the file is \d+ bytes long; is it truncated/,
+      /tensor a of type F32 .* the file is \d+ bytes long; is it truncated\?$/,
     ],
   ];
   for (const [what, bytes, message] of wrong) {

@@ -73,6 +73,8 @@ describe('the log', () => {
       ['info', '/v1/models'],
     ]);
     expect(lines[0]![1]).toMatchObject({ requestId: 'mine', method: 'POST', status: 200 });
+    // Without the noise of binary fractions.
+    for (const [, { durationMs }] of lines) expect(String(durationMs)).toMatch(/^\d+(\.\d{1,3})?$/);
   });
 
   it('has errors of the engine, and no refusals', async () => {

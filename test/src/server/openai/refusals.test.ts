@@ -24,21 +24,36 @@ async function refusal(
 }
 
 describe('a request that is refused', () => {
-  it.each<[string, object, string]>([
-    ['a text for a number', { temperature: '1' }, 'temperature'],
+  it.each<[string, object, string, string?]>([
+    ['a text for a number', { temperature: '1' }, 'temperature', 'expected a number.'],
     ['a number for a text', { messages: [{ role: 'user', content: 5 }] }, 'messages[0].content'],
-    ['an unknown role', { messages: [{ role: 'boss', content: 'x' }] }, 'messages[0].role'],
-    ['no messages', { messages: [] }, 'messages'],
-    ['messages of another type', { messages: 'Hi' }, 'messages'],
+    [
+      'an unknown role',
+      { messages: [{ role: 'boss', content: 'x' }] },
+      'messages[0].role',
+      "expected one of 'system', 'developer', 'user', 'assistant', 'tool', 'function'.",
+    ],
+    ['a message that is none', { messages: ['Hi'] }, 'messages[0]', 'expected an object.'],
+    ['no messages', { messages: [] }, 'messages', 'expected a list that is not empty.'],
+    ['messages of another type', { messages: 'Hi' }, 'messages', 'expected a list.'],
     [
       'an image',
       { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }] },
       'messages[0].content',
     ],
-    ['a temperature too high', { temperature: 3 }, 'temperature'],
-    ['an n too large', { n: 1e9 }, 'n'],
-    ['a fraction of tokens', { max_tokens: 1.5 }, 'max_tokens'],
-    ['no tokens at all', { max_tokens: 0 }, 'max_tokens'],
+    ['a temperature too high', { temperature: 3 }, 'temperature', 'expected at most 2.'],
+    ['a top_p below 0', { top_p: -0.5 }, 'top_p', 'expected at least 0.'],
+    ['an n too large', { n: 1e9 }, 'n', 'expected at most 128.'],
+    ['a fraction of tokens', { max_tokens: 1.5 }, 'max_tokens', 'expected an integer.'],
+    ['no tokens at all', { max_tokens: 0 }, 'max_tokens', 'expected at least 1.'],
+    ['a text for a switch', { stream: 'yes' }, 'stream', 'expected true or false.'],
+    [
+      'too many stop tokens',
+      { stop_token_ids: Array(65).fill(1) },
+      'stop_token_ids',
+      'expected at most 64 items.',
+    ],
+    ['a salt without text', { cache_salt: '' }, 'cache_salt', 'expected a string that is not empty.'],
     ['an empty stop string', { stop: [''] }, 'stop[0]'],
     ['a seed that is no integer', { seed: 0.5 }, 'seed'],
     ['too many top_logprobs', { logprobs: true, top_logprobs: 21 }, 'top_logprobs'],
@@ -47,10 +62,35 @@ describe('a request that is refused', () => {
     ['an unknown stream option', { stream: true, stream_options: { usage: true } }, 'stream_options.usage'],
     ['an unknown field', { temprature: 1 }, 'temprature'],
     ['a continuation of nothing', { continue_final_message: true }, 'continue_final_message'],
-  ])('%s: 400 with the name of the field', async (_, fields, param) => {
+  ])('%s: 400 with the name of the field', async (_, fields, param, expected = '') => {
     const error = await refusal(chat, { messages, ...fields });
     expect(error).toMatchObject({ status: 400, type: 'invalid_request_error', param });
     expect(error.message).toContain(param);
+    expect(error.message).toContain(expected);
+    expect(error.message).toMatch(/^[^\n]*[^.?][.?]$/);
+    expect(error.message).not.toMatch(/Too (big|small)|Invalid (input|option|discriminator)|[<>]=/);
+  });
+
+  it.each<[string, string, string | null, string]>([
+    ['runtime_top_k is 5; it must be less.', 'top_k is 5; it must be less.', 'top_k', 'prompt'],
+    ['request_output_len is 5; too many.', 'max_tokens is 5; too many.', 'max_tokens', 'prompt'],
+    ['min_length is 9; too many.', 'min_tokens is 9; too many.', 'min_tokens', 'prompt'],
+    ['stop_words_list has too many words.', 'stop_token_ids has too many words.', 'stop_token_ids', 'prompt'],
+    ['input_ids holds 900 at place 1.', 'The prompt holds 900 at place 1.', 'prompt', 'prompt'],
+    ['input_ids holds 900 at place 1.', 'The prompt holds 900 at place 1.', 'messages', 'messages'],
+    [
+      'The prompt of 20 tokens does not fit into one iteration of maxNumTokens = 16; chunked context is off.',
+      'The prompt of 20 tokens does not fit into one iteration of --max-num-tokens = 16; chunked context is off.',
+      'messages',
+      'messages',
+    ],
+    ['Something else.', 'Something else.', null, 'messages'],
+  ])('by the engine (%s) is told in the words of the API', async (message, told, param, field) => {
+    const toy = toyServer(() => [{ error: new RequestError(message, { isInvalid: true }) }]);
+    const path = field === 'messages' ? chat : '/v1/completions';
+    const response = await toy.post(path, field === 'messages' ? { messages } : { prompt: 'abc' });
+    expect(response.status).toBe(400);
+    expect(((await response.json()) as ErrorBody).error).toMatchObject({ message: told, param });
   });
 
   it.each<[string, unknown]>([

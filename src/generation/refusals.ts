@@ -1,0 +1,49 @@
+import { RequestError } from '../../callbacks/token-request.js';
+import { ParameterError } from '../../engine/decoding/sampling-params.js';
+import { InvalidRequestError } from './errors.js';
+
+/** What the engine calls a field, by its name in GenerateOptions. The prompt is known to the caller by another name. */
+const FIELDS: Readonly<Record<string, string>> = {
+  request_output_len: 'maxTokens',
+  maxNewTokens: 'maxTokens',
+  min_length: 'minTokens',
+  minLength: 'minTokens',
+  runtime_top_k: 'topK',
+  runtime_top_p: 'topP',
+  runtime_min_p: 'minP',
+  repetition_penalty: 'repetitionPenalty',
+  presence_penalty: 'presencePenalty',
+  frequency_penalty: 'frequencyPenalty',
+  random_seed: 'seed',
+  stop_words_list: 'stopTokens',
+  stopWords: 'stopTokens',
+  top_log_probs: 'logProbs',
+  topLogProbs: 'logProbs',
+  cache_salt: 'cacheSalt',
+  ...sameName('temperature', 'topK', 'topP', 'minP', 'repetitionPenalty', 'presencePenalty'),
+  ...sameName('frequencyPenalty', 'seed', 'priority', 'cacheSalt'),
+};
+const PROMPT_FIELDS: ReadonlySet<string> = new Set(['input_ids', 'promptTokens']);
+
+function sameName(...names: string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, name]));
+}
+
+/**
+ * A refusal by the engine in the words of the caller: the field and the message carry the names of GenerateOptions
+ * instead of those of tensors. Any other error is returned as it is.
+ * @param promptParam the field that held the prompt.
+ */
+export function inCallersWords(error: unknown, promptParam: string | null): unknown {
+  if (!(error instanceof RequestError) || !error.isInvalid) return error;
+  // A ParameterError names its field first; only the message comes back from the engine's thread.
+  const [written] = /^\w*/.exec(error.message)!;
+  const field = error.cause instanceof ParameterError ? error.cause.field : written;
+  const rest = error.message.slice(written.length);
+  if (PROMPT_FIELDS.has(field) && field === written) {
+    return new InvalidRequestError(`The prompt${rest}`, promptParam);
+  }
+  const option = Object.hasOwn(FIELDS, field) ? FIELDS[field]! : null;
+  if (option !== null) return new InvalidRequestError(`${option}${rest}`, option);
+  return new InvalidRequestError(error.message, error.message.startsWith('The prompt') ? promptParam : null);
+}

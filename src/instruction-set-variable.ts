@@ -1,0 +1,20 @@
+import { closestName } from '../callbacks/did-you-mean.js';
+import type { InstructionSet } from '../engine/executor.js';
+import { UsageError } from './config.js';
+
+/** Values of SKEIN_ISA, from the slowest to the fastest. Which of them a machine runs, the engine says. */
+export const INSTRUCTION_SETS = Object.keys({
+  scalar: true,
+  avx2: true,
+  avx512: true,
+} satisfies Record<InstructionSet, true>);
+
+/** @throws UsageError for a value of SKEIN_ISA that there is not on any machine. */
+export function checkInstructionSet(value: string | undefined): void {
+  if (value === undefined || value === '' || INSTRUCTION_SETS.includes(value)) return;
+  const meant = closestName(value, INSTRUCTION_SETS);
+  const hint = meant === null ? '' : ` Did you mean ${meant}?`;
+  throw new UsageError(
+    `SKEIN_ISA is ${JSON.stringify(value)}; it must be one of ${INSTRUCTION_SETS.join(', ')}.${hint}`,
+  );
+}

@@ -1,0 +1,44 @@
+import type { z } from 'zod';
+
+/** Types as a reader of JSON knows them. */
+const TYPES: Readonly<Record<string, string>> = {
+  int: 'an integer',
+  number: 'a number',
+  string: 'a string',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+};
+
+/** What a list or a text has many of. */
+const UNITS: Readonly<Record<string, string>> = { array: ' items', string: ' characters' };
+
+/** What the validator expected, as it reads after "Invalid value for 'x': ". Sentences of the schemas' own stay. */
+export function issueText(issue: z.core.$ZodIssue): string {
+  if (!/^(Invalid (input|option|discriminator)|Too (big|small))/.test(issue.message)) return issue.message;
+  switch (issue.code) {
+    case 'invalid_type':
+      return `expected ${TYPES[issue.expected] ?? issue.expected}`;
+    case 'too_big':
+      return `expected at most ${issue.maximum}${UNITS[issue.origin] ?? ''}`;
+    case 'too_small':
+      if (issue.origin in UNITS && Number(issue.minimum) === 1) {
+        return `expected ${TYPES[issue.origin]} that is not empty`;
+      }
+      return `expected at least ${issue.minimum}${UNITS[issue.origin] ?? ''}`;
+    case 'invalid_value':
+      return choiceText(issue.values);
+    case 'invalid_union':
+      return 'options' in issue && Array.isArray(issue.options)
+        ? choiceText(issue.options)
+        : 'expected something else';
+    default:
+      return 'expected something else';
+  }
+}
+
+function choiceText(choices: readonly unknown[]): string {
+  const written = choices.map((choice) => (typeof choice === 'string' ? `'${choice}'` : String(choice)));
+  return `expected ${written.length === 1 ? '' : 'one of '}${written.join(', ')}`;
+}

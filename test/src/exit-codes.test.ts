@@ -1,0 +1,145 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { tinyModelPath } from '../support/test-engine.js';
+import { runCli, testCacheDir } from './support/skein-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-exit-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const model = tinyModelPath('gqa');
+const serve = ['serve', '--port', '0', '--cache-dir', testCacheDir, '--model', model];
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  chmodSync(path, 0o644);
+  return path;
+}
+
+const nowhere = join(folder, 'nowhere');
+mkdirSync(join(folder, 'empty'));
+
+type Case = [what: string, args: readonly string[], message: RegExp, environment?: Record<string, string>];
+
+/** A name, a value or a configuration file that is not understood. */
+const USAGE: Case[] = [
+  [
+    'a port out of range',
+    [...serve, '--port', '70000'],
+    /--port is 70000; it must be a whole number from 0 to 65535/,
+  ],
+  ['a count below 1', [...serve, '--max-batch-size', '0'], /--max-batch-size is 0; .*from 1 to 65536/],
+  ['a fraction of a token', [...serve, '--max-tokens', '1.5'], /--max-tokens is 1\.5; .*of at least 1\.$/m],
+  [
+    'a share above 1',
+    [...serve, '--free-gpu-memory-fraction', '2'],
+    /fraction is 2; .*above 0 and at most 1/,
+  ],
+  ['blocks of 12 tokens', [...serve, '--tokens-per-block', '12'], /--tokens-per-block is 12; .*8, 16, 32/],
+  ['a variable out of range', serve, /SKEIN_THREADS is 0; .*from 1 to 1024/, { SKEIN_THREADS: '0' }],
+  [
+    'a switch that is neither',
+    serve,
+    /SKEIN_ENABLE_BLOCK_REUSE is "maybe"; .*true or false/,
+    { SKEIN_ENABLE_BLOCK_REUSE: 'maybe' },
+  ],
+  [
+    'an instruction set that there is not',
+    serve,
+    /SKEIN_ISA is "avx3"; .*scalar, avx2, avx512\. Did you mean avx2\?/,
+    { SKEIN_ISA: 'avx3' },
+  ],
+  [
+    'no configuration file',
+    [...serve, '--config', nowhere],
+    /configuration file .*nowhere cannot be read: there is no such file/,
+  ],
+  [
+    'a folder as configuration',
+    serve,
+    /empty cannot be read: it is a folder/,
+    { SKEIN_CONFIG: join(folder, 'empty') },
+  ],
+  [
+    'a configuration that is not YAML',
+    [...serve, '--config', file('bad.yaml', 'a: [\n')],
+    /bad\.yaml is neither JSON nor YAML: .*line 2/,
+  ],
+  [
+    'a value of a file out of range',
+    [...serve, '--config', file('high.yaml', 'maxSeqLen: 1\n')],
+    /maxSeqLen in .*high\.yaml is 1; .*at least 2/,
+  ],
+  [
+    'threads of build out of range',
+    ['build', model, '-o', nowhere, '--threads', '0'],
+    /--threads is "0"; .*from 1 to 1024/,
+  ],
+  ['a simulation that is not JSON', ['simulate', file('plan.json', '{')], /plan\.json is not JSON/],
+  ['a simulation that is not there', ['simulate', nowhere], /nowhere cannot be read: there is no such file/],
+];
+
+/** What is understood, and fails. */
+const FAILURE: Case[] = [
+  ['a model that is not there', ['serve', '--port', '0', '--model', nowhere], /nowhere/],
+  ['a folder without a model', ['serve', '--port', '0', '--model', join(folder, 'empty')], /empty/],
+  [
+    'a limit above the model',
+    [...serve, '--max-seq-len', '100000'],
+    /--max-seq-len is 100000; the engine was built for at most 256/,
+  ],
+  [
+    'a cache that holds no sequence',
+    [...serve, '--max-tokens', '32'],
+    /Raise --max-tokens or lower --max-seq-len/,
+  ],
+  ['an address of another machine', [...serve, '--host', '192.0.2.1'], /Cannot listen on 192\.0\.2\.1/],
+  ['a cache that cannot be made', [...serve, '--cache-dir', file('file', '')], /cache cannot be written/],
+  ['build of a model that is not there', ['build', nowhere, '-o', join(folder, 'engine')], /nowhere/],
+];
+
+async function check([, args, message, environment = {}]: Case, expected: number): Promise<void> {
+  const { code, stdout, stderr } = await runCli(args, { environment });
+  const last = stderr.trimEnd().split('\n').at(-1)!;
+  expect(last).toMatch(message);
+  // One sentence, with one full stop, in words and not in names of the code.
+  expect(last).toMatch(/^skein: .*[^.?][.?]$/);
+  expect(last).not.toMatch(/ENOENT|EISDIR|kvCacheConfig|expected number/);
+  expect(stderr).not.toMatch(/\n\s+at /);
+  expect([code, stdout]).toEqual([expected, '']);
+}
+
+describe('the exit code is 2 and nothing is begun for', () => {
+  it.each(USAGE)('%s', async (...row) => check(row, 2));
+});
+
+describe('the exit code is 1 for', () => {
+  it.each(FAILURE)('%s', async (...row) => check(row, 1));
+});
+
+describe('SKEIN_DEBUG', () => {
+  it('adds the stack', async () => {
+    const args = ['serve', '--port', '0', '--model', nowhere];
+    const { code, stderr } = await runCli(args, { environment: { SKEIN_DEBUG: '1' } });
+    expect(stderr).toMatch(/^skein: .*\n[^\n]*Error: [\s\S]*\n\s+at /);
+    expect(code).toBe(1);
+  });
+});
+
+describe('serve --help', () => {
+  it('lists the values of every option that has only some, the other variables and the exit codes', async () => {
+    const { stdout } = await runCli(['serve', '--help']);
+    const text = stdout.replace(/\s+/g, ' ');
+    for (const values of [
+      'GUARANTEED_NO_EVICT, MAX_UTILIZATION',
+      'trace, debug, info, warn, error, silent',
+    ]) {
+      expect(text).toContain(`one of ${values}`);
+    }
+    expect(text).toContain('one of InflightFusedBatching, InflightBatching, V1');
+    expect(text).toMatch(/--weights <auto\|f32\|bf16>/);
+    expect(text).toMatch(/SKEIN_CONFIG .*SKEIN_ISA .*SKEIN_DEBUG .*Exit codes: 0 .*1 .*2 /);
+  });
+});
