@@ -1,0 +1,73 @@
+import type { ModelType, OptionalParams, SchedulerPolicy } from 'skein';
+
+/** One way to run the engine. What changes an answer is apart from what must not. */
+export interface Mix {
+  name: string;
+  modelType: ModelType;
+  schedulerPolicy: SchedulerPolicy;
+  /** The same for the crowd and for the requests alone. */
+  numerics?: OptionalParams;
+  /** Of the crowd only; an answer must not show any of it. */
+  crowd: OptionalParams;
+}
+
+const MAX_SEQ_LEN = 192;
+
+/** What all mixes have in common. */
+export const BASE: OptionalParams = {
+  threads: 2,
+  tokensPerBlock: 16,
+  maxSeqLen: MAX_SEQ_LEN,
+  maxNumSequences: 24,
+  checkIntegrity: true,
+  // A death is a failure here, and not something to recover from.
+  workerRestart: false,
+  watchdogTimeoutMs: 60_000,
+};
+
+/** For a request alone: room for it, nothing shared, nothing cut. */
+export const ALONE: OptionalParams = { kvCacheConfig: { maxTokens: 2 * MAX_SEQ_LEN } };
+
+/** Two and a half of the longest sequences, where 24 requests want in. */
+const TINY_POOL = { maxTokens: 30 * 16 };
+const CHUNKS: OptionalParams = { enableChunkedContext: true, maxNumTokens: 64 };
+
+/** Add a line for each new option of the engine. */
+export const MIXES: readonly Mix[] = [
+  {
+    name: 'fused, utilization, chunks, reuse',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    crowd: { ...CHUNKS, kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true } },
+  },
+  {
+    name: 'fused, no evict, reuse',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    crowd: { kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true } },
+  },
+  {
+    name: 'two calls, utilization, equal chunks',
+    modelType: 'InflightBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    crowd: { ...CHUNKS, chunkingPolicy: 'EQUAL_PROGRESS', kvCacheConfig: TINY_POOL },
+  },
+  {
+    name: 'lockstep',
+    modelType: 'V1',
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    crowd: { maxBatchSize: 8, kvCacheConfig: TINY_POOL },
+  },
+  {
+    name: 'fused, utilization, against starvation and thrashing, f32 cache',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    numerics: { kvDtype: 'f32' },
+    crowd: {
+      ...CHUNKS,
+      maxWaitIterations: 20,
+      startHorizon: 8,
+      kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true, copyOnPartialReuse: false },
+    },
+  },
+];

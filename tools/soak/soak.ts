@@ -1,0 +1,122 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { GptManager } from 'skein';
+import { Crowd, type CrowdCounts, compareAlone } from './crowd.js';
+import { BASE, MIXES, type Mix } from './mixes.js';
+import { Random } from './random.js';
+import { RequestFactory } from './requests.js';
+import { heldResources, type Resources } from './resources.js';
+
+export interface SoakOptions {
+  Manager: typeof GptManager;
+  enginePath: string;
+  vocabSize: number;
+  /** Of all mixes together. */
+  seconds: number;
+  seed: number;
+  mixes?: readonly Mix[];
+  onLine?: (line: string) => void;
+}
+
+export interface MixReport {
+  name: string;
+  counts: CrowdCounts;
+  compared: number;
+  /** While it ran: resident memory after its first quarter and at its end. */
+  rssBytes: [number, number];
+  failures: string[];
+}
+
+export interface SoakReport {
+  mixes: MixReport[];
+  /** With no engine: after the first mix and after the last. */
+  resources: [Resources, Resources];
+  failures: string[];
+}
+
+/** Share of a mix's time that the crowd has; the rest is for the requests alone. */
+const CROWD_SHARE = 0.7;
+/** Memory that comes and goes with the garbage of two heaps. */
+const RSS_SLACK_BYTES = 96 * 2 ** 20;
+const HEAP_SLACK_BYTES = 8 * 2 ** 20;
+
+/**
+ * Runs each mix for its share of the time: random requests on a pool far too small for them, random cancels and time
+ * limits, the KV cache checked after every iteration; then a sample of them alone, compared bit for bit.
+ */
+export async function runSoak(options: SoakOptions): Promise<SoakReport> {
+  const { mixes = MIXES, seconds, seed, onLine = () => {} } = options;
+  const reports: MixReport[] = [];
+  let first: Resources | null = null;
+  for (const [index, mix] of mixes.entries()) {
+    const report = await runMix(options, mix, (1000 * seconds) / mixes.length, seed + index);
+    reports.push(report);
+    onLine(lineOf(report));
+    first ??= heldResources();
+  }
+  const resources: [Resources, Resources] = [first ?? heldResources(), heldResources()];
+  return {
+    mixes: reports,
+    resources,
+    failures: [...reports.flatMap((r) => r.failures), ...leaks(resources)],
+  };
+}
+
+async function runMix(
+  { Manager, enginePath, vocabSize }: SoakOptions,
+  mix: Mix,
+  ms: number,
+  seed: number,
+): Promise<MixReport> {
+  const startMs = performance.now();
+  const random = new Random(seed);
+  const engine = { Manager, enginePath };
+  const factory = new RequestFactory(random, { vocabSize, maxSeqLen: BASE.maxSeqLen! });
+  const crowd = new Crowd(engine, mix, random, factory);
+  await crowd.ready;
+  await load(crowd, startMs + (ms * CROWD_SHARE) / 4);
+  const early = heldResources().rssBytes;
+  await load(crowd, startMs + ms * CROWD_SHARE);
+  const late = heldResources().rssBytes;
+  await crowd.end();
+  if (late - early > RSS_SLACK_BYTES) crowd.fail(`resident memory grew from ${mib(early)} to ${mib(late)}`);
+  const compared = crowd.failures.length > 0 ? 0 : await compareAlone(engine, mix, crowd, startMs + ms);
+  const { counts, failures } = crowd;
+  const named = failures.map((failure) => `${mix.name} (seed ${seed}): ${failure}`);
+  return { name: mix.name, counts, compared, rssBytes: [early, late], failures: named };
+}
+
+/** Until then, or until something is wrong. */
+async function load(crowd: Crowd, untilMs: number): Promise<void> {
+  while (performance.now() < untilMs && !crowd.isOver) await wait(20);
+}
+
+function leaks([before, after]: [Resources, Resources]): string[] {
+  const found: string[] = [];
+  for (const name of ['threads', 'files', 'handles'] as const) {
+    if (after[name] > before[name])
+      found.push(`${name}: ${before[name]} after the first mix, ${after[name]} at the end`);
+  }
+  const rss = after.rssBytes - before.rssBytes;
+  if (rss > RSS_SLACK_BYTES) found.push(`resident memory grew by ${mib(rss)} over the mixes`);
+  const heap = after.heapBytes - before.heapBytes;
+  if (heap > HEAP_SLACK_BYTES) found.push(`the heap grew by ${mib(heap)} over the mixes`);
+  return found;
+}
+
+export const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+
+function lineOf({ name, counts, compared, rssBytes, failures }: MixReport): string {
+  const said = [
+    `${counts.requests} requests`,
+    `${counts.iterations} iterations`,
+    `${counts.tokens} tokens`,
+    `${counts.pauses} pauses`,
+    `${counts.reusedTokens} tokens reused`,
+    `${counts.cancelled} cancelled`,
+    `${counts.timedOut} timed out`,
+    `${counts.refused} refused`,
+    `${compared} compared`,
+    `memory ${mib(rssBytes[0])} to ${mib(rssBytes[1])}`,
+  ];
+  return `${failures.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${said.join(', ')}`;
+}
