@@ -14,6 +14,9 @@ const OF_THE_MOMENT: ReadonlySet<string> = new Set([
   'num_iterations',
   'cached_tokens',
   'finish_reasons',
+  'reused_blocks',
+  'missed_blocks',
+  'num_pauses',
 ]);
 const LOGITS: ReadonlySet<string> = new Set(['context_logits', 'generation_logits']);
 

@@ -10,7 +10,7 @@ const FINISH_TIMED_OUT = 4;
 const FINISH_CANCELLED = 5;
 
 /** Most requests that are kept to be run alone. */
-const MAX_SAMPLES = 400;
+const MAX_SAMPLES = 300;
 /** Most failures that are worth reading. */
 const MAX_FAILURES = 20;
 
@@ -180,15 +180,10 @@ export class Crowd {
 }
 
 /**
- * Runs samples one by one in an engine of their own and compares every bit, until `deadlineMs`.
+ * Runs samples one by one in an engine of their own and compares every bit, for at most `limitMs`.
  * @returns how many were compared; failures are noted with the crowd.
  */
-export async function compareAlone(
-  engine: Engine,
-  mix: Mix,
-  crowd: Crowd,
-  deadlineMs: number,
-): Promise<number> {
+export async function compareAlone(engine: Engine, mix: Mix, crowd: Crowd, limitMs: number): Promise<number> {
   let take: (id: bigint, outputs: NamedTensor[], final: boolean, error: string) => void = () => {};
   const waiting: InferenceRequest[] = [];
   const manager = new engine.Manager({
@@ -202,6 +197,7 @@ export async function compareAlone(
     onError: (error) => crowd.fail(error.message),
   });
   await manager.ready;
+  const deadlineMs = performance.now() + limitMs;
   let compared = 0;
   for (const { request, answer } of crowd.samples) {
     if (performance.now() > deadlineMs && compared > 0) break;

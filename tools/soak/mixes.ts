@@ -41,10 +41,10 @@ export const MIXES: readonly Mix[] = [
     crowd: { ...CHUNKS, kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true } },
   },
   {
-    name: 'fused, no evict, reuse',
+    name: 'fused, no evict, reuse, swap',
     modelType: 'InflightFusedBatching',
     schedulerPolicy: 'GUARANTEED_NO_EVICT',
-    crowd: { kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true } },
+    crowd: { kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true, hostCacheSize: 2 ** 20 } },
   },
   {
     name: 'two calls, utilization, equal chunks',

@@ -126,6 +126,9 @@ export class RequestFactory {
     const inputs: Record<string, Tensor> = {};
     if (random.chance(0.5)) inputs.return_log_probs = bool(true);
     if (random.chance(0.15)) inputs.top_log_probs = i32(random.integer(1, 5));
+    if (random.chance(0.05)) inputs.return_context_logits = bool(true);
+    if (random.chance(0.05)) inputs.return_generation_logits = bool(true);
+    if (random.chance(0.05)) inputs.return_context_log_probs = bool(true);
     if (random.chance(0.15)) inputs.cache_salt = u64(BigInt(random.integer(1, 3)));
     return inputs;
   }

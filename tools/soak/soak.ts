@@ -33,8 +33,9 @@ export interface SoakReport {
   failures: string[];
 }
 
-/** Share of a mix's time that the crowd has; the rest is for the requests alone. */
-const CROWD_SHARE = 0.7;
+/** Shares of a mix's time that the crowd and the requests alone have; the rest is for starting and ending. */
+const CROWD_SHARE = 0.6;
+const ALONE_SHARE = 0.3;
 /** Memory that comes and goes with the garbage of two heaps. */
 const RSS_SLACK_BYTES = 96 * 2 ** 20;
 const HEAP_SLACK_BYTES = 8 * 2 ** 20;
@@ -79,7 +80,7 @@ async function runMix(
   const late = heldResources().rssBytes;
   await crowd.end();
   if (late - early > RSS_SLACK_BYTES) crowd.fail(`resident memory grew from ${mib(early)} to ${mib(late)}`);
-  const compared = crowd.failures.length > 0 ? 0 : await compareAlone(engine, mix, crowd, startMs + ms);
+  const compared = crowd.failures.length > 0 ? 0 : await compareAlone(engine, mix, crowd, ms * ALONE_SHARE);
   const { counts, failures } = crowd;
   const named = failures.map((failure) => `${mix.name} (seed ${seed}): ${failure}`);
   return { name: mix.name, counts, compared, rssBytes: [early, late], failures: named };
