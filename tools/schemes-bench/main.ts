@@ -1,31 +1,34 @@
 /**
  * What each batching scheme buys under Poisson arrivals: the same requests at the same times through V1,
- * InflightBatching and InflightFusedBatching, printed as a Markdown table. Random weights of SmolLM2-135M's shape;
- * no checkpoint, no server, the loop and the native executor alone. See --help.
+ * InflightBatching and InflightFusedBatching, as a Markdown table. Random weights of SmolLM2-135M's shape, which cost what
+ * trained ones cost; no checkpoint, no server, the loop and the native executor alone. See --help.
  *
- *     npx tsx tools/schemes-bench/main.ts --rates 1,2,4
+ *     npx tsx tools/schemes-bench/main.ts            prints the table
+ *     npx tsx tools/schemes-bench/main.ts --write    writes it into BENCHMARKS.md
  */
-import { availableParallelism } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { WeightPrecision } from '../../engine/executor.js';
 import type { ModelType } from '../../engine/gpt-manager-options.js';
 import { NativeExecutor } from '../../engine/native/native-executor.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
+import { writeSection } from '../document-section.js';
 import { makeRandomEngine } from '../iteration-bench/random-engine.js';
 import { runScheme, type SchemeResult, type SchemeSetup } from './run-scheme.js';
 import { longestSequence, poissonArrivals, type WorkloadOptions } from './workload.js';
 
 const HELP = `Measures the three batching schemes under Poisson arrivals and prints a Markdown table.
 
-  --rates LIST        arrivals a second (default 1,2,4)
-  --requests N        requests of each run (default 64)
+  --rates LIST        arrivals a second (default 2,4,8)
+  --requests N        requests of each run (default 48)
   --prompt A,B        shortest and longest prompt (default 16,128)
   --generate N        mean of the generated tokens, which are exponential (default 48)
   --sequences N       most requests at once (default 32)
   --weights TYPE      f32 or bf16 (default bf16)
   --threads N         (default: all)
-  --seed N            of the requests and their arrivals (default 1)`;
+  --seed N            of the requests and their arrivals (default 1)
+  --write             write the table into BENCHMARKS.md`;
 
 const SCHEMES: readonly ModelType[] = ['V1', 'InflightBatching', 'InflightFusedBatching'];
 const VOCAB_SIZE = 49152;
@@ -36,8 +39,9 @@ const IN_FLIGHT_TOKENS = 2048;
 const { values: flags } = parseArgs({
   options: {
     help: { type: 'boolean' },
-    rates: { type: 'string', default: '1,2,4' },
-    requests: { type: 'string', default: '64' },
+    write: { type: 'boolean' },
+    rates: { type: 'string', default: '2,4,8' },
+    requests: { type: 'string', default: '48' },
     prompt: { type: 'string', default: '16,128' },
     generate: { type: 'string', default: '48' },
     sequences: { type: 'string', default: '32' },
@@ -124,29 +128,27 @@ function main(): void {
     seed: Number(flags.seed),
   };
   const precision = flags.weights as WeightPrecision;
-  const { setupOf, executor, close } = openSetup(
-    precision,
-    Number(flags.sequences),
-    longestSequence(workload),
-    longest,
-  );
+  const sequences = Number(flags.sequences);
+  const { setupOf, executor, close } = openSetup(precision, sequences, longestSequence(workload), longest);
+  const lines = [
+    `${cpus()[0]?.model.trim()}, ${executor.instructionSet}, ${flags.threads} threads, ${precision} weights of SmolLM2-135M's shape. ` +
+      `${workload.requests} requests, prompts of ${shortest} to ${longest} tokens,`,
+    `${workload.newTokens} generated on average, at most ${sequences} at once.`,
+    '',
+    '| requests/s | scheme | tokens/s | first token (s) | mean latency (s) | p95 (s) | empty slots |',
+    '|---|---|---:|---:|---:|---:|---:|',
+  ];
   try {
     for (const scheme of SCHEMES) runScheme(setupOf(scheme), poissonArrivals({ ...workload, requests: 4 }));
-    console.log(
-      `${workload.requests} requests, prompts of ${shortest} to ${longest} tokens, ${workload.newTokens} generated ` +
-        `on average, at most ${flags.sequences} at once; ${precision}, ${executor.instructionSet}, ${flags.threads} threads\n`,
-    );
-    console.log(
-      '| requests/s | scheme | tokens/s | first token (s) | mean latency (s) | p95 (s) | empty slots |',
-    );
-    console.log('|---|---|---|---|---|---|---|');
     for (const rate of numbers(flags.rates)) {
       const arrivals = poissonArrivals({ ...workload, rate });
-      for (const scheme of SCHEMES) console.log(row(rate, scheme, runScheme(setupOf(scheme), arrivals)));
+      for (const scheme of SCHEMES) lines.push(row(rate, scheme, runScheme(setupOf(scheme), arrivals)));
     }
   } finally {
     close();
   }
+  if (flags.write) writeSection('BENCHMARKS.md', 'schemes', lines.join('\n'));
+  else console.log(lines.join('\n'));
 }
 
 if (flags.help) console.log(HELP);
