@@ -1,39 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type SimulationResult, simulate } from '../../../engine/simulation/simulate.js';
-import type { SimulationInput, SimulationRequest } from '../../../engine/simulation/simulation-input.js';
-
-/** Requests in the order of the tests: id, arrival, prompt, new tokens. */
-function request(
-  id: string | number,
-  arrivalIteration: number,
-  promptLength: number,
-  maxNewTokens: number,
-  more: Partial<SimulationRequest> = {},
-): SimulationRequest {
-  return { id, arrivalIteration, promptLength, maxNewTokens, ...more };
-}
-
-/** An iteration as a line: "active | what ran | paused | used/free". */
-function lines({ iterations }: SimulationResult): string[] {
-  return iterations.map(({ active, scheduled, paused, blocks }, index) => {
-    expect(iterations[index]!.iteration).toBe(index);
-    const ran = scheduled.map(({ id, phase, contextBefore, contextAfter, generated }) => {
-      const span = phase === 'context' ? `${contextBefore}-${contextAfter}` : 'gen';
-      return `${id} ${span} ${generated}`;
-    });
-    return `${active.join(' ')} | ${ran.join(', ')} | ${paused.join(' ')} | ${blocks.used}/${blocks.free}`;
-  });
-}
-
-/** [first, last, pauses] by id. */
-function spans({ requests }: SimulationResult): Record<string, number[]> {
-  return Object.fromEntries(
-    requests.map(({ id, firstIteration, lastIteration, pauses }) => [
-      id,
-      [firstIteration, lastIteration, pauses],
-    ]),
-  );
-}
+import { simulate } from '../../../engine/simulation/simulate.js';
+import type { SimulationInput } from '../../../engine/simulation/simulation-input.js';
+import { lines, request, spans } from './simulation-lines.js';
 
 const TWO: SimulationInput = {
   policy: 'MAX_UTILIZATION',
