@@ -47,6 +47,19 @@ export interface Executor {
   readonly vocabSize: number;
   /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  /**
+   * Begins what `step` does and returns at once: a thread of the executor's own runs it while the caller goes on.
+   *
+   *   begin(A)  caller packs B   finish()  begin(B)  caller reads A's output   finish() ...
+   *             |------- A runs -------|          |-------------- B runs ----------|
+   *
+   * Until `finish` the arrays of all three belong to the executor: the caller neither reads nor writes them, and keeps
+   * their buffers. A batch that is not valid is refused here. Every other call but `memory` is refused until `finish`,
+   * a second `begin` and `close` too.
+   */
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  /** Waits for the begun step to end; throws what it threw. Refused where none was begun. */
+  finish(): void;
   /** Forward only; the view [numLogitRows x vocabSize] is valid and writable until the next call. */
   forward(batch: PackedBatch): Float32Array;
   /** Samples from the logits of the last `forward`. */

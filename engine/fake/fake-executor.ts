@@ -2,6 +2,7 @@ import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.j
 import { ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
+import { BegunStep } from './begun-step.js';
 
 export interface FakeExecutorOptions extends ExecutorOptions {
   vocabSize: number;
@@ -18,6 +19,8 @@ export interface FakeExecutorOptions extends ExecutorOptions {
   dieToken?: number;
   /** Every step blocks its thread for this long, as a real forward does. */
   stepMs?: number;
+  /** When a step that was begun computes; default at its end. A test runs both: a real thread is between them. */
+  begunStepsRun?: 'at-begin' | 'at-finish';
   /** With block reuse a slot may be written over: its block was copied or taken over with what it held. */
   allowsOverwriting?: boolean;
 }
@@ -46,6 +49,7 @@ export class FakeExecutor implements Executor {
   readonly #hashes: Uint32Array;
   readonly #poisoned: Uint8Array;
   readonly #logits: Float32Array;
+  #begun: BegunStep | null = null;
 
   constructor(options: FakeExecutorOptions) {
     this.options = options;
@@ -61,11 +65,39 @@ export class FakeExecutor implements Executor {
   }
 
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#refuseWhileBegun();
+    pause(this.options.stepMs ?? 0);
     this.#run(batch);
     this.sample(sampling, output);
   }
 
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#refuseWhileBegun();
+    const begun = new BegunStep(batch, sampling, output);
+    this.#begun = begun;
+    if (this.options.begunStepsRun !== 'at-begin') return;
+    try {
+      this.#run(batch);
+    } catch (error) {
+      begun.error = error;
+    }
+  }
+
+  finish(): void {
+    const begun = this.#begun;
+    if (begun === null) throw new Error('No step has been begun; begin() must come before finish().');
+    pause((this.options.stepMs ?? 0) - (performance.now() - begun.startMs));
+    this.#begun = null;
+    const touched = begun.whatWasTouched();
+    if (touched !== null) throw new Error(`${touched} was changed between begin() and finish()`);
+    if (begun.error !== null) throw begun.error;
+    if (this.options.begunStepsRun !== 'at-begin') this.#run(begun.batch);
+    this.sample(begun.sampling, begun.output);
+  }
+
   forward(batch: PackedBatch): Float32Array {
+    this.#refuseWhileBegun();
+    pause(this.options.stepMs ?? 0);
     this.#run(batch);
     for (let row = 0; row < batch.numLogitRows; row++)
       this.#logits.set(this.#logitsOf(row), row * this.vocabSize);
@@ -73,6 +105,7 @@ export class FakeExecutor implements Executor {
   }
 
   sample(sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#refuseWhileBegun();
     for (let row = 0; row < sampling.numRows; row++) {
       output.status[row] = this.#poisoned[row] === 1 ? ROW_NOT_FINITE : ROW_OK;
       if (output.status[row] === ROW_NOT_FINITE) continue;
@@ -92,6 +125,7 @@ export class FakeExecutor implements Executor {
   }
 
   copyBlocks(source: Int32Array, target: Int32Array): void {
+    this.#refuseWhileBegun();
     const size = this.options.tokensPerBlock;
     for (const [i, block] of source.entries()) {
       this.#pool.copyWithin(target[i]! * size, block * size, (block + 1) * size);
@@ -108,12 +142,16 @@ export class FakeExecutor implements Executor {
     };
   }
 
-  close(): void {}
+  close(): void {
+    this.#refuseWhileBegun();
+  }
+
+  #refuseWhileBegun(): void {
+    if (this.#begun !== null) throw new Error('A begun step is running; finish() must come first.');
+  }
 
   #run(batch: PackedBatch): void {
     this.numSteps++;
-    if (this.options.stepMs)
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, this.options.stepMs);
     this.#zeroNewBlocks(batch);
     for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#write(batch, sequence);
     for (const rows of batch.returnedRows ?? []) {
@@ -214,6 +252,11 @@ function writeLogProbs(target: RowLogProbs, index: number, logits: Float32Array)
     topTokens[index * numTop + i] = best[i]!;
     topLogProbs[index * numTop + i] = logits[best[i]!]! - norm;
   }
+}
+
+/** Blocks the thread. */
+function pause(milliseconds: number): void {
+  if (milliseconds > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
 
 /** Folds in everything of the row that a real sampler reads. Greedy rows read no random numbers. */

@@ -41,6 +41,8 @@ export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
 
 export interface NativeExecutorHandle {
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  finish(): void;
   forward(batch: PackedBatch): Float32Array;
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;

@@ -54,6 +54,15 @@ export class NativeExecutor implements Executor {
     this.#handle.step(batch, sampling, output);
   }
 
+  /** A thread of the addon's own computes in the place of the calling one; it starts with the first call. */
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#handle.begin(batch, sampling, output);
+  }
+
+  finish(): void {
+    this.#handle.finish();
+  }
+
   forward(batch: PackedBatch): Float32Array {
     return this.#handle.forward(batch);
   }
@@ -75,7 +84,10 @@ export class NativeExecutor implements Executor {
     return this.#handle.profile(on);
   }
 
-  /** Frees threads and memory; views of the logits become empty. Further calls of `close` do nothing, others throw. */
+  /**
+   * Frees threads and memory; views of the logits become empty. Further calls of `close` do nothing, others throw.
+   * Refused between `begin` and `finish`.
+   */
   close(): void {
     this.#handle.close();
   }

@@ -9,6 +9,7 @@
 #include "executor/js_config.h"
 #include "executor/js_values.h"
 #include "executor/philox.h"
+#include "executor/step_thread.h"
 
 namespace skein {
 namespace {
@@ -26,7 +27,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "NativeExecutor",
                        {InstanceMethod<&ExecutorObject::step>("step"), InstanceMethod<&ExecutorObject::forward>("forward"),
-                        InstanceMethod<&ExecutorObject::sample>("sample"),
+                        InstanceMethod<&ExecutorObject::sample>("sample"), InstanceMethod<&ExecutorObject::begin>("begin"),
+                        InstanceMethod<&ExecutorObject::finish>("finish"),
                         InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
                         InstanceMethod<&ExecutorObject::memory>("memory"),
                         InstanceMethod<&ExecutorObject::profile>("profile"),
@@ -74,23 +76,81 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return *executor_;
   }
 
-  Napi::Value step(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = open();
-      const BatchView batch = js::readBatch(info[0]);
-      const SamplingView sampling = js::readSampling(info[1]);
-      const SamplingOutputView output = js::readSamplingOutput(info[2]);
-      checkBatch(batch, executor.config());
-      checkSampling(sampling, output, batch.numLogitRows, executor.config().plan.vocabSize);
+  // What no thread of its own is using.
+  Executor& idle() const {
+    Executor& executor = open();
+    if (stepThread_.busy()) throw std::runtime_error("A begun step is running; finish() must come first.");
+    return executor;
+  }
+
+  // Batch, sampling and output of a whole step, checked.
+  struct StepViews {
+    BatchView batch;
+    SamplingView sampling;
+    SamplingOutputView output;
+
+    StepViews(const Napi::CallbackInfo& info, const ExecutorConfig& config, js::HeldValues* held)
+        : batch(js::readBatch(info[0], held)),
+          sampling(js::readSampling(info[1], held)),
+          output(js::readSamplingOutput(info[2], held)) {
+      checkBatch(batch, config);
+      checkSampling(sampling, output, batch.numLogitRows, config.plan.vocabSize);
+    }
+
+    void run(Executor& executor) const {
       executor.forward(batch);
       executor.sample(sampling, output);
+    }
+  };
+
+  Napi::Value step(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      StepViews(info, executor.config(), nullptr).run(executor);
       return info.Env().Undefined();
     });
   }
 
+  // Everything of JavaScript is read here, and its arrays are held until finish(): the thread gets plain memory.
+  Napi::Value begin(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      js::HeldValues held(info.Env());
+      begun_.emplace(info, executor.config(), &held);
+      try {
+        heldByStep_ = Napi::Persistent(static_cast<const Napi::Object&>(held.all()));
+        stepThread_.begin([this] { begun_->run(*executor_); });
+      } catch (...) {
+        releaseStep();
+        throw;
+      }
+      return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value finish(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      open();
+      if (!stepThread_.busy()) throw std::runtime_error("No step has been begun; begin() must come before finish().");
+      try {
+        stepThread_.finish();
+      } catch (...) {
+        releaseStep();
+        throw;
+      }
+      releaseStep();
+      return info.Env().Undefined();
+    });
+  }
+
+  void releaseStep() {
+    begun_.reset();
+    heldByStep_.Reset();
+  }
+
   Napi::Value forward(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = open();
+      Executor& executor = idle();
       const BatchView batch = js::readBatch(info[0]);
       checkBatch(batch, executor.config());
       executor.forward(batch);
@@ -103,7 +163,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value sample(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = open();
+      Executor& executor = idle();
       const SamplingView sampling = js::readSampling(info[0]);
       const SamplingOutputView output = js::readSamplingOutput(info[1]);
       checkSampling(sampling, output, executor.logitRows(), executor.config().plan.vocabSize);
@@ -114,7 +174,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value copyBlocks(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = open();
+      Executor& executor = idle();
       const auto source = js::typedArray<const int32_t>(info[0], "source");
       const auto target = js::typedArray<const int32_t>(info[1], "target");
       checkCopy(source, target, executor.config().numBlocks);
@@ -130,7 +190,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   // Seconds per kind of op since the last call; goes on counting where the argument is true.
   Napi::Value profile(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = open();
+      Executor& executor = idle();
       const Profile& profile = executor.profile();
       Napi::Object object = Napi::Object::New(info.Env());
       for (int32_t kind = 0; kind < kOpKinds; ++kind) {
@@ -145,13 +205,18 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {
-    if (!logits_.IsEmpty()) {
-      // Views of the logits become empty instead of dangling.
-      napi_detach_arraybuffer(info.Env(), logits_.Value());
-      logits_.Reset();
-    }
-    executor_.reset();
-    return info.Env().Undefined();
+    return guarded(info, [&]() -> Napi::Value {
+      if (stepThread_.busy()) {
+        throw std::runtime_error("The executor cannot be closed while a begun step is running; finish() must come first.");
+      }
+      if (!logits_.IsEmpty()) {
+        // Views of the logits become empty instead of dangling.
+        napi_detach_arraybuffer(info.Env(), logits_.Value());
+        logits_.Reset();
+      }
+      executor_.reset();
+      return info.Env().Undefined();
+    });
   }
 
   // One buffer over the logits' memory for all views. It holds the workspace, so a view outlives the executor.
@@ -167,13 +232,18 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   void endWithEnvironment() {
+    stepThread_.end();
     executor_.reset();
     cleanup_ = {};
   }
 
   std::unique_ptr<Executor> executor_;
+  std::optional<StepViews> begun_;
+  Napi::ObjectReference heldByStep_;
   Napi::Reference<Napi::ArrayBuffer> logits_;
   Napi::Env::CleanupHook<void (*)(ExecutorObject*), ExecutorObject> cleanup_;
+  // Last, so that it goes first: it waits for a step that still runs.
+  StepThread stepThread_;
 };
 
 Napi::Value supportedInstructionSets(const Napi::CallbackInfo& info) {

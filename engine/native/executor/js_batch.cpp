@@ -1,102 +1,123 @@
 #include "executor/js_batch.h"
 
-#include "executor/js_values.h"
-
 namespace skein::js {
 namespace {
 
-Napi::Object asObject(const Napi::Value& value, const char* name) {
-  if (!value.IsObject()) throw std::runtime_error(std::string(name) + " must be an object.");
-  return value.As<Napi::Object>();
-}
+// The fields of an object that hold arrays.
+class Fields {
+ public:
+  Fields(const Napi::Value& value, const char* name, HeldValues* held) : held_(held) {
+    if (!value.IsObject()) throw std::runtime_error(std::string(name) + " must be an object.");
+    object_ = value.As<Napi::Object>();
+  }
 
-ArrayView<const int32_t> integers(const Napi::Object& parent, const char* field) { return typedArray<const int32_t>(parent, field); }
-ArrayView<const float> floats(const Napi::Object& parent, const char* field) { return typedArray<const float>(parent, field); }
+  const Napi::Object& object() const { return object_; }
+  HeldValues* held() const { return held_; }
+  int32_t number(const char* field) const { return integer(object_, field); }
 
-ReturnedRows readReturnedRows(const Napi::Object& rows) {
-  const std::string of = text(rows, "of");
+  template <typename T>
+  ArrayView<T> array(const char* field) const {
+    const Napi::Value value = property(object_, field);
+    const ArrayView<T> view = typedArray<T>(value, field);
+    if (held_ != nullptr) held_->add(value);
+    return view;
+  }
+  ArrayView<const int32_t> integers(const char* field) const { return array<const int32_t>(field); }
+  ArrayView<const float> floats(const char* field) const { return array<const float>(field); }
+
+ private:
+  Napi::Object object_;
+  HeldValues* held_;
+};
+
+ReturnedRows readReturnedRows(const Fields& rows) {
+  const std::string of = text(rows.object(), "of");
   if (of != "tokens" && of != "logitRows") throw std::runtime_error("of is \"" + of + "\"; tokens or logitRows is expected.");
-  ReturnedRows view{.sampled = of == "logitRows", .first = integer(rows, "first"), .count = integer(rows, "count")};
-  const Napi::Value logits = property(rows, "logits"), logProbs = property(rows, "logProbs");
+  ReturnedRows view;
+  view.sampled = of == "logitRows";
+  view.first = rows.number("first");
+  view.count = rows.number("count");
+  const Napi::Value logits = property(rows.object(), "logits"), logProbs = property(rows.object(), "logProbs");
   view.wantsLogits = !logits.IsNull();
-  if (view.wantsLogits) view.logits = typedArray<float>(logits, "logits");
+  if (view.wantsLogits) view.logits = rows.array<float>("logits");
   view.wantsLogProbs = !logProbs.IsNull();
   if (!view.wantsLogProbs) return view;
-  const Napi::Object wanted = asObject(logProbs, "logProbs");
-  view.logProbs = {.numTop = integer(wanted, "numTop"),
-                   .tokens = integers(wanted, "tokens"),
-                   .logProbs = typedArray<float>(wanted, "logProbs"),
-                   .topTokens = typedArray<int32_t>(wanted, "topTokens"),
-                   .topLogProbs = typedArray<float>(wanted, "topLogProbs")};
+  const Fields wanted(logProbs, "logProbs", rows.held());
+  view.logProbs = {.numTop = wanted.number("numTop"),
+                   .tokens = wanted.integers("tokens"),
+                   .logProbs = wanted.array<float>("logProbs"),
+                   .topTokens = wanted.array<int32_t>("topTokens"),
+                   .topLogProbs = wanted.array<float>("topLogProbs")};
   return view;
 }
 
 // Mostly there are none, and then nothing allocates.
-std::vector<ReturnedRows> readAllReturnedRows(const Napi::Object& batch) {
-  const Napi::Value value = batch.Get("returnedRows");
+std::vector<ReturnedRows> readAllReturnedRows(const Fields& batch) {
+  const Napi::Value value = property(batch.object(), "returnedRows");
   if (value.IsUndefined()) return {};
-  const Napi::Array rows = array(batch, "returnedRows");
+  const Napi::Array rows = array(batch.object(), "returnedRows");
   std::vector<ReturnedRows> views;
   views.reserve(rows.Length());
   for (uint32_t i = 0; i < rows.Length(); ++i) {
-    const Napi::Value entry = rows.Get(i);
-    views.push_back(readReturnedRows(asObject(entry, "an entry of returnedRows")));
+    napi_value entry = nullptr;
+    if (napi_get_element(rows.Env(), rows, i, &entry) != napi_ok) throw std::runtime_error("returnedRows must be readable.");
+    views.push_back(readReturnedRows(Fields(Napi::Value(rows.Env(), entry), "an entry of returnedRows", batch.held())));
   }
   return views;
 }
 
 }  // namespace
 
-BatchView readBatch(const Napi::Value& value) {
-  const Napi::Object batch = asObject(value, "batch");
-  return {.numTokens = integer(batch, "numTokens"),
-          .numSequences = integer(batch, "numSequences"),
-          .numLogitRows = integer(batch, "numLogitRows"),
-          .numNewBlocks = integer(batch, "numNewBlocks"),
-          .maxBlocks = integer(batch, "maxBlocks"),
-          .tokenIds = integers(batch, "tokenIds"),
-          .positions = integers(batch, "positions"),
-          .slots = integers(batch, "slots"),
-          .queryStart = integers(batch, "queryStart"),
-          .contextLength = integers(batch, "contextLength"),
-          .blockTables = integers(batch, "blockTables"),
-          .logitRows = integers(batch, "logitRows"),
-          .newBlocks = integers(batch, "newBlocks"),
-          .ropeRows = integers(batch, "ropeRows"),
-          .ropeFrequencies = floats(batch, "ropeFrequencies"),
-          .ropeScales = floats(batch, "ropeScales"),
+BatchView readBatch(const Napi::Value& value, HeldValues* held) {
+  const Fields batch(value, "batch", held);
+  return {.numTokens = batch.number("numTokens"),
+          .numSequences = batch.number("numSequences"),
+          .numLogitRows = batch.number("numLogitRows"),
+          .numNewBlocks = batch.number("numNewBlocks"),
+          .maxBlocks = batch.number("maxBlocks"),
+          .tokenIds = batch.integers("tokenIds"),
+          .positions = batch.integers("positions"),
+          .slots = batch.integers("slots"),
+          .queryStart = batch.integers("queryStart"),
+          .contextLength = batch.integers("contextLength"),
+          .blockTables = batch.integers("blockTables"),
+          .logitRows = batch.integers("logitRows"),
+          .newBlocks = batch.integers("newBlocks"),
+          .ropeRows = batch.integers("ropeRows"),
+          .ropeFrequencies = batch.floats("ropeFrequencies"),
+          .ropeScales = batch.floats("ropeScales"),
           .returnedRows = readAllReturnedRows(batch)};
 }
 
-SamplingView readSampling(const Napi::Value& value) {
-  const Napi::Object sampling = asObject(value, "sampling");
-  return {.numRows = integer(sampling, "numRows"),
-          .temperature = floats(sampling, "temperature"),
-          .topK = integers(sampling, "topK"),
-          .topP = floats(sampling, "topP"),
-          .minP = floats(sampling, "minP"),
-          .repetitionPenalty = floats(sampling, "repetitionPenalty"),
-          .presencePenalty = floats(sampling, "presencePenalty"),
-          .frequencyPenalty = floats(sampling, "frequencyPenalty"),
-          .seed = typedArray<const uint64_t>(sampling, "seed"),
-          .sequenceIndex = integers(sampling, "sequenceIndex"),
-          .position = integers(sampling, "position"),
-          .numTopLogProbs = integers(sampling, "numTopLogProbs"),
-          .bannedStart = integers(sampling, "bannedStart"),
-          .banned = integers(sampling, "banned"),
-          .historyStart = integers(sampling, "historyStart"),
-          .history = integers(sampling, "history"),
-          .historyPromptLength = integers(sampling, "historyPromptLength")};
+SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
+  const Fields sampling(value, "sampling", held);
+  return {.numRows = sampling.number("numRows"),
+          .temperature = sampling.floats("temperature"),
+          .topK = sampling.integers("topK"),
+          .topP = sampling.floats("topP"),
+          .minP = sampling.floats("minP"),
+          .repetitionPenalty = sampling.floats("repetitionPenalty"),
+          .presencePenalty = sampling.floats("presencePenalty"),
+          .frequencyPenalty = sampling.floats("frequencyPenalty"),
+          .seed = sampling.array<const uint64_t>("seed"),
+          .sequenceIndex = sampling.integers("sequenceIndex"),
+          .position = sampling.integers("position"),
+          .numTopLogProbs = sampling.integers("numTopLogProbs"),
+          .bannedStart = sampling.integers("bannedStart"),
+          .banned = sampling.integers("banned"),
+          .historyStart = sampling.integers("historyStart"),
+          .history = sampling.integers("history"),
+          .historyPromptLength = sampling.integers("historyPromptLength")};
 }
 
-SamplingOutputView readSamplingOutput(const Napi::Value& value) {
-  const Napi::Object output = asObject(value, "output");
-  return {.maxTopLogProbs = integer(output, "maxTopLogProbs"),
-          .tokens = typedArray<int32_t>(output, "tokens"),
-          .logProbs = typedArray<float>(output, "logProbs"),
-          .topTokens = typedArray<int32_t>(output, "topTokens"),
-          .topLogProbs = typedArray<float>(output, "topLogProbs"),
-          .status = typedArray<int32_t>(output, "status")};
+SamplingOutputView readSamplingOutput(const Napi::Value& value, HeldValues* held) {
+  const Fields output(value, "output", held);
+  return {.maxTopLogProbs = output.number("maxTopLogProbs"),
+          .tokens = output.array<int32_t>("tokens"),
+          .logProbs = output.array<float>("logProbs"),
+          .topTokens = output.array<int32_t>("topTokens"),
+          .topLogProbs = output.array<float>("topLogProbs"),
+          .status = output.array<int32_t>("status")};
 }
 
 }  // namespace skein::js

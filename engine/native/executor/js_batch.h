@@ -3,11 +3,13 @@
 #include <napi.h>
 
 #include "executor/batch.h"
+#include "executor/js_values.h"
 
 namespace skein::js {
 
-BatchView readBatch(const Napi::Value& value);
-SamplingView readSampling(const Napi::Value& value);
-SamplingOutputView readSamplingOutput(const Napi::Value& value);
+// Where `held` is given, it gets every array that a view points into.
+BatchView readBatch(const Napi::Value& value, HeldValues* held = nullptr);
+SamplingView readSampling(const Napi::Value& value, HeldValues* held = nullptr);
+SamplingOutputView readSamplingOutput(const Napi::Value& value, HeldValues* held = nullptr);
 
 }  // namespace skein::js

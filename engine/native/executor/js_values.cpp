@@ -73,6 +73,19 @@ ArrayView<T> typedArray(const Napi::Value& value, const char* field) {
   return {static_cast<T*>(data), static_cast<int64_t>(length)};
 }
 
+// Plain C calls, as in property().
+HeldValues::HeldValues(Napi::Env env) {
+  napi_value array = nullptr;
+  if (napi_create_array(env, &array) != napi_ok) throw std::runtime_error("The environment makes no more values.");
+  values_ = Napi::Array(env, array);
+}
+
+void HeldValues::add(const Napi::Value& value) {
+  if (napi_set_element(values_.Env(), values_, count_++, value) != napi_ok) {
+    throw std::runtime_error("The environment keeps no more values.");
+  }
+}
+
 template ArrayView<int32_t> typedArray(const Napi::Value&, const char*);
 template ArrayView<const int32_t> typedArray(const Napi::Value&, const char*);
 template ArrayView<float> typedArray(const Napi::Value&, const char*);

@@ -24,4 +24,16 @@ ArrayView<T> typedArray(const Napi::Object& parent, const char* field) {
   return typedArray<T>(property(parent, field), field);
 }
 
+// Values that must live for as long as a thread uses their memory.
+class HeldValues {
+ public:
+  explicit HeldValues(Napi::Env env);
+  void add(const Napi::Value& value);
+  const Napi::Array& all() const { return values_; }
+
+ private:
+  Napi::Array values_;
+  uint32_t count_ = 0;
+};
+
 }  // namespace skein::js
