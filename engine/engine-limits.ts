@@ -47,8 +47,12 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (kvCacheConfig.maxAttentionWindow !== undefined) {
     throw refused('kvCacheConfig.maxAttentionWindow', 'attention windows are not supported yet');
   }
-  if (params.enableTrtOverlap)
-    throw refused('enableTrtOverlap', 'overlapping micro-batches is not supported yet');
+  if (modelType === 'V1' && params.enableTrtOverlap) {
+    throw refused(
+      'enableTrtOverlap',
+      'V1 runs one batch in lockstep and has no second micro-batch; use an in-flight modelType or leave it out',
+    );
+  }
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
   checkSecondaryPool(kvCacheConfig);
   const events = kvCacheConfig.eventBufferMaxSize;

@@ -5,10 +5,11 @@ import { createSamplingOutput } from './decoding/sampling-rows.js';
 import { DEFAULT_MAX_RETURNED_LOGITS_BYTES } from './engine-limits.js';
 import { IterationPlanner } from './iteration-planner.js';
 import type { LlmRequest } from './llm-request.js';
-import { CallRunner } from './loop/call-runner.js';
-import { type Chunks, newIteration } from './loop/iteration.js';
+import { type CallRunner, OverlappedCalls, SerialCalls } from './loop/call-runner.js';
+import { type Chunks, type Iteration, newIteration } from './loop/iteration.js';
 import { IterationReporter } from './loop/iteration-reporter.js';
 import type { LoopEnvironment, LoopOptions } from './loop/loop-options.js';
+import { MicroBatchSplit } from './loop/micro-batch-split.js';
 import { PackedCall } from './loop/packed-call.js';
 import { RequestExit } from './loop/request-exit.js';
 import { RequestIntake } from './loop/request-intake.js';
@@ -29,10 +30,13 @@ export class GenerationLoop {
   readonly #planner: IterationPlanner;
   readonly #intake: RequestIntake;
   readonly #calls: CallRunner;
+  readonly #split: MicroBatchSplit | null;
   readonly #update: TokenUpdate;
   readonly #stops: RequestStops;
   readonly #exit: RequestExit;
   readonly #reporter: IterationReporter;
+  /** What has not started, because nothing could beside what was running. */
+  #unstarted: Iteration | null = null;
 
   constructor(options: LoopOptions, world: LoopEnvironment) {
     const { modelType = 'InflightFusedBatching', statsFormat = 'BatchManager', maxNumSequences } = options;
@@ -54,11 +58,12 @@ export class GenerationLoop {
     const planner = new IterationPlanner(planning, kvCache);
     const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
     const room = { maxNumTokens, maxNumSequences: maxBatchSize, maxPaddingSequences: padding.sequences };
-    const call = new PackedCall(
-      new BatchFormer(room, kvCache, rope),
-      createSamplingOutput(maxBatchSize, options.maxTopLogProbs),
-      { planner, scheme, kvCache, clock },
-    );
+    const newCall = () =>
+      new PackedCall(
+        new BatchFormer(room, kvCache, rope),
+        createSamplingOutput(maxBatchSize, options.maxTopLogProbs),
+        { planner, scheme, kvCache, clock },
+      );
     const responses = new ResponseWriter();
     this.#active = new ActiveRequests(options.maxWaitIterations);
     const logitsBudget = new ReturnedLogitsBudget(
@@ -70,7 +75,10 @@ export class GenerationLoop {
     this.#scheme = scheme;
     this.#planner = planner;
     this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses);
-    this.#calls = new CallRunner(world, call);
+    this.#split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
+    this.#calls = options.enableTrtOverlap
+      ? new OverlappedCalls(world, [newCall(), newCall()])
+      : new SerialCalls(world, newCall());
     this.#update = new TokenUpdate(planner, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks);
     this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget }, this.#active, responses);
@@ -95,22 +103,47 @@ export class GenerationLoop {
     this.#intake.drain();
   }
 
-  /** One iteration. False if nothing was active and there was nothing to send. */
+  /**
+   * One iteration. False if nothing was active and there was nothing to send.
+   *
+   * With overlap it starts a micro-batch when the one before has ended, and then updates and answers that one:
+   *
+   *   iterate    receive  schedule 1  pack 1  | end of 0, start of 1 |  update 0  stops  respond  report 0
+   *   executor   --------- step 0 ------------|                      |--------- step 1 -------------------
+   */
   iterate(): boolean {
     const { clock, kvCache } = this.#world;
-    const iteration = newIteration(this.#reporter.iteration + 1, clock());
-    kvCache.advanceClock(iteration.startMs);
+    const before = this.#calls.running;
+    const iteration = this.#nextIteration(before);
+    kvCache.advanceClock(clock());
     this.#intake.receive(iteration.counts);
-    const chunks = this.#schedule(iteration.counts);
-    for (const call of this.#scheme.calls(chunks)) {
-      this.#update.apply(this.#calls.run(call, iteration));
-    }
+    const calls = this.#scheme.calls(this.#schedule(iteration.counts));
+    for (const call of calls) this.#update.apply(this.#calls.start(call, iteration));
+    if (calls.length === 0) this.#update.apply(this.#calls.finish());
+    const ended = this.#endedIteration(before, iteration);
     const blocks = kvCache.stats();
     this.#stops.pollSignals();
     this.#stops.endOverdue(clock());
-    this.#exit.respond(iteration.counts);
+    this.#exit.respond((ended ?? iteration).counts);
     if (this.#checksIntegrity) kvCache.checkIntegrity();
-    return this.#reporter.report(iteration, blocks, this.freePlaces);
+    const hasReported = this.#reporter.report(ended, blocks, this.freePlaces);
+    return hasReported || this.#calls.running !== null;
+  }
+
+  /** The iteration that this call of `iterate` is to start, beside the one that runs. */
+  #nextIteration(running: Iteration | null): Iteration {
+    const number = this.#reporter.iteration + (running === null ? 1 : 2);
+    const iteration = this.#unstarted ?? newIteration(number, this.#world.clock());
+    iteration.microBatchId = running?.microBatchId === 0 ? 1 : 0;
+    return iteration;
+  }
+
+  /** Without overlap the iteration itself; with it the one before, or null at the beginning. */
+  #endedIteration(before: Iteration | null, iteration: Iteration): Iteration | null {
+    const { running } = this.#calls;
+    const ended = running === null ? (before ?? iteration) : before;
+    this.#unstarted = ended === iteration || running === iteration ? null : iteration;
+    return ended;
   }
 
   /** Who runs how many tokens now; who has to pause gives its blocks back first. */
@@ -118,9 +151,10 @@ export class GenerationLoop {
     counts.activeRequests = this.#active.size;
     if (this.#active.size === 0) return [];
     this.#active.promoteAged();
-    const { chunks, paused } = this.#planner.plan(this.#active.running);
-    counts.pausedRequests = paused.length;
-    if (chunks.length === 0 && paused.length === 0) this.#failStuckRequest();
+    const { chunks, paused } = this.#planner.plan(this.#active.running, this.#split);
+    counts.pausedRequests += paused.length;
+    const isStuck = chunks.length === 0 && paused.length === 0 && this.#calls.running === null;
+    if (isStuck) this.#failStuckRequest();
     return chunks;
   }
 

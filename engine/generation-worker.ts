@@ -113,6 +113,7 @@ function createLoop(
       modelType: setup.modelType,
       schedulerPolicy: setup.schedulerPolicy,
       maxBeamWidth: setup.maxBeamWidth,
+      enableTrtOverlap: params.enableTrtOverlap ?? false,
       statsFormat: params.statsFormat ?? 'BatchManager',
       maxWaitIterations: params.maxWaitIterations,
       startHorizon: params.startHorizon,

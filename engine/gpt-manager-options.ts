@@ -54,7 +54,11 @@ export interface OptionalParams {
   /** Default false: a prompt runs whole in one iteration. */
   enableChunkedContext?: boolean;
   chunkingPolicy?: ChunkingPolicy;
-  /** Not supported yet: refused when true. */
+  /**
+   * Part the requests that run into two micro-batches, so that the loop's work for one is hidden behind the forward of the
+   * other, on a thread of the executor's own; default false. Few requests run as one micro-batch all the same. It pays
+   * where that work takes a good part of an iteration, not where forwards of half the size cost more. Refused with V1.
+   */
   enableTrtOverlap?: boolean;
   /** Requests that can be active at once; default 64. */
   maxNumSequences?: number;
@@ -155,10 +159,12 @@ export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & {
 /** What an iteration did and what it cost. Times in milliseconds. */
 export interface IterationStats {
   iteration: number;
-  /** Start of getInferenceRequests to the end of the iteration. */
+  /** Start of getInferenceRequests to the end of the iteration; with overlap, from the end of the one before to its own. */
   iterationMs: number;
-  /** Of that, time inside the executor; the rest is JavaScript. */
+  /** Of that, time inside the executor; the rest is JavaScript that nothing hides. */
   executorMs: number;
+  /** With overlap 0 and 1 in turns, 0 for one that ran beside nothing; without it 0. */
+  microBatchId: 0 | 1;
   activeRequests: number;
   /** Requests that became active in this iteration, and the milliseconds from their arrivals to it, summed. */
   newRequests: number;

@@ -15,6 +15,12 @@ export interface PlannerOptions extends ResumeLimits {
   startHorizon?: number | undefined;
 }
 
+/** Parts the requests that can run into micro-batches: see engine/loop/micro-batch-split.ts. */
+export interface Split {
+  /** How many of `withCapacity` requests run now while `inFlight` others do; 0: none until those have ended. */
+  mostRequests(withCapacity: number, inFlight: number): number;
+}
+
 export interface IterationPlan<R extends RequestProgress> {
   /** What runs; context chunks first. */
   chunks: ScheduledChunk<R>[];
@@ -42,20 +48,27 @@ export class IterationPlanner {
     this.#kvCache = kvCache;
   }
 
-  /** Decides the iteration for the active list, in its order. Requests to be paused are paused; who does not run waits. */
-  plan<R extends RequestProgress>(active: readonly R[]): IterationPlan<R> {
+  /**
+   * Decides the iteration for the active list, in its order. Requests to be paused are paused; who does not run waits.
+   * `split`, where requests may be in flight: how many of those with capacity the next micro-batch takes at most; with 0
+   * nothing is changed.
+   */
+  plan<R extends RequestProgress>(active: readonly R[], split: Split | null = null): IterationPlan<R> {
     const { policy, maxNumSequences, microBatch } = this.#options;
     const schedule = this.#options.scheduleMicroBatch ?? scheduleMicroBatch;
     for (const request of active) this.#lookUp(request);
     const capacity = this.#kvCache.capacity();
     const { scheduled, paused } = scheduleCapacity(policy, active, capacity, maxNumSequences, this.#options);
+    const mostRequests = split?.mostRequests(scheduled.length, inFlight(active)) ?? microBatch.maxBatchSize;
+    if (mostRequests === 0) return { chunks: [], paused: [] };
     for (const request of paused) {
       this.keep(request);
       this.#kvCache.freeSequence(request.requestId);
       request.pause(this.#options);
     }
-    const chunks = schedule(scheduled, microBatch);
-    for (const request of active) request.waitedIterations++;
+    const maxBatchSize = Math.min(microBatch.maxBatchSize, mostRequests);
+    const chunks = schedule(scheduled, { ...microBatch, maxBatchSize });
+    for (const request of active) if (!request.inFlight) request.waitedIterations++;
     for (const { request } of chunks) request.waitedIterations--;
     return { chunks, paused };
   }
@@ -104,4 +117,8 @@ export class IterationPlanner {
       request.firstMissingAsOf = version;
     }
   }
+}
+
+function inFlight(active: readonly RequestProgress[]): number {
+  return active.reduce((count, request) => count + (request.inFlight ? 1 : 0), 0);
 }

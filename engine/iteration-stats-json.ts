@@ -53,7 +53,7 @@ function inflightBatching(stats: IterationStats) {
     numGenRequests: generationRequests,
     numPausedRequests: stats.pausedRequests,
     numCtxTokens: stats.contextTokens,
-    microBatchId: 0,
+    microBatchId: stats.microBatchId,
     // Without speculation a generating request decodes one token an iteration.
     avgNumDecodedTokensPerIter: generationRequests > 0 ? 1 : 0,
   };

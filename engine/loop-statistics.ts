@@ -69,6 +69,7 @@ export class LoopStatistics {
     blocks: KvCacheStats,
     heldBlocks: number,
     iterationMs: number,
+    microBatchId: 0 | 1,
   ): IterationStats {
     this.#iteration++;
     this.#totalIterationMs += iterationMs;
@@ -81,6 +82,7 @@ export class LoopStatistics {
       iteration: this.#iteration,
       iterationMs,
       executorMs: counts.executorMs,
+      microBatchId,
       activeRequests: counts.activeRequests,
       newRequests: counts.newRequests,
       newRequestsQueueMs: counts.newRequestsQueueMs,
@@ -132,7 +134,7 @@ export function batchManagerStatsJson(
           'Empty Generation Slots': stats.emptyGenerationSlots,
           'Total Generation Tokens': stats.generatedTokens,
         }
-      : { 'Generation Requests': stats.generationRequests, 'MicroBatch ID': 0 };
+      : { 'Generation Requests': stats.generationRequests, 'MicroBatch ID': stats.microBatchId };
   return JSON.stringify({
     'Active Request Count': stats.activeRequests,
     'Context Requests': stats.contextRequests,

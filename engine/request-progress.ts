@@ -29,6 +29,8 @@ export abstract class RequestProgress implements SchedulableRequest {
   blocksHeld = 0;
   /** Context tokens of the running iteration; 0 while generating. */
   chunkLength = 0;
+  /** Its step runs while the loop goes on: until that ends it keeps its blocks and everything else. */
+  inFlight = false;
   /** Kept up to date by the planner while in the context phase. */
   firstMissingBlock: number | null = null;
   /** Version of the cache for which firstMissingBlock holds. */

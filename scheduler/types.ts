@@ -23,6 +23,11 @@ export interface SchedulableRequest {
    * there. null or absent: there is none. Two requests with the same name would compute the same block.
    */
   readonly firstMissingBlock?: number | null;
+  /**
+   * Its step is running in the other micro-batch. It holds the blocks of that step, keeps what is reserved for it, and
+   * can neither be scheduled nor paused.
+   */
+  readonly inFlight?: boolean;
 }
 
 /** The KV cache as the capacity scheduler sees it. */
@@ -72,7 +77,7 @@ export interface ScheduledChunk<R extends SchedulableRequest> {
   contextTokens: number;
 }
 
-/** Generating, or in context past its first chunk: it holds blocks. */
+/** Generating, or in context past its first chunk, or in its first: it holds blocks. */
 export function hasStarted(request: SchedulableRequest): boolean {
-  return request.phase === 'generation' || request.contextPosition > 0;
+  return request.phase === 'generation' || request.contextPosition > 0 || request.inFlight === true;
 }

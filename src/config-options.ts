@@ -193,6 +193,19 @@ export const OPTIONS = {
       true,
     ),
   },
+  enableTrtOverlap: {
+    schema: z.boolean({ error: SWITCH }).default(false),
+    ...describe(
+      {
+        metavar: '',
+        help: 'two micro-batches take turns, so that the work between forwards is hidden behind them; pays where that work is a good part of an iteration',
+        gptManagerField: 'optionalParams.enableTrtOverlap',
+        seedName: 'enableTrtOverlap',
+      },
+      'switch',
+      false,
+    ),
+  },
   maxInputLen: integer(1, MOST, {
     help: 'longest prompt in tokens; lowers what the model takes',
     defaultText: "the model's",

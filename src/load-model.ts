@@ -36,6 +36,7 @@ export interface ModelOptions {
   maxQueueSize?: number | undefined;
   enableChunkedContext?: boolean | undefined;
   enableBlockReuse?: boolean | undefined;
+  enableTrtOverlap?: boolean | undefined;
   maxInputLen?: number | undefined;
   maxSeqLen?: number | undefined;
   maxTokens?: number | undefined;
@@ -229,6 +230,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'maxNumTokens',
       'maxWaitIterations',
       'startHorizon',
+      'enableTrtOverlap',
       'maxInputLen',
       'maxSeqLen',
       'tokensPerBlock',

@@ -31,6 +31,7 @@ const RULES = {
   maxQueueSize: wholeNumber(1, 1_000_000),
   enableChunkedContext: SWITCH,
   enableBlockReuse: SWITCH,
+  enableTrtOverlap: SWITCH,
   maxInputLen: wholeNumber(1, MAX_COUNT),
   maxSeqLen: wholeNumber(2, MAX_COUNT),
   maxTokens: wholeNumber(1, MAX_COUNT),

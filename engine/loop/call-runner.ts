@@ -4,42 +4,134 @@ import { messageOf } from './error-text.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { PackedCall } from './packed-call.js';
 
-/** Runs calls of the executor, one at a time. A call that throws fails its own requests and nothing else. */
-export class CallRunner {
-  readonly #executor: Executor;
-  readonly #kvCache: KvCacheManager;
-  readonly #clock: () => number;
+/** Runs calls of the executor. A call that throws fails its own requests and nothing else. */
+export interface CallRunner {
+  /** The iteration whose call runs while the loop goes on; null where none does. */
+  readonly running: Iteration | null;
+  /** Packs a call and starts it. The call that has ended for it, if any: itself, or the one that ran before. */
+  start(chunks: Chunks, iteration: Iteration): EndedCall | null;
+  /** Waits for the call that runs; null where none does. */
+  finish(): EndedCall | null;
+}
+
+interface RunnerParts {
+  executor: Executor;
+  kvCache: KvCacheManager;
+  clock: () => number;
+}
+
+/** One call after the other; the loop waits for each. */
+export class SerialCalls implements CallRunner {
+  readonly running = null;
+  readonly #parts: RunnerParts;
   readonly #call: PackedCall;
 
-  constructor(
-    { executor, kvCache, clock }: { executor: Executor; kvCache: KvCacheManager; clock: () => number },
-    call: PackedCall,
-  ) {
-    this.#executor = executor;
-    this.#kvCache = kvCache;
-    this.#clock = clock;
+  constructor(parts: RunnerParts, call: PackedCall) {
+    this.#parts = parts;
     this.#call = call;
   }
 
-  run(chunks: Chunks, iteration: Iteration): EndedCall {
-    const call = this.#call;
-    call.pack(chunks, iteration);
-    return call.end(!call.isEmpty && this.#step(call));
+  start(chunks: Chunks, iteration: Iteration): EndedCall {
+    this.#call.pack(chunks, iteration);
+    return this.#call.end(!this.#call.isEmpty && this.#step(this.#call));
   }
 
-  /** Copies of blocks come before the step that zeroes and writes what was handed out with them. */
+  finish(): null {
+    return null;
+  }
+
   #step(call: PackedCall): boolean {
-    const startMs = this.#clock();
+    const { executor, clock } = this.#parts;
+    const startMs = clock();
     try {
-      const copies = this.#kvCache.drainCopies();
-      if (copies) this.#executor.copyBlocks(copies.source, copies.target);
-      this.#executor.step(call.batch, call.batch.sampling, call.output);
+      copyBlocks(this.#parts);
+      executor.step(call.batch, call.batch.sampling, call.output);
       return true;
     } catch (error) {
       call.fail(messageOf(error));
       return false;
     } finally {
-      call.iteration.counts.executorMs += this.#clock() - startMs;
+      call.iteration.counts.executorMs += clock() - startMs;
     }
   }
+}
+
+/**
+ * Two calls take turns: while one runs on a thread of the executor, the loop updates and answers the one before it,
+ * receives, schedules and packs the next one.
+ *
+ *   loop       pack 0 |begin 0| pack 1       |finish 0, begin 1| update 0, respond, schedule, pack 0 |finish 1, begin 0| ...
+ *   executor                  |---- step 0 ---|                |--------------- step 1 --------------|                |---
+ *
+ * Memory changes only in steps and in the copies right in front of them, and these never run side by side. So a block
+ * that the update of 0 gives back while step 1 runs, and that the next 0 is given, is zeroed when step 1 has ended:
+ *
+ *   block 7    in a table of 0      free       in a new table of 0 (or 1)
+ *              step 0 |             | step 1 runs, 7 is in none of its tables     | step 0: zeroes 7, writes it
+ *                     update 0: 7 is given back, pack 0: 7 is handed out
+ *
+ * Blocks of requests in flight are held by them, and no request in flight is paused or freed, so nothing that a step
+ * reads or writes is handed out while it runs. Blocks that both micro-batches read are shared ones, full and never
+ * written again; where one is copied or swapped, that is done between the steps too.
+ */
+export class OverlappedCalls implements CallRunner {
+  readonly #parts: RunnerParts;
+  #next: PackedCall;
+  #other: PackedCall;
+  #running: PackedCall | null = null;
+  #beganMs = 0;
+
+  constructor(parts: RunnerParts, calls: readonly [PackedCall, PackedCall]) {
+    this.#parts = parts;
+    [this.#next, this.#other] = calls;
+  }
+
+  get running(): Iteration | null {
+    return this.#running?.iteration ?? null;
+  }
+
+  start(chunks: Chunks, iteration: Iteration): EndedCall | null {
+    const call = this.#next;
+    call.pack(chunks, iteration);
+    const ended = this.finish();
+    if (!call.isEmpty) this.#begin(call);
+    return ended;
+  }
+
+  finish(): EndedCall | null {
+    const call = this.#running;
+    if (call === null) return null;
+    this.#running = null;
+    let hasRun = false;
+    try {
+      this.#parts.executor.finish();
+      hasRun = true;
+    } catch (error) {
+      call.fail(messageOf(error));
+    }
+    call.iteration.counts.executorMs += this.#parts.clock() - this.#beganMs;
+    call.setInFlight(false);
+    return call.end(hasRun);
+  }
+
+  #begin(call: PackedCall): void {
+    const { executor, clock } = this.#parts;
+    this.#beganMs = clock();
+    try {
+      copyBlocks(this.#parts);
+      executor.begin(call.batch, call.batch.sampling, call.output);
+    } catch (error) {
+      call.fail(messageOf(error));
+      return;
+    }
+    call.setInFlight(true);
+    this.#running = call;
+    [this.#next, this.#other] = [this.#other, this.#next];
+  }
+}
+
+/** Copies of blocks come before the step that zeroes and writes what was handed out with them. */
+function copyBlocks({ executor, kvCache }: RunnerParts): void {
+  const copies = kvCache.drainCopies();
+  if (copies) executor.copyBlocks(copies.source, copies.target);
 }

@@ -12,6 +12,7 @@ export class IterationReporter {
   readonly #responses: ResponseWriter;
   readonly #format: { modelType: ModelType; statsFormat: StatsFormat };
   readonly #statistics: LoopStatistics;
+  #reportedMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     world: LoopEnvironment,
@@ -30,21 +31,31 @@ export class IterationReporter {
     return this.#statistics.iteration;
   }
 
-  /** `blocks`: the KV cache before what ended gave its own back. False if there was nothing to hand over. */
-  report({ counts, startMs }: Iteration, blocks: KvCacheStats, freePlaces: number): boolean {
-    const { callbacks, kvCache, clock } = this.#world;
-    const wasActive = counts.activeRequests > 0;
-    if (!wasActive && this.#responses.count === 0) return false;
-    const { usedBlocks } = kvCache.stats();
-    const stats = wasActive
-      ? this.#statistics.finishIteration(counts, blocks, usedBlocks, clock() - startMs)
-      : null;
+  /**
+   * `iteration`: the one that has ended; null where none has, and there may be responses all the same. `blocks`: the KV
+   * cache before what ended gave its own back. False if there was nothing to hand over.
+   */
+  report(iteration: Iteration | null, blocks: KvCacheStats, freePlaces: number): boolean {
+    const { callbacks, kvCache } = this.#world;
+    const stats =
+      iteration !== null && iteration.counts.activeRequests > 0 ? this.#finish(iteration, blocks) : null;
+    if (stats === null && this.#responses.count === 0) return false;
     const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
     const kvEvents = kvCache.drainEvents();
     const report = { responses: this.#responses, stats, json, freePlaces };
     callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
     this.#responses.clear();
     return true;
+  }
+
+  /** Where iterations overlap, each counts from the report of the one before, so that their times add up to all time. */
+  #finish({ counts, startMs, microBatchId }: Iteration, blocks: KvCacheStats): IterationStats {
+    const { kvCache, clock } = this.#world;
+    const nowMs = clock();
+    const iterationMs = nowMs - Math.max(startMs, this.#reportedMs);
+    this.#reportedMs = nowMs;
+    const { usedBlocks } = kvCache.stats();
+    return this.#statistics.finishIteration(counts, blocks, usedBlocks, iterationMs, microBatchId);
   }
 
   #statsJson(stats: IterationStats, blocks: KvCacheStats): string {

@@ -6,16 +6,18 @@ import { type IterationCounts, noCounts } from '../loop-statistics.js';
 /** Requests that run in one call of the executor, and how many context tokens each brings. */
 export type Chunks = readonly ScheduledChunk<LlmRequest>[];
 
-/** One pass of the loop from its first look for requests to its report. */
+/** A micro-batch from the first look for requests to the report of what it did. */
 export interface Iteration {
   /** The iteration counter with which it will be reported. */
   readonly number: number;
   readonly startMs: number;
+  /** 1 where it began beside a micro-batch 0; always 0 without overlap. */
+  microBatchId: 0 | 1;
   readonly counts: IterationCounts;
 }
 
 export function newIteration(number: number, startMs: number): Iteration {
-  return { number, startMs, counts: noCounts() };
+  return { number, startMs, microBatchId: 0, counts: noCounts() };
 }
 
 /** A call of the executor that is over. */

@@ -10,6 +10,13 @@ export interface LoopOptions {
   modelType?: ModelType;
   schedulerPolicy: SchedulerPolicy;
   microBatch: MicroBatchLimits;
+  /**
+   * Two micro-batches take turns, so that what the loop does for one is hidden behind the forward of the other; default
+   * false. Not with V1.
+   */
+  enableTrtOverlap?: boolean;
+  /** Fewest requests of a micro-batch beside another one; default MIN_MICRO_BATCH_SIZE. */
+  minMicroBatchSize?: number;
   /** Requests that can be active at once. */
   maxNumSequences: number;
   maxInputLen: number;

@@ -64,6 +64,11 @@ export class PackedCall {
     this.batch.finish();
   }
 
+  /** Marks those of its requests that have not failed. */
+  setInFlight(inFlight: boolean): void {
+    for (const { request } of this.#chunks) request.inFlight = inFlight && request.error === '';
+  }
+
   /** Its requests fail with this reason, but those that have failed already. */
   fail(reason: string): void {
     for (const { request } of this.#chunks) {

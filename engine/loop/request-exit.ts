@@ -37,6 +37,7 @@ export class RequestExit {
   respond(counts: IterationCounts): void {
     const isHeld = (request: LlmRequest) => this.#scheme.holds(request);
     this.#active.removeComplete(isHeld, (request) => this.#retire(request, counts));
+    counts.queuedRequests = 0;
     for (const request of this.#active.ordered) {
       if (request.timing.numIterations === 0) counts.queuedRequests++;
       if (request.spec.streaming && request.numGenerated > request.numSent) {

@@ -4,11 +4,16 @@ import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../decoding/finish-reason.js
 import type { LlmRequest } from '../llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 
-/** What ends a request from outside, whatever state it is in: a stop signal, or its time limit. */
+/**
+ * What ends a request from outside, whatever state it is in: a stop signal, or its time limit. One in flight ends when
+ * its step has: at the end of the next iteration.
+ */
 export class RequestStops {
   readonly #active: ActiveRequests<LlmRequest>;
   readonly #scheme: BatchingScheme;
   readonly #callbacks: LoopCallbacks;
+  /** Signals for requests in flight. */
+  #deferred = new Set<bigint>();
 
   constructor(active: ActiveRequests<LlmRequest>, scheme: BatchingScheme, callbacks: LoopCallbacks) {
     this.#active = active;
@@ -17,15 +22,22 @@ export class RequestStops {
   }
 
   pollSignals(): void {
-    for (const requestId of this.#callbacks.pollStopSignals()) {
-      const request = this.#active.get(requestId);
-      if (request && this.#isUnanswered(request)) request.finishReason = FINISH_CANCELLED;
-    }
+    const inFlight = new Set<bigint>();
+    for (const requestId of this.#deferred) this.#stop(requestId, inFlight);
+    for (const requestId of this.#callbacks.pollStopSignals()) this.#stop(requestId, inFlight);
+    this.#deferred = inFlight;
+  }
+
+  #stop(requestId: bigint, inFlight: Set<bigint>): void {
+    const request = this.#active.get(requestId);
+    if (request?.inFlight) inFlight.add(requestId);
+    else if (request && this.#isUnanswered(request)) request.finishReason = FINISH_CANCELLED;
   }
 
   endOverdue(nowMs: number): void {
     for (const request of this.#active.ordered) {
-      if (nowMs >= request.deadlineMs && this.#isUnanswered(request)) request.finishReason = FINISH_TIMED_OUT;
+      if (nowMs < request.deadlineMs || request.inFlight) continue;
+      if (this.#isUnanswered(request)) request.finishReason = FINISH_TIMED_OUT;
     }
   }
 

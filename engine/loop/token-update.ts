@@ -12,8 +12,10 @@ export class TokenUpdate {
     this.#clock = clock;
   }
 
-  apply({ chunks, iteration: { counts }, output }: EndedCall): void {
-    if (output === null) return;
+  /** null: no call has ended. */
+  apply(ended: EndedCall | null): void {
+    if (ended === null || ended.output === null) return;
+    const { chunks, iteration, output } = ended;
     let row = 0;
     const nowMs = this.#clock();
     for (const { request } of chunks) {
@@ -28,7 +30,7 @@ export class TokenUpdate {
         const known = request.numGenerated;
         request.append(output, row);
         if (request.numGenerated > known) request.timing.noteToken(nowMs);
-        counts.generatedTokens++;
+        iteration.counts.generatedTokens++;
       } else {
         request.error = `The logits for token ${request.numTokens} of this request are not finite (NaN or all -infinity).`;
       }

@@ -15,7 +15,7 @@ export class FusedScheme implements BatchingScheme {
   }
 
   calls(chunks: Chunks): Chunks[] {
-    return [chunks];
+    return chunks.length > 0 ? [chunks] : [];
   }
 
   pad(): number {

@@ -10,6 +10,7 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *    that does not fit ends the scan: nobody behind it may overtake it.
  *    One that is held by the reuse delay is skipped, and does not end the scan.
  * 3. Nothing is ever paused.
+ * A request in flight is not scheduled, but counts, and its remaining blocks are set aside before all others.
  *
  *   list               to completion   left of 8 free blocks
  *     A  generation           2            6      rule 1
@@ -33,22 +34,30 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
 ): CapacityPlan<R> {
   const scheduled: R[] = [];
   let left = kv.freeBlocks;
+  let inFlight = 0;
   for (const request of requests) {
-    if (request.phase !== 'generation') continue;
-    if (scheduled.length >= maxNumRequests) return { scheduled, paused: [] };
+    if (!request.inFlight) continue;
+    inFlight += 1;
+    left -= blocksToCompletion(request, kv);
+  }
+  const mostScheduled = maxNumRequests - inFlight;
+  for (const request of requests) {
+    if (request.phase !== 'generation' || request.inFlight) continue;
+    if (scheduled.length >= mostScheduled) return { scheduled, paused: [] };
     scheduled.push(request);
     left -= blocksToCompletion(request, kv);
   }
   const delay = delays ? new ReuseDelay(requests) : null;
   for (const request of requests) {
-    if (request.phase !== 'context' || delay?.holds(request)) continue;
+    if (request.phase !== 'context' || request.inFlight || delay?.holds(request)) continue;
     const needed = blocksToCompletion(request, kv);
-    if (needed > left || scheduled.length >= maxNumRequests) break;
+    if (needed > left || scheduled.length >= mostScheduled) break;
     scheduled.push(request);
     delay?.schedules(request);
     left -= needed;
   }
-  if (scheduled.length === 0) scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);
+  if (scheduled.length === 0 && inFlight === 0)
+    scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);
   return { scheduled, paused: [] };
 }
 

@@ -24,10 +24,13 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *     C                           2         0     1     does not fit; nothing in [C, D) has started: stop
  *   scheduled A B, paused D. C and E wait. D stays where it is in the list and restarts from its prompt.
  *
+ * A request in flight is passed over: its step has its blocks. Where the last started one is in flight, the walk stops
+ * and nothing is paused instead of it: it gives way once its step has ended.
+ *
  * With a `startHorizon` of some tokens, a request that has not started is passed over while it could not last so long
  * beside those that run in front of it: see StartHorizon.
  *
- * Every started request is thereby either scheduled or paused. The first of the list is never paused as long as it
+ * Where nothing is in flight, every started request is thereby either scheduled or paused. The first of the list is never paused as long as it
  * fits into the whole pool (see admission), so the list always moves on.
  */
 export function maxUtilization<R extends SchedulableRequest>(
@@ -42,10 +45,17 @@ export function maxUtilization<R extends SchedulableRequest>(
   const delay = new ReuseDelay(requests);
   const horizon = startHorizon > 0 ? new StartHorizon(startHorizon, requests, kv) : null;
   let free = kv.freeBlocks;
+  let running = 0;
   let current = 0;
   let end = requests.length;
   while (current < end) {
     const request = requests[current]!;
+    if (request.inFlight) {
+      horizon?.reserve(request);
+      running += 1;
+      current += 1;
+      continue;
+    }
     const isDelayed = delay.holds(request);
     if (horizon?.holds(request) || isDelayed) {
       if (isDelayed) horizon?.reserve(request);
@@ -53,8 +63,9 @@ export function maxUtilization<R extends SchedulableRequest>(
       continue;
     }
     const needed = blocksForNextStep(request, kv);
-    if (needed <= free && scheduled.length < maxNumRequests) {
+    if (needed <= free && running < maxNumRequests) {
       scheduled.push(request);
+      running += 1;
       delay.schedules(request);
       horizon?.reserve(request);
       free -= needed;
@@ -62,7 +73,7 @@ export function maxUtilization<R extends SchedulableRequest>(
       continue;
     }
     const victim = lastStarted(requests, current, end);
-    if (victim < 0) break;
+    if (victim < 0 || requests[victim]!.inFlight) break;
     const { requestId, blocksHeld } = requests[victim]!;
     const credited = credit ? credit(requestId) : blocksHeld;
     paused.push(requests[victim]!);

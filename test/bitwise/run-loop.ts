@@ -24,6 +24,8 @@ export interface RunOptions {
   reuse?: boolean;
   /** With reuse: blocks to swap out to; default 0. */
   numSecondaryBlocks?: number;
+  /** Two micro-batches of at least two requests take turns. Default false. */
+  overlap?: boolean;
 }
 
 /** What a request answered: generated tokens, the log-prob of each, and their sum. */
@@ -44,6 +46,8 @@ export interface RunResult {
   /** Most requests that ran in one iteration. */
   greatestBatch: number;
   emptyGenerationSlots: number;
+  /** Iterations that ran as the second of two micro-batches. */
+  overlapped: number;
 }
 
 /** Runs arrivals through a GenerationLoop in this thread, checking the KV cache after each iteration. */
@@ -78,6 +82,8 @@ export function runLoop(
       maxBeamWidth: 1,
       maxTopLogProbs: 4,
       checkIntegrity: true,
+      enableTrtOverlap: options.overlap ?? false,
+      minMicroBatchSize: 2,
     },
     {
       executor,
@@ -111,6 +117,7 @@ class Recorder implements LoopCallbacks {
     emptyGenerationSlots: 0,
     reusedTokens: 0,
     swappedInBlocks: 0,
+    overlapped: 0,
   };
   readonly #waiting: Arrival[];
   #unfinished: number;
@@ -151,6 +158,7 @@ class Recorder implements LoopCallbacks {
     if (!stats) return;
     this.result.pauses += stats.pausedRequests;
     this.result.emptyGenerationSlots += stats.emptyGenerationSlots;
+    this.result.overlapped += stats.microBatchId;
     this.result.reusedTokens += stats.reusedTokens;
     this.result.swappedInBlocks = stats.swappedInBlocks;
     this.result.replayMismatches = stats.totalReplayMismatches;

@@ -36,6 +36,25 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
     options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },
   },
   {
+    name: 'two micro-batches in turns',
+    threads: 2,
+    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), overlap: true },
+  },
+  {
+    name: 'two micro-batches in turns, maximal use, small pool, chunked',
+    threads: 2,
+    options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true },
+  },
+  {
+    name: 'two micro-batches in turns, contexts and generation apart, small pool',
+    threads: 1,
+    options: {
+      ...run('MAX_UTILIZATION', SMALL_POOL, 512, false),
+      modelType: 'InflightBatching',
+      overlap: true,
+    },
+  },
+  {
     name: 'padded batches in lockstep',
     threads: 2,
     options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), modelType: 'V1' },
@@ -119,7 +138,11 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
       executor.close();
       expectSameAnswers(result, alone);
       if (options.modelType === 'V1') expect(result.emptyGenerationSlots).toBeGreaterThan(100);
-      else if (options.numBlocks === WIDE_POOL) expect(result.greatestBatch).toBeGreaterThan(16);
+      else if (options.numBlocks === WIDE_POOL) {
+        expect(result.greatestBatch).toBeGreaterThan(options.overlap ? 8 : 16);
+      }
+      if (options.overlap) expect(result.overlapped).toBeGreaterThan(30);
+      else expect(result.overlapped).toBe(0);
       if (options.schedulerPolicy === 'MAX_UTILIZATION' && options.numBlocks === SMALL_POOL) {
         expect(result.pauses).toBeGreaterThan(10);
       } else {
@@ -136,11 +159,15 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
     const arrivals = scenario(config.vocabSize);
     const alone = runAlone(executor, config, arrivals);
     const result = runLoop(executor, config, arrivals, run('MAX_UTILIZATION', SMALL_POOL, 64, true));
+    const turns = { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true };
+    const overlapped = runLoop(executor, config, arrivals, turns);
     const v1 = run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
     const lockstep = runLoop(executor, config, arrivals, { ...v1, modelType: 'V1' });
     executor.close();
     expectSameAnswers(result, alone);
     expect(result.pauses).toBeGreaterThan(10);
+    expectSameAnswers(overlapped, alone);
+    expect(overlapped.overlapped).toBeGreaterThan(30);
     expectSameAnswers(lockstep, alone);
     expect(lockstep.emptyGenerationSlots).toBeGreaterThan(100);
   });
@@ -162,6 +189,8 @@ async function expectReuseChangesNothing(
     run('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false),
     run('MAX_UTILIZATION', SMALL_POOL, 512, false),
     run('MAX_UTILIZATION', SMALL_POOL, 64, true),
+    { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true), overlap: true },
+    { ...run('MAX_UTILIZATION', SMALL_POOL, 512, false), overlap: true },
   ]) {
     const result = runLoop(executor, config, arrivals, { ...options, reuse: true });
     expectSameAnswers(result, alone);
@@ -169,6 +198,7 @@ async function expectReuseChangesNothing(
     if (variant === 'longrope') expect(result.reusedTokens).toBe(0);
     else expect(result.reusedTokens).toBeGreaterThan(500);
     if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(result.pauses).toBeGreaterThan(5);
+    if (options.overlap) expect(result.overlapped).toBeGreaterThan(30);
   }
   executor.close();
 }

@@ -9,6 +9,16 @@ describe('checkOptionalParams', () => {
     expect(() => checkOptionalParams({ tokensPerBlock }, 'InflightFusedBatching')).toThrow(sentence);
   });
 
+  it('refuses overlap with V1 by name, and takes it with the in-flight schemes', () => {
+    const overlap = { enableTrtOverlap: true };
+    expect(() => checkOptionalParams(overlap, 'V1')).toThrow(
+      'enableTrtOverlap is refused: V1 runs one batch in lockstep and has no second micro-batch',
+    );
+    expect(() => checkOptionalParams({ enableTrtOverlap: false }, 'V1')).not.toThrow();
+    expect(() => checkOptionalParams(overlap, 'InflightBatching')).not.toThrow();
+    expect(() => checkOptionalParams(overlap, 'InflightFusedBatching')).not.toThrow();
+  });
+
   it('takes powers of two from 8 tokens per block on', () => {
     for (const tokensPerBlock of [8, 16, 128]) {
       expect(() => checkOptionalParams({ tokensPerBlock }, 'InflightFusedBatching')).not.toThrow();

@@ -82,10 +82,14 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     maxNumTokens: fc.integer({ min: 32, max: 48 }),
     maxNumSequences: fc.integer({ min: 2, max: 8 }),
     maxInputLen: fc.constantFrom(30, 36, 64),
+    overlap: fc.boolean(),
+    minMicroBatchSize: fc.integer({ min: 1, max: 3 }),
+    begunStepsRun: fc.constantFrom('at-begin' as const, 'at-finish' as const),
   })
-  .map(({ chunkingPolicy, ...rest }) => {
-    const isChunked = chunkingPolicy !== undefined && rest.modelType !== 'V1';
-    return { ...rest, ...(isChunked ? { chunkingPolicy } : {}) };
+  .map(({ chunkingPolicy, overlap, begunStepsRun, ...rest }) => {
+    const isV1 = rest.modelType === 'V1';
+    const chunking = chunkingPolicy === undefined || isV1 ? {} : { chunkingPolicy };
+    return { ...rest, ...chunking, enableTrtOverlap: overlap && !isV1, fake: { begunStepsRun } };
   });
 
 /** Lets the requests arrive and be cancelled on time, and checks what must hold after every iteration. */
@@ -129,6 +133,7 @@ describe('a request in a crowd', () => {
     let pauses = 0;
     let cancelled = 0;
     let emptySlots = 0;
+    let overlapped = 0;
     fc.assert(
       fc.property(engine, arrivals, (options, crowd) => {
         const harness = runCrowd(options, crowd);
@@ -145,7 +150,10 @@ describe('a request in a crowd', () => {
         if (options.schedulerPolicy === 'GUARANTEED_NO_EVICT' || options.modelType === 'V1') {
           expect(totals.totalPauses).toBe(0);
         }
-        for (const { emptyGenerationSlots } of harness.stats) emptySlots += emptyGenerationSlots;
+        for (const { emptyGenerationSlots, microBatchId } of harness.stats) {
+          emptySlots += emptyGenerationSlots;
+          overlapped += microBatchId;
+        }
         pauses += totals.totalPauses;
       }),
       { numRuns: 200 },
@@ -154,6 +162,7 @@ describe('a request in a crowd', () => {
     expect(pauses).toBeGreaterThan(100);
     expect(cancelled).toBeGreaterThan(30);
     expect(emptySlots).toBeGreaterThan(100);
+    expect(overlapped).toBeGreaterThan(500);
   });
 
   it('sends each token of a paused request once, also those generated a second time', () => {

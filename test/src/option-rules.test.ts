@@ -25,6 +25,7 @@ const MODEL: Row[] = [
   ['maxQueueSize', [0, ...whole], [1], 'a whole number from 1 to 1000000'],
   ['enableChunkedContext', [1, 'true', null], [true, false], 'true or false'],
   ['enableBlockReuse', [0], [true, false], 'true or false'],
+  ['enableTrtOverlap', ['on'], [true, false], 'true or false'],
   ['maxInputLen', [0, ...whole], [1], 'a whole number of at least 1'],
   ['maxSeqLen', [1, ...whole], [2], 'a whole number of at least 2'],
   ['maxTokens', [-1, 0, ...whole], [1], 'a whole number of at least 1'],

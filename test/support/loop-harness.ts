@@ -28,6 +28,8 @@ export interface HarnessOptions {
   enableBlockReuse?: boolean;
   numSecondaryBlocks?: number;
   maxReturnedLogitsBytes?: number;
+  enableTrtOverlap?: boolean;
+  minMicroBatchSize?: number;
   fake?: Partial<FakeExecutorOptions>;
 }
 
@@ -96,6 +98,8 @@ export class LoopHarness implements LoopCallbacks {
       maxBeamWidth: 1,
       maxTopLogProbs: 5,
       checkIntegrity: true,
+      enableTrtOverlap: options.enableTrtOverlap ?? false,
+      ...(options.minMicroBatchSize === undefined ? {} : { minMicroBatchSize: options.minMicroBatchSize }),
       ...(options.maxReturnedLogitsBytes === undefined
         ? {}
         : { maxReturnedLogitsBytes: options.maxReturnedLogitsBytes }),

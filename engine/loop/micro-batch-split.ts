@@ -1,0 +1,41 @@
+/**
+ * Fewest requests of a micro-batch while another one runs. Below it, halving a batch costs more than all that the loop
+ * does between two calls: the weights are read once a call, whatever the number of rows.
+ */
+export const MIN_MICRO_BATCH_SIZE = 16;
+
+/**
+ * With overlap: how the requests that can run are parted into two micro-batches. Requests in flight are one of them.
+ *
+ *   minimum 4             in flight   with capacity
+ *   nothing runs              -             7         7: two halves would be too small, all run together
+ *                             -            12         6: half of them ...
+ *   the other half            6             6         6: ... and the rest
+ *   one more came             6             7         7: half of all
+ *   most have ended           6             3         wait: 3 are too few; then the 9 run together
+ *
+ * Whoever waits runs in the very next micro-batch, if it still has capacity: after a wait nothing is parted. So nobody
+ * starves, and with one request or few the loop does what it does without overlap.
+ */
+export class MicroBatchSplit {
+  readonly #minimum: number;
+  #hasWaited = false;
+
+  constructor(minimum = MIN_MICRO_BATCH_SIZE) {
+    this.#minimum = minimum;
+  }
+
+  /** Most requests of the next micro-batch; 0: none until those in flight have ended. */
+  mostRequests(withCapacity: number, inFlight: number): number {
+    if (inFlight === 0) {
+      const runsTogether = this.#hasWaited || withCapacity < 2 * this.#minimum;
+      this.#hasWaited = false;
+      return runsTogether ? Number.POSITIVE_INFINITY : Math.ceil(withCapacity / 2);
+    }
+    if (withCapacity < this.#minimum) {
+      this.#hasWaited = withCapacity > 0;
+      return 0;
+    }
+    return Math.max(this.#minimum, Math.ceil((withCapacity + inFlight) / 2));
+  }
+}
