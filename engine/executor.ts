@@ -69,6 +69,8 @@ export interface Executor {
    * block that is first copied from and then copied to has been read before it is written. Secondary blocks included.
    */
   copyBlocks(source: Int32Array, target: Int32Array): void;
+  /** Whether all keys and values of these blocks are finite, in every layer. */
+  areFinite(blocks: Int32Array): boolean;
   memory(): ExecutorMemory;
   close(): void;
 }

@@ -54,7 +54,8 @@ export class GenerationLoop {
     const scheme = createScheme(modelType, options.schedulerPolicy, options.maxSeqLen);
     const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
     const { startHorizon } = options;
-    const planning = { ...limits, policy, scheduleMicroBatch, maxNumSequences, startHorizon };
+    const areFinite = (blocks: Int32Array) => world.executor.areFinite(blocks);
+    const planning = { ...limits, policy, scheduleMicroBatch, maxNumSequences, startHorizon, areFinite };
     const planner = new IterationPlanner(planning, kvCache);
     const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
     const room = { maxNumTokens, maxNumSequences: maxBatchSize, maxPaddingSequences: padding.sequences };

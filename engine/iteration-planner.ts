@@ -11,6 +11,8 @@ export interface PlannerOptions extends ResumeLimits {
   scheduleMicroBatch?: MicroBatchScheduler;
   /** Most requests that run at once. */
   maxNumSequences: number;
+  /** Whether all that was written to these blocks is finite; false where that cannot be said now. */
+  areFinite(blocks: Int32Array): boolean;
   /** MAX_UTILIZATION: see CapacityOptions. */
   startHorizon?: number | undefined;
 }
@@ -36,7 +38,7 @@ export interface IterationPlan<R extends RequestProgress> {
  *   allocate(r)     for each chunk, in order: the blocks of its step
  *   (the step runs, or is imagined)
  *   rejectDraft(r)  where it had a draft
- *   keep(r)         for each context that is complete: its full blocks may be shared
+ *   keep(r)         for each context that is complete: its full blocks may be shared; so are those of a paused one
  *   release(r)      for each request that is complete
  */
 export class IterationPlanner {
@@ -90,9 +92,22 @@ export class IterationPlanner {
     return true;
   }
 
-  /** Keeps the full blocks of what is verified for other requests, and for this one after a pause. */
-  keep({ requestId, shared, numVerified }: RequestProgress): void {
-    if (shared !== null && numVerified > 0) this.#kvCache.store(requestId, shared.tokens, numVerified);
+  /**
+   * Keeps the full blocks of what is verified for other requests, and for this one after a pause: where it has drawn,
+   * all that went into finite logits; between two chunks what has been written, if it is finite.
+   */
+  keep(request: RequestProgress): void {
+    const { requestId, shared } = request;
+    if (shared === null || !this.#kvCache.enableBlockReuse) return;
+    const numVerified = request.phase === 'context' ? this.#verifiedContext(request) : request.numVerified;
+    if (numVerified > 0) this.#kvCache.store(requestId, shared.tokens, numVerified);
+  }
+
+  /** Between two chunks no logits have shown yet that all is well, so the blocks themselves are looked at. */
+  #verifiedContext({ requestId, contextPosition }: RequestProgress): number {
+    if (contextPosition < this.#kvCache.tokensPerBlock) return 0;
+    const blocks = this.#kvCache.fullBlocks(requestId, contextPosition);
+    return this.#options.areFinite(blocks) ? contextPosition : 0;
   }
 
   /** Gives back the blocks of the draft that the step rejected; asked before its token is appended. */

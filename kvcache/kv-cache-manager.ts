@@ -155,6 +155,11 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sharing.store({ table, shared, promptLength }, tokens, numWritten);
   }
 
+  /** The full blocks of the sequence's first `length` tokens. */
+  fullBlocks(requestId: bigint, length: number): Int32Array {
+    return this.#sequences.table(requestId).blocks.slice(0, Math.floor(length / this.tokensPerBlock));
+  }
+
   canGrowSequence(requestId: bigint, length: number): boolean {
     return this.#sequences.hasRoomToGrow(this.#sequences.table(requestId), length);
   }

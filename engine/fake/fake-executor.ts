@@ -132,6 +132,14 @@ export class FakeExecutor implements Executor {
     }
   }
 
+  /** A block that holds the token whose logits are not finite is not finite either. */
+  areFinite(blocks: Int32Array): boolean {
+    const { tokensPerBlock: size, poisonToken = -1 } = this.options;
+    return blocks.every(
+      (block) => !this.#pool.subarray(block * size, (block + 1) * size).includes(poisonToken + 1),
+    );
+  }
+
   memory(): ExecutorMemory {
     const kvCacheBytes = this.#firstSecondarySlot * this.#pool.BYTES_PER_ELEMENT;
     return {

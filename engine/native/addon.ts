@@ -46,6 +46,7 @@ export interface NativeExecutorHandle {
   forward(batch: PackedBatch): Float32Array;
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
+  areFinite(blocks: Int32Array): boolean;
   memory(): NativeMemory;
   /** Seconds per kind of op since the last call; counts on only where `on` is true. For benchmarks. */
   profile(on: boolean): Record<string, number>;

@@ -75,6 +75,10 @@ export class NativeExecutor implements Executor {
     this.#handle.copyBlocks(source, target);
   }
 
+  areFinite(blocks: Int32Array): boolean {
+    return this.#handle.areFinite(blocks);
+  }
+
   memory(): ExecutorMemory {
     return withSecondary(this.#handle.memory(), this.#secondaryKvCacheBytes);
   }

@@ -97,6 +97,59 @@ it('comes back from the secondary pool, which statistics tell of', () => {
   });
 });
 
+describe('a context that ends between two chunks', () => {
+  const CHUNKS: HarnessOptions = {
+    ...REUSE,
+    chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
+    maxNumTokens: 16,
+    maxNumSequences: 4,
+  };
+  const reusedTokens = (harness: LoopHarness) =>
+    harness.stats.reduce((sum, stats) => sum + stats.reusedTokens, 0);
+
+  it.each([
+    ['leaves the full blocks that it has written', [], 32],
+    ['leaves nothing where they are not finite', [17], 0],
+  ])('%s', (_, poison, expected) => {
+    const harness = new LoopHarness({ ...CHUNKS, fake: { poisonToken: poison[0] ?? -1 } });
+    harness.waiting.push(makeRequest(1n, count(60), 2));
+    harness.loop.iterate();
+    harness.stops.add(1n);
+    harness.runToEnd();
+    expect(harness.resultOf(1n)).toMatchObject({ finishReason: 5, tokens: [] });
+    harness.waiting.push(makeRequest(2n, count(60), 2));
+    harness.runToEnd();
+    expect(reusedTokens(harness)).toBe(expected);
+    if (expected > 0) expect(harness.resultOf(2n)).toEqual(runAlone(makeRequest(2n, count(60), 2)));
+  });
+
+  it('finds them again after a pause', () => {
+    const harness = new LoopHarness({
+      ...CHUNKS,
+      schedulerPolicy: 'MAX_UTILIZATION',
+      numBlocks: 9,
+      numSecondaryBlocks: 9,
+      maxNumTokens: 17,
+      maxSeqLen: 72,
+    });
+    const [first, second] = [makeRequest(1n, count(15), 30), makeRequest(2n, count(56, 20), 2)];
+    harness.waiting.push(first);
+    harness.loop.iterate();
+    harness.waiting.push(second);
+    harness.runToEnd();
+    // The second takes the other seven blocks; the first needs a third one while the second has run two chunks of four.
+    const paused = harness.stats.findIndex(({ pausedRequests }) => pausedRequests === 1);
+    expect(harness.stats[paused]).toMatchObject({ generationRequests: 1, contextRequests: 0 });
+    const computed = harness.stats.reduce((sum, { contextTokens }) => sum + contextTokens, 0);
+    expect(reusedTokens(harness)).toBeGreaterThanOrEqual(16);
+    expect(computed).toBe(15 + 56);
+    for (const request of [first, second])
+      expect(harness.resultOf(request.requestId)).toEqual(
+        runAlone(request, { maxSeqLen: 72, maxNumTokens: 72 }),
+      );
+  });
+});
+
 describe('the reuse delay', () => {
   it.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const)(
     '%s: of two equal prompts one waits',

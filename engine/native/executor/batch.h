@@ -68,6 +68,7 @@ constexpr int32_t kRowNotFinite = 1;
 // Each throws std::runtime_error with one sentence that names the field.
 void checkBatch(const BatchView& batch, const ExecutorConfig& config);
 void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows, int32_t vocabSize);
+void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks);
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks);
 
 }  // namespace skein

@@ -177,6 +177,10 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   checkLength(output.topLogProbs, rows * output.maxTopLogProbs, "topLogProbs");
 }
 
+void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks) {
+  checkEntries(blocks, blocks.length, 0, numBlocks, "blocks");
+}
+
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks) {
   if (source.length != target.length) {
     fail("copyBlocks: source has " + std::to_string(source.length) + " blocks and target " + std::to_string(target.length));

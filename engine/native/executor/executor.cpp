@@ -1,6 +1,7 @@
 #include "executor/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "executor/stopwatch.h"
@@ -42,6 +43,14 @@ size_t kvLayerBytes(const ExecutorConfig& config, const std::string& what) {
   const KvLayer shape{nullptr, config.kvDtype, config.tokensPerBlock, config.plan.numKvHeads, config.plan.headDim};
   const size_t element = config.kvDtype == DType::kF32 ? 4 : 2;
   return roundUp(checkedProduct(shape.elementsPerBlock() * element, static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
+}
+
+// A value is finite unless all bits of its exponent are set. No branch inside: the compiler turns it into vectors.
+template <typename Bits>
+bool allFinite(const Bits* values, size_t count, Bits exponent) {
+  Bits found = 0;
+  for (size_t i = 0; i < count; ++i) found |= static_cast<Bits>((values[i] & exponent) == exponent);
+  return found == 0;
 }
 
 }  // namespace
@@ -162,6 +171,22 @@ void Executor::copyBlocks(const ArrayView<const int32_t>& source, const ArrayVie
       std::memmove(base + bytes * static_cast<size_t>(target[i]), base + bytes * static_cast<size_t>(source[i]), bytes);
     }
   });
+}
+
+bool Executor::areFinite(const ArrayView<const int32_t>& blocks) {
+  std::atomic<bool> finite{true};
+  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+    const KvLayer kv = layer(index);
+    const size_t elements = kv.elementsPerBlock();
+    for (int64_t i = 0; i < blocks.length && finite.load(std::memory_order_relaxed); ++i) {
+      const size_t first = elements * static_cast<size_t>(blocks[i]);
+      const bool ok = kv.dtype == DType::kF32
+                          ? allFinite<uint32_t>(static_cast<const uint32_t*>(kv.base) + first, elements, 0x7f800000u)
+                          : allFinite<uint16_t>(static_cast<const uint16_t*>(kv.base) + first, elements, uint16_t{0x7f80});
+      if (!ok) finite.store(false, std::memory_order_relaxed);
+    }
+  });
+  return finite.load();
 }
 
 }  // namespace skein

@@ -51,6 +51,8 @@ class Executor {
   void sample(const SamplingView& sampling, const SamplingOutputView& output);
   // The arrays must have passed checkCopy().
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
+  // Whether all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
+  bool areFinite(const ArrayView<const int32_t>& blocks);
   MemoryReport memory() const;
   // What memory() of an executor of this configuration would say, without taking any of it.
   static MemoryReport measure(ExecutorConfig config);

@@ -30,6 +30,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
                         InstanceMethod<&ExecutorObject::sample>("sample"), InstanceMethod<&ExecutorObject::begin>("begin"),
                         InstanceMethod<&ExecutorObject::finish>("finish"),
                         InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
+                        InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
                         InstanceMethod<&ExecutorObject::memory>("memory"),
                         InstanceMethod<&ExecutorObject::profile>("profile"),
                         InstanceMethod<&ExecutorObject::close>("close")});
@@ -180,6 +181,15 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       checkCopy(source, target, executor.config().numBlocks);
       executor.copyBlocks(source, target);
       return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value areFinite(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = open();
+      const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
+      checkBlocks(blocks, executor.config().numBlocks);
+      return Napi::Boolean::New(info.Env(), executor.areFinite(blocks));
     });
   }
 

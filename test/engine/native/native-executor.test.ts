@@ -195,6 +195,34 @@ describe('copyBlocks and step', () => {
     executor.close();
   });
 
+  it.each(['f32', 'bf16'] as const)('tells blocks that hold what is not finite (%s)', (kvDtype) => {
+    const tiny = network({ seed: 9 });
+    const executor = new NativeExecutor(tiny, executorOptions({ numBlocks: 8, kvDtype }));
+    const { inverseFrequencies } = tiny;
+    const broken = inverseFrequencies.map((value, index) => (index === 1 ? Number.NaN : value));
+    const write = (blocks: number[], frequencies: Float32Array) =>
+      executor.forward(
+        makeStepBatch([{ tokens: randomTokens(new Random(1), 20, 100), cached: 0, blocks }], {
+          tokensPerBlock: 16,
+          inverseFrequencies: frequencies,
+          newBlocks: blocks,
+        }),
+      );
+    write([3, 1], inverseFrequencies);
+    write([7, 4], broken);
+    const finite = (...blocks: number[]) => executor.areFinite(Int32Array.from(blocks));
+    expect([finite(), finite(3), finite(1, 3), finite(7), finite(4), finite(3, 4, 1)]).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
+    expect(() => finite(8)).toThrow('blocks[0] is 8');
+    executor.close();
+  });
+
   it('samples in the same call what forward and sample give in two', () => {
     const tiny = network({ seed: 10 });
     const random = new Random(12);
