@@ -43,7 +43,9 @@ const LOCK_POLL_MS = 100;
 /** A builder touches its lock at each step of the conversion; one that is silent for so long is given up. */
 const LOCK_STALE_AFTER_MS = 10 * 60 * 1000;
 
-export function defaultCacheDirectory(env: Readonly<Record<string, string | undefined>> = process.env): string {
+export function defaultCacheDirectory(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
   if (env.SKEIN_CACHE_DIR) return resolve(env.SKEIN_CACHE_DIR);
   return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'skein');
 }
