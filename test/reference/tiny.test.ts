@@ -5,8 +5,22 @@ import { SequenceDriver } from './sequence-driver.js';
 
 /** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
-/** Greatest divergence at one position, in nats, of bf16 weights, activations and KV cache from the f32 reference. */
-const BF16_DIVERGENCE_MAX = 0.05;
+/**
+ * Greatest divergence at one position, in nats, of bf16 weights, activations and KV cache from the f32 reference: about
+ * twice what it is, which is the same with scalar and AVX2 kernels to three digits.
+ */
+const BF16_DIVERGENCE_MAX: Readonly<Record<(typeof TINY_VARIANTS)[number], number>> = {
+  gqa: 6e-3,
+  mha: 2e-3,
+  bias: 3e-3,
+  'wide-head': 2e-3,
+  linear: 3e-3,
+  dynamic: 2e-3,
+  yarn: 1.5e-3,
+  llama3: 2e-3,
+  longrope: 4e-2,
+  gguf: 4e-3,
+};
 /** Chunks of the context: whole, and pieces that end inside a block of 32 tokens. */
 const CHUNKS = [256, 23];
 
@@ -70,7 +84,7 @@ describe.each(TINY_VARIANTS)('tiny %s against Hugging Face transformers', (varia
     compareLogits(driver, prompts, (reference, ours, where) => {
       const divergence = klDivergence(reference, ours);
       greatest = Math.max(greatest, divergence);
-      expect(divergence, where).toBeLessThan(BF16_DIVERGENCE_MAX);
+      expect(divergence, where).toBeLessThan(BF16_DIVERGENCE_MAX[variant]);
     });
     console.log(
       `tiny ${variant}, bf16 on ${instructionSet}: greatest KL divergence ${greatest.toExponential(2)}`,

@@ -164,3 +164,25 @@ export function writeTinyGguf(
   writeGguf(file, metadata, change.tensors ?? ggufTensors());
   return file;
 }
+
+/** What openCheckpoint makes of the tiny model's configuration. */
+export const TINY_MODEL_CONFIG = {
+  architecture: 'llama',
+  vocabSize: 6,
+  hiddenSize: 8,
+  intermediateSize: 10,
+  numLayers: 2,
+  numHeads: 2,
+  numKvHeads: 1,
+  headDim: 4,
+  rmsNormEpsilon: 1e-5,
+  activation: 'silu',
+  attentionBias: false,
+  mlpBias: false,
+  tieWordEmbeddings: true,
+  maxPositions: 32,
+  rope: { theta: 10_000, rotaryDim: 4, scaling: { type: 'none' } },
+  bosTokenId: 1,
+  eosTokenIds: [2],
+  padTokenId: null,
+};

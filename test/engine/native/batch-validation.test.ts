@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import type { PackedBatch } from '../../../engine/packed-batch.js';
+import { executorOptions } from '../../support/native-options.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
+import { at, set } from '../../support/spoil.js';
+import { makeStepBatch } from '../../support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
+
+let tiny: TinyNetwork;
+let executor: NativeExecutor;
+beforeAll(() => {
+  tiny = makeTinyNetwork({ bias: true });
+  executor = new NativeExecutor(
+    tiny,
+    executorOptions({ maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 }),
+  );
+});
+afterAll(() => {
+  executor.close();
+  tiny.remove();
+});
+
+function validBatch(): PackedBatch {
+  return makeStepBatch(
+    [
+      { tokens: [1, 2, 3], cached: 0, blocks: [0] },
+      { tokens: Array.from({ length: 18 }, (_, i) => i), cached: 17, blocks: [1, 2] },
+    ],
+    { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies, newBlocks: [0] },
+  );
+}
+
+describe('a batch that is wrong', () => {
+  it.each<[string, (batch: PackedBatch) => void, RegExp]>([
+    ['too many tokens', set('numTokens', 9), /numTokens is 9, but this executor takes 1 to 8/],
+    ['no tokens', set('numTokens', 0), /numTokens is 0/],
+    ['too many sequences', set('numSequences', 3), /numSequences is 3, .* 1 to 2/],
+    ['too many rows of logits', set('numLogitRows', 5), /numLogitRows is 5, .* 0 to 4/],
+    ['too many new blocks', set('numNewBlocks', 5), /numNewBlocks is 5/],
+    ['a fractional count', set('numTokens', 3.5), /numTokens must be a whole number/],
+    ['a token beyond the vocabulary', at('tokenIds', 2, 131), /tokenIds\[2\] is 131, .*\[0, 131\)/],
+    ['a negative token', at('tokenIds', 0, -1), /tokenIds\[0\] is -1/],
+    ['a negative position', at('positions', 1, -5), /positions\[1\] is -5/],
+    ['a slot beyond the pool', at('slots', 0, 64), /slots\[0\] is 64, .*\[0, 64\)/],
+    ['a slot that is not its block', at('slots', 1, 5), /slots\[1\] is 5, but the block table of sequence 0/],
+    ['a block beyond the pool', at('blockTables', 2, 4), /blockTables\[2\] is block 4, .* 4 blocks/],
+    ['a new block beyond the pool', at('newBlocks', 0, -1), /newBlocks\[0\] is -1/],
+    ['a row of logits beyond the tokens', at('logitRows', 1, 4), /logitRows\[1\] is 4, .*\[0, 4\)/],
+    ['queries that go backwards', at('queryStart', 1, 0), /queryStart\[1\] is 0, .* above 0/],
+    ['queries that leave tokens over', at('queryStart', 2, 5), /queryStart\[2\] is 5/],
+    ['queries that begin late', at('queryStart', 0, 1), /queryStart\[0\] is 1, .* 0/],
+    ['a context shorter than its chunk', at('contextLength', 0, 2), /contextLength\[0\] is 2, .* between 3/],
+    ['a context longer than its table', at('contextLength', 1, 33), /contextLength\[1\] is 33, .* 32/],
+    ['a rope row that does not exist', at('ropeRows', 1, 1), /ropeRows\[1\] is 1/],
+    ['no frequencies', set('ropeFrequencies', new Float32Array(3)), /ropeFrequencies/],
+    ['a short array', set('slots', new Int32Array(3)), /slots has 3 entries, but 4 are needed/],
+    ['an array of another type', set('slots', new Float32Array(4)), /slots must be an Int32Array/],
+    ['a missing array', set('logitRows', undefined), /logitRows must be an Int32Array/],
+  ])('%s: named, and nothing changes', (_, spoil, message) => {
+    const before = executor.forward(validBatch()).slice();
+    const batch = validBatch();
+    spoil(batch);
+    expect(() => executor.forward(batch)).toThrow(message);
+    expect(() => executor.step(batch, makeSamplingBatch([{}, {}]), makeSamplingOutput(2))).toThrow(message);
+    expect(executor.forward(validBatch())).toEqual(before);
+  });
+
+  it('is named when it is no object', () => {
+    expect(() => executor.forward(undefined as unknown as PackedBatch)).toThrow('batch must be an object');
+  });
+});
+
+describe('copyBlocks', () => {
+  it('refuses lists that do not agree, and blocks that are not there', () => {
+    expect(() => executor.copyBlocks(Int32Array.of(1), Int32Array.of(1, 2))).toThrow(
+      'source has 1 blocks and target 2',
+    );
+    expect(() => executor.copyBlocks(Int32Array.of(4), Int32Array.of(1))).toThrow('source[0] is 4');
+    expect(() => executor.copyBlocks(Int32Array.of(1), Int32Array.of(-1))).toThrow('target[0] is -1');
+  });
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SamplingBatch, SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
+import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import type { PackedBatch } from '../../../engine/packed-batch.js';
+import { executorOptions } from '../../support/native-options.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
+import { at, set } from '../../support/spoil.js';
+import { makeStepBatch } from '../../support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
+
+let tiny: TinyNetwork;
+let executor: NativeExecutor;
+beforeAll(() => {
+  tiny = makeTinyNetwork({ bias: true });
+  executor = new NativeExecutor(
+    tiny,
+    executorOptions({ maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 }),
+  );
+});
+afterAll(() => {
+  executor.close();
+  tiny.remove();
+});
+
+function validBatch(): PackedBatch {
+  return makeStepBatch(
+    [
+      { tokens: [1, 2, 3], cached: 0, blocks: [0] },
+      { tokens: Array.from({ length: 18 }, (_, i) => i), cached: 17, blocks: [1, 2] },
+    ],
+    { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies, newBlocks: [0] },
+  );
+}
+
+describe('sampling parameters that are wrong', () => {
+  it.each<[string, (sampling: SamplingBatch, output: SamplingOutput) => void, RegExp]>([
+    ['another number of rows', set('numRows', 1), /numRows is 1, .* 2 rows/],
+    ['a negative temperature', at('temperature', 1, -1), /temperature\[1\]/],
+    ['a temperature that is no number', at('temperature', 0, Number.NaN), /temperature\[0\]/],
+    ['top-k below 0', at('topK', 0, -1), /topK\[0\]/],
+    ['top-p above 1', at('topP', 0, 1.5), /topP\[0\]/],
+    ['min-p above 1', at('minP', 0, 2), /minP\[0\]/],
+    ['a repetition penalty of 0', at('repetitionPenalty', 0, 0), /repetitionPenalty\[0\]/],
+    ['an infinite presence penalty', at('presencePenalty', 0, Infinity), /presencePenalty\[0\]/],
+    ['a frequency penalty that is no number', at('frequencyPenalty', 1, Number.NaN), /frequencyPenalty\[1\]/],
+    ['a banned token beyond the vocabulary', at('banned', 1, 131), /banned\[1\] is token 131/],
+    [
+      'banned tokens that go backwards',
+      (s) => {
+        s.bannedStart[1] = 2;
+        s.bannedStart[2] = 1;
+      },
+      /bannedStart\[2\] is below/,
+    ],
+    ['banned tokens beyond their end', at('bannedStart', 2, 3), /bannedStart\[2\] is 3/],
+    ['more log-probs than there is room for', at('numTopLogProbs', 1, 3), /numTopLogProbs\[1\] is 3/],
+    [
+      'history that goes backwards',
+      (s) => {
+        s.historyStart[1] = 2;
+        s.historyStart[2] = 1;
+      },
+      /historyStart\[2\]/,
+    ],
+    ['history beyond its end', at('historyStart', 2, 9), /historyStart\[2\] is 9/],
+    ['a token of the history beyond the vocabulary', at('history', 1, 500), /history\[1\] is token 500/],
+    ['a prompt longer than the history', at('historyPromptLength', 0, 4), /historyPromptLength\[0\] is 4/],
+    ['too few seeds', set('seed', new BigUint64Array(1)), /seed has 1 entries, but 2/],
+    ['seeds of another type', set('seed', new Int32Array(2)), /seed must be a BigUint64Array/],
+    ['too short an output', (_, o) => set('tokens', Int32Array.of(-7))(o), /tokens has 1 entries, but 2/],
+    [
+      'no room for top log-probs',
+      (_, o) => set('topTokens', new Int32Array(3))(o),
+      /topTokens has 3 entries, but 4/,
+    ],
+  ])('%s: named, and nothing is sampled', (_, spoil, message) => {
+    const sampling = makeSamplingBatch([{ prompt: [1], generated: [2, 3], banned: [4, 5] }, {}]);
+    const output = makeSamplingOutput(2, 2);
+    output.tokens.fill(-7);
+    executor.forward(validBatch());
+    spoil(sampling, output);
+    expect(() => executor.sample(sampling, output)).toThrow(message);
+    expect(() => executor.step(validBatch(), sampling, output)).toThrow(message);
+    expect(output.tokens.every((token) => token === -7)).toBe(true);
+  });
+});
