@@ -54,7 +54,9 @@ export class GenerationLoop {
     const scheme = createScheme(modelType, options.schedulerPolicy, options.maxSeqLen);
     const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
     const { startHorizon } = options;
-    const areFinite = (blocks: Int32Array) => world.executor.areFinite(blocks);
+    // While a call runs the executor answers nothing else.
+    const areFinite = (blocks: Int32Array) =>
+      this.#calls.running === null && world.executor.areFinite(blocks);
     const planning = { ...limits, policy, scheduleMicroBatch, maxNumSequences, startHorizon, areFinite };
     const planner = new IterationPlanner(planning, kvCache);
     const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });

@@ -134,6 +134,7 @@ export class FakeExecutor implements Executor {
 
   /** A block that holds the token whose logits are not finite is not finite either. */
   areFinite(blocks: Int32Array): boolean {
+    this.#refuseWhileBegun();
     const { tokensPerBlock: size, poisonToken = -1 } = this.options;
     return blocks.every(
       (block) => !this.#pool.subarray(block * size, (block + 1) * size).includes(poisonToken + 1),

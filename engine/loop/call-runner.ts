@@ -43,8 +43,8 @@ export class SerialCalls implements CallRunner {
   #step(call: PackedCall): boolean {
     const { executor, clock } = this.#parts;
     const startMs = clock();
+    copyBlocks(this.#parts);
     try {
-      copyBlocks(this.#parts);
       executor.step(call.batch, call.batch.sampling, call.output);
       return true;
     } catch (error) {
@@ -117,8 +117,8 @@ export class OverlappedCalls implements CallRunner {
   #begin(call: PackedCall): void {
     const { executor, clock } = this.#parts;
     this.#beganMs = clock();
+    copyBlocks(this.#parts);
     try {
-      copyBlocks(this.#parts);
       executor.begin(call.batch, call.batch.sampling, call.output);
     } catch (error) {
       call.fail(messageOf(error));
@@ -130,7 +130,10 @@ export class OverlappedCalls implements CallRunner {
   }
 }
 
-/** Copies of blocks come before the step that zeroes and writes what was handed out with them. */
+/**
+ * Copies of blocks come before the step that zeroes and writes what was handed out with them. One that throws is no
+ * single request's failure: cached blocks might not hold what they say. The loop ends with it, and what it had fails.
+ */
 function copyBlocks({ executor, kvCache }: RunnerParts): void {
   const copies = kvCache.drainCopies();
   if (copies) executor.copyBlocks(copies.source, copies.target);

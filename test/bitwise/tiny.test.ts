@@ -222,6 +222,7 @@ async function expectSwappingChangesNothing(
     [16, run('GUARANTEED_NO_EVICT', TINY_POOL, 512, false)],
     [SECONDARY_BLOCKS, run('MAX_UTILIZATION', TINY_POOL, 512, false)],
     [16, run('MAX_UTILIZATION', TINY_POOL, 64, true)],
+    [SECONDARY_BLOCKS, { ...run('MAX_UTILIZATION', TINY_POOL, 64, true), overlap: true }],
   ] as const) {
     const result = runLoop(executor, config, arrivals, { ...options, reuse: true, numSecondaryBlocks });
     expectSameAnswers(result, alone);
