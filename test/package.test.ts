@@ -1,0 +1,125 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+interface Packed {
+  unpackedSize: number;
+  files: { path: string; size: number }[];
+}
+
+/** What `npm pack` would put into the package. */
+const [packed] = JSON.parse(
+  execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: root,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+    // The compiled code must be there, and nothing else matters to the list.
+    env: { ...process.env, npm_config_loglevel: 'silent' },
+  }),
+) as [Packed];
+const paths = new Set(packed.files.map((file) => file.path));
+
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  bin: Record<string, string>;
+  exports: Record<string, string | Record<string, string>>;
+  dependencies: Record<string, string>;
+  scripts: Record<string, string>;
+};
+
+const sourceOf = (path: string) => readFileSync(join(root, path), 'utf8');
+
+/** Modules that a file of the package imports, statically or not. */
+function imports(path: string): string[] {
+  const pattern = /(?:\bfrom\s+|\bimport\s*\(?\s*)'([^'\n]+)'/g;
+  return Array.from(sourceOf(path).matchAll(pattern), (match) => match[1]!);
+}
+
+describe('the package that npm pack makes', () => {
+  it('has what its manifest names, the licence and the documents', () => {
+    const targets = Object.values(manifest.exports).flatMap((entry) =>
+      typeof entry === 'string' ? [entry] : Object.values(entry),
+    );
+    for (const target of [...targets, ...Object.values(manifest.bin)]) {
+      expect(paths).toContain(posix.normalize(target));
+    }
+    for (const name of ['LICENSE', 'README.md', 'ARCHITECTURE.md', 'BENCHMARKS.md', 'CHANGELOG.md']) {
+      expect(paths).toContain(name);
+    }
+  });
+
+  it('has everything that its code and its declarations import', () => {
+    const code = [...paths].filter((path) => /\.(js|mjs|d\.ts)$/.test(path));
+    expect(code.length).toBeGreaterThan(200);
+    for (const path of code) {
+      for (const name of imports(path)) {
+        if (name.startsWith('.')) {
+          const target = posix.join(posix.dirname(path), name);
+          const found = path.endsWith('.d.ts') ? target.replace(/\.js$/, '.d.ts') : target;
+          expect(paths, `${path} imports ${name}`).toContain(found);
+        } else if (!name.startsWith('node:')) {
+          const dependency = name.startsWith('@') ? name.split('/', 2).join('/') : name.split('/', 1)[0]!;
+          expect(manifest.dependencies, `${path} imports ${name}`).toHaveProperty([dependency]);
+        }
+      }
+    }
+  });
+
+  it('has all that its install script needs to compile the addon', () => {
+    const native = readdirSync(join(root, 'engine/native'), { recursive: true, encoding: 'utf8' });
+    const sources = native.filter((name) => /\.(cpp|h)$/.test(name)).map((name) => `engine/native/${name}`);
+    expect(sources.length).toBeGreaterThan(40);
+    const [, script] = manifest.scripts.install!.split(' ');
+    for (const path of [...sources, 'binding.gyp', script!]) expect(paths).toContain(path);
+  });
+
+  it('has declarations that compile under the strictest options, without skipLibCheck', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'skein-types-'));
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync(root, join(folder, 'node_modules/skein'));
+    symlinkSync(join(root, 'node_modules/@types'), join(folder, 'node_modules/@types'));
+    writeFileSync(
+      join(folder, 'app.mts'),
+      `import { GptManager, type GenerateOptions, Skein } from 'skein';
+       const options: GenerateOptions = { prompt: 'a', signal: AbortSignal.timeout(5) };
+       export const text: Promise<string> = Skein.load({ model: 'm' }).then(async (skein) => (await skein.complete(options)).text);
+       export const manager: typeof GptManager = GptManager;`,
+    );
+    const options = {
+      strict: true,
+      module: 'nodenext',
+      target: 'es2023',
+      types: ['node'],
+      noEmit: true,
+      exactOptionalPropertyTypes: true,
+    };
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions: options, files: ['app.mts'] }),
+    );
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const { stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' });
+    rmSync(folder, { recursive: true });
+    expect(stdout).toBe('');
+  });
+
+  it('has no tests, no sources in TypeScript, no maps of them, and nothing big', () => {
+    const unwanted =
+      /(^|\/)(test|tests|fixtures|goldens|shared|node_modules|build|fake)\/|\.test\.|\.map$|(?<!\.d)\.ts$/;
+    expect([...paths].filter((path) => unwanted.test(path))).toEqual([]);
+    expect(packed.files.filter(({ size }) => size > 100_000)).toEqual([]);
+    expect(packed.unpackedSize).toBeLessThan(3_000_000);
+  });
+});
