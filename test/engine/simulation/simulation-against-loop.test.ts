@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { simulate } from '../../../engine/simulation/simulate.js';
 import { LoopHarness, makeRequest } from '../../support/loop-harness.js';
 
+const REQUESTS = { minLength: 2, maxLength: 8 };
+
 const histories = fc.record({
   policy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
   chunkPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
@@ -13,32 +15,55 @@ const histories = fc.record({
       maxNewTokens: fc.integer({ min: 1, max: 20 }),
       priority: fc.constantFrom(0.2, 0.5),
     }),
-    { minLength: 2, maxLength: 8 },
+    REQUESTS,
+  ),
+  /** Blocks that prompts are made of; equal beginnings are shared. null: without reuse. */
+  paths: fc.option(
+    fc.array(fc.array(fc.constantFrom(0, 0, 0, 1, 2), { minLength: 3, maxLength: 3 }), {
+      ...REQUESTS,
+      minLength: REQUESTS.maxLength,
+    }),
   ),
 });
+
+/** Different blocks differ in their first token, so that simulated and drawn tokens are equal in the same places. */
+function promptOf(index: number, length: number, paths: readonly number[][] | null): number[] {
+  if (paths === null) return Array.from({ length }, (_, position) => (7 * index + position) % 50);
+  const blocks = paths[index]!.flatMap((block) =>
+    Array.from({ length: 8 }, (_, place) => 10 * block + place),
+  );
+  return blocks.slice(0, length);
+}
 
 /** The loop with an executor that computes, on the same pool, fed by the same arrivals. */
 describe('the simulation and the generation loop', () => {
   it('agree on what runs, pauses and holds blocks in every iteration', () => {
     let pauses = 0;
-    const property = fc.property(histories, ({ policy, chunkPolicy, requests }) => {
+    let reused = 0;
+    const property = fc.property(histories, ({ policy, chunkPolicy, requests, paths }) => {
+      const enableBlockReuse = paths !== null;
       const pool = { numBlocks: 8, tokensPerBlock: 8, maxNumTokens: 48 };
       const result = simulate({
         ...pool,
         policy,
         maxNumRequests: 8,
+        enableBlockReuse,
         ...(chunkPolicy ? { chunk: { unit: 8, policy: chunkPolicy } } : {}),
-        requests: requests.map((request, id) => ({ id, ...request })),
+        requests: requests.map(({ promptLength, ...request }, id) => ({
+          id,
+          ...request,
+          tokens: promptOf(id, promptLength, paths),
+        })),
       });
       const chunking = chunkPolicy ? { chunkingPolicy: chunkPolicy } : {};
-      const harness = new LoopHarness({ ...pool, schedulerPolicy: policy, ...chunking });
+      const harness = new LoopHarness({ ...pool, enableBlockReuse, schedulerPolicy: policy, ...chunking });
       for (const { iteration, active, scheduled, paused, blocks } of result.iterations) {
         for (const [
           index,
           { arrivalIteration, promptLength, maxNewTokens, priority },
         ] of requests.entries()) {
           if (arrivalIteration !== iteration) continue;
-          const prompt = Array.from({ length: promptLength }, (_, position) => (7 * index + position) % 50);
+          const prompt = promptOf(index, promptLength, paths);
           harness.waiting.push(makeRequest(BigInt(index), prompt, maxNewTokens, {}, priority));
         }
         harness.stats.length = 0;
@@ -53,15 +78,21 @@ describe('the simulation and the generation loop', () => {
           generationRequests: scheduled.length - contexts.length,
           contextTokens: contexts.reduce((sum, step) => sum + step.contextAfter - step.contextBefore, 0),
           pausedRequests: paused.length,
-          freeBlocks: blocks.free,
-          usedBlocks: blocks.used,
+          reusedBlocks: blocks.reused,
         });
+        // The loop counts once contexts that are complete have exchanged blocks for equal ones that were kept before.
+        const exchanged = blocks.used - stats.usedBlocks;
+        expect(stats.freeBlocks).toBe(blocks.free + exchanged);
+        expect(exchanged).toBeGreaterThanOrEqual(0);
+        if (!enableBlockReuse || contexts.length === 0) expect(exchanged).toBe(0);
+        reused += blocks.reused;
         pauses += paused.length;
       }
       expect(harness.loop.activeRequests).toBe(0);
       expect(harness.errors).toEqual([]);
     });
-    fc.assert(property, { numRuns: 150 });
+    fc.assert(property, { numRuns: 250 });
     expect(pauses, 'the pool is small enough').toBeGreaterThan(20);
+    expect(reused, 'prompts begin alike').toBeGreaterThan(100);
   });
 });
