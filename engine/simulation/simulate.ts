@@ -65,7 +65,8 @@ export class SimulationError extends Error {
  *     are unique to their request. Without reuse there is no difference between the two.
  * 10. With `enableBlockReuse` a context begins behind what the cache has of it: `contextBefore` of its first chunk. The
  *     last prompt token is always computed; the beginning of a block can be reused too, by taking an unused block over
- *     or by a copy. A resumed request finds what it left, as far as it was not evicted. `blocks.reused` and
+ *     or by a copy. A resumed request finds the full blocks that it left, also in the midst of its context, as far as
+ *     they were not evicted. `blocks.reused` and
  *     `reusedBlocks` count full blocks shared, resumes included. Reuse lowers neither the blocks to completion nor what
  *     the first chunk is admitted with: the reused blocks are then simply not allocated. `free` counts cached blocks
  *     that nobody holds. A request whose first missing block is about to be written by another waits for it: it is

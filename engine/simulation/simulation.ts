@@ -77,9 +77,9 @@ export class Simulation {
       maxAttentionWindow: Number.POSITIVE_INFINITY,
       microBatch,
     };
-    // There are no blocks to look at: a context that is paused between two chunks leaves nothing here.
+    // No model, no NaN.
     this.#planner = new IterationPlanner(
-      { ...this.limits, policy, maxNumSequences, startHorizon, areFinite: () => false },
+      { ...this.limits, policy, maxNumSequences, startHorizon, areFinite: () => true },
       this.kvCache,
     );
     this.#active = new ActiveRequests(options.maxWaitIterations);

@@ -150,7 +150,7 @@ export class NaiveRequest {
 
   pause(): void {
     this.pauses += 1;
-    if (this.isGenerating) this.#keep(this.past);
+    this.#keep(this.isGenerating ? this.past : this.position);
     this.#releaseAll();
     if (this.beamWidth === 1) {
       const kept = Math.min(this.generated, Math.max(0, this.#longestContext - this.prompt));
