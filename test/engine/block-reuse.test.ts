@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Tensor } from '../../callbacks/types.js';
 import {
   bool,
   f32,
@@ -94,6 +95,47 @@ it('comes back from the secondary pool, which statistics tell of', () => {
   expect(JSON.parse(harness.statsJson.at(-1)!).kvCacheStats).toMatchObject({
     secondaryMaxNumBlocks: 8,
     swappedInBlocks: 2,
+  });
+});
+
+describe('retention that requests ask for', () => {
+  const ranges = (...rows: number[][]): Tensor => ({
+    shape: [1, rows.length, 4],
+    data: Int32Array.from(rows.flat()),
+  });
+  const run = (
+    harness: LoopHarness,
+    requestId: bigint,
+    prompt: number[],
+    inputs: Record<string, Tensor> = {},
+  ) => {
+    harness.waiting.push(makeRequest(requestId, prompt, 1, inputs));
+    harness.runToEnd();
+    return harness.stats.findLast(({ queriedTokens }) => queriedTokens > 0)!.reusedTokens;
+  };
+
+  it.each([
+    ['not at all', 0, {}, 0],
+    ['for a range at a high priority', 0, { retention_ranges: ranges([0, 16, 80, 0]) }, 16],
+    ['for a time that is not over', 999, { retention_ranges: ranges([0, -1, 80, 1000]) }, 19],
+    ['for a time that is over', 1000, { retention_ranges: ranges([0, -1, 80, 1000]) }, 0],
+  ])('a prompt is kept %s through a flood of others', (_, laterMs, inputs, expected) => {
+    const harness = new LoopHarness({ ...REUSE, numBlocks: 8 });
+    run(harness, 1n, count(24), inputs);
+    harness.nowMs += laterMs;
+    for (let flood = 0; flood < 4; flood++)
+      run(harness, BigInt(10 + flood), count(32, 30 + 2 * flood).reverse());
+    expect(run(harness, 2n, count(20))).toBe(expected);
+  });
+
+  it('a prompt of low priority is not swapped out', () => {
+    const found = [35, 29].map((priority) => {
+      const harness = new LoopHarness({ ...REUSE, numBlocks: 8, numSecondaryBlocks: 8 });
+      run(harness, 1n, count(24), { retention_ranges: ranges([0, -1, priority, 0]) });
+      run(harness, 2n, count(63, 30));
+      return run(harness, 3n, count(25));
+    });
+    expect(found).toEqual([24, 0]);
   });
 });
 
