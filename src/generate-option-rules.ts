@@ -50,6 +50,7 @@ const RULES = {
   addGenerationPrompt: SWITCH,
   continueFinalMessage: SWITCH,
   templateVariables: rule('an object', isObject),
+  timeLimitMs: wholeNumber(1, MAX_COUNT),
   signal: SIGNAL,
   temperature: numberIn(SAMPLING_RANGES.temperature),
   topK: numberIn(SAMPLING_RANGES.topK),

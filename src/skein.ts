@@ -1,4 +1,4 @@
-import type { FinishReason } from '../callbacks/token-request.js';
+import { type FinishReason, HostClosedError } from '../callbacks/token-request.js';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { ChatMessage } from '../models/chat-template.js';
 import { checkCloseOptions, checkGenerateOptions } from './generate-option-rules.js';
@@ -49,7 +49,9 @@ export interface GenerateOptions extends SamplingOptions {
   continueFinalMessage?: boolean | undefined;
   /** With messages: further variables of the chat template. */
   templateVariables?: Readonly<Record<string, unknown>> | undefined;
-  /** Ends the request in any state. */
+  /** Milliseconds after which the answer ends with what it has and the finish reason 'timeout', waiting included. */
+  timeLimitMs?: number | undefined;
+  /** Ends the request in any state. `complete` then rejects with its reason, as fetch does. */
   signal?: AbortSignal | undefined;
 }
 
@@ -58,7 +60,7 @@ export interface Completion {
   text: string;
   tokens: number[];
   logProbs: TextLogProb[];
-  finishReason: FinishReason;
+  finishReason: Exclude<FinishReason, 'cancelled'>;
   /** The stop string or stop token that ended it. */
   stopReason: string | number | null;
   /** Tokens of the prompt. */
@@ -113,7 +115,8 @@ export class Skein {
   }
 
   /**
-   * Generates piece by piece. Leaving the loop, or aborting the signal, ends the request and frees its memory.
+   * Generates piece by piece. Leaving the loop, or aborting the signal, ends the request and frees its memory; the last
+   * piece of one that was aborted, or cut off by `close`, has the finish reason 'cancelled'.
    * @throws InvalidRequestError, QueueFullError, RequestError.
    */
   async *generate(options: GenerateOptions): AsyncGenerator<TextPiece, void, undefined> {
@@ -122,7 +125,11 @@ export class Skein {
     yield* this.#start(options, promptTokens);
   }
 
-  /** Generates a whole answer. @throws InvalidRequestError, QueueFullError, RequestError. */
+  /**
+   * Generates a whole answer. One that is cut off is none: it rejects with the signal's reason (an AbortError, unless
+   * another was given) where that was aborted, and with a HostClosedError where the engine was closed meanwhile.
+   * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError.
+   */
   async complete(options: GenerateOptions): Promise<Completion> {
     checkGenerateOptions('complete', options);
     const promptTokens = await this.#promptTokens(options);
@@ -137,6 +144,10 @@ export class Skein {
       for (const logProb of piece.logProbs) logProbs.push(logProb);
       if (piece.finishReason !== null)
         ({ finishReason, stopReason } = { ...piece, finishReason: piece.finishReason });
+    }
+    if (finishReason === 'cancelled') {
+      options.signal?.throwIfAborted();
+      throw new HostClosedError('The engine was closed before this answer was complete.');
     }
     return {
       text: texts.join(''),

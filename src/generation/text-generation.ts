@@ -42,6 +42,8 @@ export interface TextRequest extends SamplingOptions {
   logProbs?: number | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
+  /** Milliseconds after which it ends with what it has, waiting included. */
+  timeLimitMs?: number | undefined;
   signal?: AbortSignal | undefined;
   /** Name of the field that holds the prompt, for errors. */
   promptParam?: string | undefined;
@@ -151,6 +153,7 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),
     priority: request.priority ?? 0.5,
     ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),
+    ...(request.timeLimitMs === undefined ? {} : { timeLimitMs: request.timeLimitMs }),
     signal,
   };
 }

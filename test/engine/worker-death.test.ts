@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, openSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { GptManager, type GptManagerOptions, type InferenceRequest, WorkerStuckError } from 'skein';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../engine/gpt-manager-options.js';
-import { fakeEngine } from '../support/fake-engine.js';
+import { fakeEngine, supportModule } from '../support/fake-engine.js';
 import { collectResult, makeRequest, type RequestResult, runAlone } from '../support/loop-harness.js';
 import { ManagerClient } from '../support/manager-client.js';
 
@@ -236,6 +237,34 @@ describe('a worker that is stuck in a native call', () => {
       /no iteration within 100 ms.* did not within 50 ms.*process has to be restarted/,
     );
     openSync(path, 'w'); // or this process could not end
+  });
+});
+
+describe('callbacks in a module that end the worker', () => {
+  it('are told in their next life of the end of all that they had, once each', async () => {
+    process.env.SKEIN_TEST_SEEN = join(folder, 'lives');
+    const errors: string[] = [];
+    const manager = new GptManager({
+      ...fakeEngine('', { workerRestart: QUICK, idlePollIntervalMs: 1 }),
+      callbackModule: pathToFileURL(supportModule('mortal-callbacks.mjs')),
+      onError: (error) => errors.push(error.message),
+    });
+    const seen = () => readFileSync(process.env.SKEIN_TEST_SEEN!, 'utf8').trim().split('\n');
+    await expect.poll(() => existsSync(process.env.SKEIN_TEST_SEEN!) && seen().length).toBe(8);
+    await manager.shutdown();
+    const failed = "The engine failed: The engine's worker thread ended unexpectedly with exit code 4.";
+    expect(seen()).toEqual([
+      'life',
+      '1 2 A request with the id 2 is being processed; this one is refused and that one goes on.',
+      '1 1 ended',
+      'life',
+      `2 2 ${failed}`,
+      `2 3 ${failed}`,
+      '2 2 ended',
+      '2 4 ended',
+    ]);
+    expect(errors).toEqual([expect.stringMatching(/exit code 4/)]);
+    expect([manager.state, manager.restarts]).toEqual(['stopped', 1]);
   });
 });
 

@@ -156,8 +156,17 @@ describe('generate and complete', () => {
       leave.abort();
     }
     expect(pieces.at(-1)!.finishReason).toBe('cancelled');
-    const never = await skein.complete({ ...endless, signal: AbortSignal.abort() });
-    expect(never).toMatchObject({ text: '', finishReason: 'cancelled' });
+  });
+
+  it('reject a whole answer that was aborted, with the reason of the signal', async () => {
+    const aborted = skein.complete({ ...endless, signal: AbortSignal.abort() });
+    await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
+    const leave = new AbortController();
+    const reason = new Error('enough');
+    const running = skein.complete({ ...endless, signal: leave.signal });
+    await expect.poll(() => skein.counts.running).toBe(1);
+    leave.abort(reason);
+    await expect(running).rejects.toBe(reason);
   });
 
   it('free their memory when the loop is left', async () => {
@@ -200,8 +209,28 @@ describe('a Skein on a slow executor', () => {
     const runs = [1, 2].map(() => small.complete(endless));
     await expect.poll(() => small.counts).toMatchObject({ running: 1, waiting: 1 });
     await expect(small.complete(endless)).rejects.toBeInstanceOf(QueueFullError);
+    const ends = runs.map((run) => run.catch((error: unknown) => error));
     await small.close({ abort: true });
-    for (const run of runs) expect((await run).finishReason).toBe('cancelled');
+    for (const end of ends) expect(await end).toBeInstanceOf(HostClosedError);
+  });
+
+  it('ends an answer at its time limit, with what it has', async () => {
+    const limited = await Skein.load(slow);
+    const { finishReason, tokens } = await limited.complete({ ...endless, maxTokens: 200, timeLimitMs: 100 });
+    expect(finishReason).toBe('timeout');
+    expect(tokens.length).toBeLessThan(200);
+    await limited.close();
+  });
+
+  it('fails an answer whose engine dies, and answers again', async () => {
+    const mortal = await Skein.load({
+      ...options,
+      executorModule: fakeExecutorModule({ vocabSize: 320, dieToken: 33 }),
+      workerRestart: { delayMs: 0 },
+    });
+    await expect(mortal.complete({ promptTokens: [33] })).rejects.toThrow(/The engine failed: /);
+    expect((await mortal.complete({ promptTokens: [34], maxTokens: 3 })).promptTokens).toBe(1);
+    await mortal.close();
   });
 
   it('closes after what is active has ended, and takes nothing more', async () => {

@@ -12,7 +12,7 @@ import { findModel } from './route-context.js';
 import type { ChatRequest, ChatRequestMessage } from './schemas.js';
 import { chatRequestSchema, parseRequest } from './schemas.js';
 import { chatMaxTokens, textRequest } from './text-request.js';
-import { finishReason } from './usage.js';
+import { finishReason, stopReason } from './usage.js';
 
 /** POST /v1/chat/completions with a parsed JSON body. */
 export async function chatCompletions(
@@ -120,9 +120,9 @@ class ChatAnswer {
     const finish = (index: number, piece: TextPiece): string => {
       if (piece.finishReason === null) return '';
       const reason = finishReason(piece.finishReason);
-      const stopReason = JSON.stringify(piece.stopReason);
+      const stop = JSON.stringify(stopReason(piece));
       return chunk(
-        `{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stopReason}}`,
+        `{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stop}}`,
       );
     };
     return {

@@ -12,7 +12,7 @@ import { findModel } from './route-context.js';
 import type { CompletionRequest } from './schemas.js';
 import { completionRequestSchema, parseRequest } from './schemas.js';
 import { textRequest } from './text-request.js';
-import { finishReason } from './usage.js';
+import { finishReason, stopReason } from './usage.js';
 
 /** OpenAI's own default of this route. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -114,7 +114,7 @@ class CompletionAnswer {
         const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
         return chunk(
           `{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logProbs},` +
-            `"finish_reason":${reason},"stop_reason":${JSON.stringify(piece.stopReason)}}`,
+            `"finish_reason":${reason},"stop_reason":${JSON.stringify(stopReason(piece))}}`,
         );
       },
       end,

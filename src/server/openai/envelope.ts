@@ -4,7 +4,7 @@ import type { ServedModel } from '../served-model.js';
 import type { ChoiceRun } from './choice-run.js';
 import { collect } from './respond.js';
 import type { CompletionRequest } from './schemas.js';
-import { finishReason, type Usage, usage } from './usage.js';
+import { finishReason, stopReason, type Usage, usage } from './usage.js';
 
 /** One choice of an answer that is not streamed. */
 export interface CollectedChoice {
@@ -48,7 +48,7 @@ export class Envelope {
       choice.text += piece.text;
       choice.logProbs.push(...piece.logProbs);
       if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
-      choice.stopReason = piece.stopReason;
+      choice.stopReason = stopReason(piece);
     });
     return Response.json({ ...this.#fields(object), choices: choices.map(toJson), usage: this.#usage() });
   }

@@ -84,6 +84,7 @@ const commonFields = {
   n: optional(z.int().min(1).max(MAX_CHOICES)),
   priority: optional(z.number().min(0).max(1)),
   cache_salt: optional(z.string().min(1)),
+  time_limit_ms: count(1),
   user: ignored,
   metadata: ignored,
   safety_identifier: ignored,

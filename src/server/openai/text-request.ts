@@ -32,6 +32,7 @@ export function textRequest(
     includeStop: request.include_stop_str_in_output,
     skipSpecialTokens: request.skip_special_tokens,
     priority: request.priority,
+    timeLimitMs: request.time_limit_ms,
     cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
   };
 }

@@ -15,6 +15,14 @@ export function usage(promptTokens: number, completionTokens: number, cachedToke
   };
 }
 
+/** What ended the answer, as vLLM has it, where more is known than the finish reason says. */
+export function stopReason(piece: {
+  finishReason: string | null;
+  stopReason: string | number | null;
+}): string | number | null {
+  return piece.finishReason === 'timeout' ? 'time_limit' : piece.stopReason;
+}
+
 /** OpenAI's finish reasons; a time limit is a limit of length to its clients. */
 export function finishReason(reason: string): 'stop' | 'length' {
   return reason === 'stop' ? 'stop' : 'length';
