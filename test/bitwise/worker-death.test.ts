@@ -55,59 +55,62 @@ function answerOf(client: ManagerClient, id: bigint): Omit<RequestResult, 'numRe
   return answer;
 }
 
-it('workers killed at random under load: every request ends once, and its answer is the one that it gets alone', async () => {
-  const limits = { vocabSize, requests: 60, maxPrompt: 40, maxNew: 100, arrivalSpan: 0, seed: 23 };
-  const requests = randomScenario({ ...limits, sharedPrompts: true }).map(({ request }) => request);
-  const quiet = start({});
-  const alone = new Map<bigint, Omit<RequestResult, 'numResponses'>>();
-  for (const request of requests) {
-    await quiet.submit(request);
-    alone.set(request.requestId, answerOf(quiet, request.requestId));
-  }
-  await quiet.manager.shutdown();
-
-  const small = { maxTokens: 24 * 16, enableBlockReuse: true };
-  const client = start({ kvCacheConfig: small });
-  const random = randomNumbers(5);
-  const KILLS = 6;
-  let kills = 0;
-  let deaths = 0;
-  const kill = async () => {
-    const kind = kills === 3 ? ENDLESS : EXIT;
-    const killer = makeRequest(1000n + BigInt(kills++), [kind, kind, kind], 3);
-    const place = Math.floor(random() * 8);
-    const dead = client.submit(killer);
-    client.waiting.splice(place, 0, ...client.waiting.splice(-1));
-    await dead;
-    deaths++;
-    expect(answerOf(client, killer.requestId).error).toMatch(/The engine failed: /);
-  };
-  let failures = 0;
-  const runToSuccess = async (request: InferenceRequest) => {
-    for (;;) {
-      client.responses.delete(request.requestId);
-      await client.submit(request);
-      const answer = answerOf(client, request.requestId);
-      if (answer.error === '') {
-        expect(answer, `request ${request.requestId}`).toStrictEqual(alone.get(request.requestId));
-        return;
-      }
-      expect(answer.error).toMatch(/The engine failed: /);
-      failures++;
-      if (random() < 0.2 && kills === deaths && kills < KILLS) void kill();
+it.each([false, true])(
+  'workers killed at random under load: every request ends once, and its answer is the one that it gets alone (overlap %s)',
+  async (enableTrtOverlap) => {
+    const limits = { vocabSize, requests: 60, maxPrompt: 40, maxNew: 100, arrivalSpan: 0, seed: 23 };
+    const requests = randomScenario({ ...limits, sharedPrompts: true }).map(({ request }) => request);
+    const quiet = start({});
+    const alone = new Map<bigint, Omit<RequestResult, 'numResponses'>>();
+    for (const request of requests) {
+      await quiet.submit(request);
+      alone.set(request.requestId, answerOf(quiet, request.requestId));
     }
-  };
-  await client.manager.ready;
-  const runs = requests.map(runToSuccess);
-  await kill();
-  await Promise.all(runs);
-  while (kills < KILLS) await kill();
-  await expect.poll(() => [deaths, client.manager.restarts]).toEqual([KILLS, KILLS]);
-  expect(failures).toBeGreaterThan(10);
-  await client.manager.shutdown();
-  expect(client.manager.state).toBe('stopped');
-  expect(client.errors.filter((message) => /after its final one/.test(message))).toEqual([]);
-});
+    await quiet.manager.shutdown();
+
+    const small = { maxTokens: 24 * 16, enableBlockReuse: true };
+    const client = start({ kvCacheConfig: small, enableTrtOverlap });
+    const random = randomNumbers(5);
+    const KILLS = 6;
+    let kills = 0;
+    let deaths = 0;
+    const kill = async () => {
+      const kind = kills === 3 ? ENDLESS : EXIT;
+      const killer = makeRequest(1000n + BigInt(kills++), [kind, kind, kind], 3);
+      const place = Math.floor(random() * 8);
+      const dead = client.submit(killer);
+      client.waiting.splice(place, 0, ...client.waiting.splice(-1));
+      await dead;
+      deaths++;
+      expect(answerOf(client, killer.requestId).error).toMatch(/The engine failed: /);
+    };
+    let failures = 0;
+    const runToSuccess = async (request: InferenceRequest) => {
+      for (;;) {
+        client.responses.delete(request.requestId);
+        await client.submit(request);
+        const answer = answerOf(client, request.requestId);
+        if (answer.error === '') {
+          expect(answer, `request ${request.requestId}`).toStrictEqual(alone.get(request.requestId));
+          return;
+        }
+        expect(answer.error).toMatch(/The engine failed: /);
+        failures++;
+        if (random() < 0.2 && kills === deaths && kills < KILLS) void kill();
+      }
+    };
+    await client.manager.ready;
+    const runs = requests.map(runToSuccess);
+    await kill();
+    await Promise.all(runs);
+    while (kills < KILLS) await kill();
+    await expect.poll(() => [deaths, client.manager.restarts]).toEqual([KILLS, KILLS]);
+    expect(failures).toBeGreaterThan(10);
+    await client.manager.shutdown();
+    expect(client.manager.state).toBe('stopped');
+    expect(client.errors.filter((message) => /after its final one/.test(message))).toEqual([]);
+  },
+);
 
 interface Held {
   rss: number;

@@ -53,6 +53,22 @@ export const MIXES: readonly Mix[] = [
     crowd: { ...CHUNKS, chunkingPolicy: 'EQUAL_PROGRESS', kvCacheConfig: TINY_POOL },
   },
   {
+    name: 'fused, overlapping, utilization, chunks, reuse, swap',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    crowd: {
+      ...CHUNKS,
+      enableTrtOverlap: true,
+      kvCacheConfig: { maxTokens: 80 * 16, enableBlockReuse: true, hostCacheSize: 2 ** 18 },
+    },
+  },
+  {
+    name: 'two calls, overlapping, no evict',
+    modelType: 'InflightBatching',
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    crowd: { ...CHUNKS, enableTrtOverlap: true, kvCacheConfig: TINY_POOL },
+  },
+  {
     name: 'lockstep',
     modelType: 'V1',
     schedulerPolicy: 'GUARANTEED_NO_EVICT',

@@ -47,6 +47,11 @@ export async function loadExecutor(request) {
     troubleIn(batch);
     step(batch, ...rest);
   };
+  const begin = executor.begin?.bind(executor);
+  executor.begin = (batch, ...rest) => {
+    begin(batch, ...rest);
+    troubleIn(batch); // while the step runs on a thread of the executor's own
+  };
   executor.memory = () => {
     if (breaksMemory) throw new Error('the memory cannot be counted');
     return memory();
