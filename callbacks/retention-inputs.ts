@@ -1,4 +1,4 @@
-import { ParameterError } from '../engine/decoding/sampling-params.js';
+import { checkRange, ParameterError } from '../engine/decoding/sampling-params.js';
 import { checkRetention, type Retention, type RetentionPriority } from '../kvcache/retention.js';
 import type { Tensor } from './types.js';
 
@@ -33,8 +33,17 @@ function checked(field: string, retention: Retention): Retention {
   return retention;
 }
 
-/** The tensors that readRetention reads back. */
-export function retentionInputs({ ranges, generated }: Retention): Record<string, Tensor> {
+const INT32 = { min: 0, max: 2 ** 31 - 1, integer: true };
+
+/** The tensors that readRetention reads back. Throws ParameterError for what they could not carry unchanged. */
+export function retentionInputs(retention: Retention): Record<string, Tensor> {
+  const { ranges, generated } = checked('retention', retention);
+  for (const { start, end = start, priority, durationMs = 1 } of [
+    ...(ranges ?? []),
+    ...(generated ? [{ start: 0, ...generated }] : []),
+  ]) {
+    for (const value of [start, end, priority, durationMs]) checkRange('retention', value, INT32);
+  }
   const inputs: Record<string, Tensor> = {};
   if (ranges && ranges.length > 0) {
     const rows = ranges.flatMap(({ start, end = -1, priority, durationMs = 0 }) => [

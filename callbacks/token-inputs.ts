@@ -1,5 +1,6 @@
 import { checkRange, ParameterError, resolveSamplingParams } from '../engine/decoding/sampling-params.js';
 import { encodeWordList } from '../engine/decoding/stop-words.js';
+import { retentionInputs } from './retention-inputs.js';
 import type { TokenRequest } from './token-request.js';
 import type { InferenceRequest, Tensor } from './types.js';
 
@@ -31,6 +32,11 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     streaming: bool(request.streaming ?? true),
     return_log_probs: bool(request.returnLogProbs ?? false),
     top_log_probs: i32(request.topLogProbs ?? 0),
+    return_context_logits: bool(request.returnContextLogits ?? false),
+    return_generation_logits: bool(request.returnGenerationLogits ?? false),
+    return_context_log_probs: bool(request.returnContextLogProbs ?? false),
+    top_context_log_probs: i32(request.topContextLogProbs ?? 0),
+    ...retentionInputs(request.retention ?? {}),
   };
   if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
   if (words.length > 0) inputs.stop_words_list = encodeWordList(words);

@@ -1,4 +1,5 @@
 import type { SamplingParams } from '../engine/decoding/sampling-params.js';
+import type { Retention } from '../kvcache/retention.js';
 import { counted } from './sentences.js';
 
 /** What a program or the server asks of the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
@@ -13,6 +14,14 @@ export interface TokenRequest extends Partial<SamplingParams> {
   returnLogProbs?: boolean;
   /** This many most probable tokens with their log-probs beside each token returned. */
   topLogProbs?: number;
+  /** Raw logits of each token returned, before penalties, bans and temperature. */
+  returnGenerationLogits?: boolean;
+  /** Raw logits of each prompt token. The whole prompt is computed for them, whatever the cache has of it. */
+  returnContextLogits?: boolean;
+  /** Log-prob of each prompt token but the first, given those before it. The whole prompt is computed for them. */
+  returnContextLogProbs?: boolean;
+  /** This many most probable tokens beside each of those. */
+  topContextLogProbs?: number;
   /** false: one piece at the end. Default true: a piece as often as there is something new. */
   streaming?: boolean;
   /** 0..1, higher first; default 0.5. */
@@ -23,6 +32,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   timeLimitMs?: number;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1, default 0n. */
   cacheSalt?: bigint;
+  /** How long its blocks are worth keeping in the cache. */
+  retention?: Retention;
 }
 
 export type FinishReason = 'stop' | 'length' | 'cancelled' | 'timeout';
@@ -35,6 +46,11 @@ export interface TokenTiming {
   lastTokenMs: number | null;
   /** Iterations in which it ran. */
   numIterations: number;
+  /** How often its blocks were taken away for others; it then went on with the same tokens. */
+  numPauses: number;
+  /** Full blocks of its prompt that the cache had, and those that it could have had but had not. */
+  reusedBlocks: number;
+  missedBlocks: number;
 }
 
 /** Tokens that are new since the last piece. Several iterations come as one piece where the consumer is slow. */
@@ -45,6 +61,15 @@ export interface TokenPiece {
   /** [tokens.length x topLogProbs], most probable first; with topLogProbs. */
   topTokens?: Int32Array;
   topLogProbs?: Float32Array;
+  /** [tokens.length x vocabSize]; with returnGenerationLogits. */
+  generationLogits?: Float32Array;
+  /** With the first piece, [promptTokens.length x vocabSize]; with returnContextLogits. */
+  contextLogits?: Float32Array;
+  /** With the first piece, [promptTokens.length - 1]: entry i is of prompt token i + 1; with returnContextLogProbs. */
+  contextLogProbs?: Float32Array;
+  /** With the first piece, [promptTokens.length - 1 x topContextLogProbs], most probable first. */
+  contextTopTokens?: Int32Array;
+  contextTopLogProbs?: Float32Array;
   /** With the first piece: prompt tokens that were found in the cache. */
   cachedTokens?: number;
   /** null for every piece but the last, which may carry no tokens. */

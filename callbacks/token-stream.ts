@@ -4,32 +4,33 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
 } from '../engine/decoding/finish-reason.js';
+import {
+  joinParts,
+  type Part,
+  type PartOptions,
+  readContext,
+  readPart,
+  readTiming,
+  tensorsOf,
+  withoutLast,
+} from './token-parts.js';
 import type { FinishReason, TokenPiece, TokenRequest, TokenStream, TokenTiming } from './token-request.js';
 import type { NamedTensor } from './types.js';
-
-/** What one response adds; parts that nobody has taken yet are put together into one piece. */
-interface Part {
-  tokens: Int32Array;
-  logProbs: Float32Array;
-  topTokens: Int32Array;
-  topLogProbs: Float32Array;
-}
 
 /** The pieces of one request between the host, which pushes, and one consumer, which pulls at its own pace. */
 export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   readonly requestId: bigint;
-  readonly #promptLength: number;
-  readonly #returnLogProbs: boolean;
-  readonly #topLogProbs: number;
-  readonly #streaming: boolean;
+  /** null: its responses carry new tokens only. */
+  readonly #promptLength: number | null;
+  readonly #options: PartOptions;
   /** End tokens that run as stop words; unlike those they are not part of what is returned. */
   readonly #hiddenStops: ReadonlySet<number>;
   readonly #onAbandoned: () => void;
   #parts: Part[] = [];
   #finishReason: FinishReason | null = null;
   #seed: bigint | null = null;
-  /** Until it has left with a piece. */
-  #cachedTokens: number | null = null;
+  /** What is known of the prompt, until it has left with a piece. */
+  #context: Partial<TokenPiece> = {};
   #timing: TokenTiming | null = null;
   #error: Error | null = null;
   #isDone = false;
@@ -39,10 +40,12 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   /** `onAbandoned` is called when the consumer leaves before the end. */
   constructor(requestId: bigint, request: TokenRequest, onAbandoned: () => void) {
     this.requestId = requestId;
-    this.#promptLength = request.promptTokens.length;
-    this.#returnLogProbs = request.returnLogProbs ?? false;
-    this.#topLogProbs = request.topLogProbs ?? 0;
-    this.#streaming = request.streaming ?? true;
+    this.#promptLength = (request.streaming ?? true) ? null : request.promptTokens.length;
+    this.#options = {
+      returnLogProbs: request.returnLogProbs ?? false,
+      topLogProbs: request.topLogProbs ?? 0,
+      returnGenerationLogits: request.returnGenerationLogits ?? false,
+    };
     this.#hiddenStops = new Set(request.endTokenIds?.slice(1));
     this.#onAbandoned = onAbandoned;
   }
@@ -79,15 +82,16 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
 
   /** Takes the tensors of a response. */
   push(outputs: readonly NamedTensor[], final: boolean): void {
-    const tensors = new Map(outputs.map((output) => [output.name, output.data]));
-    const code = (tensors.get('finish_reasons') as Int32Array)[0]!;
-    const part = this.#read(tensors);
-    this.#cachedTokens = (tensors.get('cached_tokens') as Int32Array | undefined)?.[0] ?? this.#cachedTokens;
-    if (code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1)) this.#dropLast(part);
-    if (part.tokens.length > 0) this.#parts.push(part);
+    const tensors = tensorsOf(outputs);
+    const code = tensors.get('finish_reasons')!.data[0] as number;
+    const part = readPart(tensors, this.#promptLength, this.#options);
+    Object.assign(this.#context, readContext(tensors));
+    const endsHidden = code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1);
+    const shown = endsHidden ? withoutLast(part) : part;
+    if (shown.tokens.length > 0) this.#parts.push(shown);
     if (final) {
-      this.#seed = (tensors.get('random_seed') as BigUint64Array)[0]!;
-      this.#timing = timingOf(tensors);
+      this.#seed = tensors.get('random_seed')!.data[0] as bigint;
+      this.#timing = readTiming(tensors);
       this.#finishReason = finishReasonOf(code);
     }
     this.#deliver();
@@ -103,25 +107,6 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   fail(error: Error): void {
     this.#error = error;
     this.#deliver();
-  }
-
-  #read(tensors: ReadonlyMap<string, NamedTensor['data']>): Part {
-    const ids = tensors.get('output_ids') as Int32Array;
-    const length = (tensors.get('sequence_length') as Int32Array)[0]!;
-    return {
-      tokens: this.#streaming ? ids : ids.slice(this.#promptLength, length),
-      logProbs: (tensors.get('output_log_probs') as Float32Array | undefined) ?? new Float32Array(0),
-      topTokens: (tensors.get('top_token_ids') as Int32Array | undefined) ?? new Int32Array(0),
-      topLogProbs: (tensors.get('top_log_probs') as Float32Array | undefined) ?? new Float32Array(0),
-    };
-  }
-
-  #dropLast(part: Part): void {
-    const kept = part.tokens.length - 1;
-    part.tokens = part.tokens.slice(0, kept);
-    part.logProbs = part.logProbs.slice(0, kept);
-    part.topTokens = part.topTokens.slice(0, kept * this.#topLogProbs);
-    part.topLogProbs = part.topLogProbs.slice(0, kept * this.#topLogProbs);
   }
 
   #deliver(): void {
@@ -146,29 +131,11 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     const parts = this.#parts;
     this.#parts = [];
     const piece: TokenPiece = {
-      tokens: join(
-        Int32Array,
-        parts.map((part) => part.tokens),
-      ),
+      ...joinParts(parts, this.#options),
+      ...this.#context,
       finishReason: this.#finishReason,
     };
-    if (this.#cachedTokens !== null) piece.cachedTokens = this.#cachedTokens;
-    this.#cachedTokens = null;
-    if (this.#returnLogProbs)
-      piece.logProbs = join(
-        Float32Array,
-        parts.map((part) => part.logProbs),
-      );
-    if (this.#topLogProbs > 0) {
-      piece.topTokens = join(
-        Int32Array,
-        parts.map((part) => part.topTokens),
-      );
-      piece.topLogProbs = join(
-        Float32Array,
-        parts.map((part) => part.topLogProbs),
-      );
-    }
+    this.#context = {};
     if (this.#finishReason !== null) {
       this.#isDone = true;
       if (this.#seed !== null) piece.seed = this.#seed;
@@ -178,32 +145,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   }
 }
 
-function timingOf(tensors: ReadonlyMap<string, NamedTensor['data']>): TokenTiming {
-  const times = tensors.get('request_times_ms') as Float32Array;
-  const [firstScheduledMs, firstTokenMs, lastTokenMs] = Array.from(times, (ms) => (ms < 0 ? null : ms));
-  const numIterations = (tensors.get('num_iterations') as Int32Array)[0]!;
-  return {
-    firstScheduledMs: firstScheduledMs!,
-    firstTokenMs: firstTokenMs!,
-    lastTokenMs: lastTokenMs!,
-    numIterations,
-  };
-}
-
 function finishReasonOf(code: number): FinishReason {
   if (code === FINISH_LENGTH) return 'length';
   if (code === FINISH_TIMED_OUT) return 'timeout';
   return code === FINISH_CANCELLED ? 'cancelled' : 'stop';
-}
-
-/** One array where there is one; a new one of all of them where there are several. */
-function join<T extends Int32Array | Float32Array>(Type: new (length: number) => T, arrays: readonly T[]): T {
-  if (arrays.length === 1) return arrays[0]!;
-  const joined = new Type(arrays.reduce((sum, array) => sum + array.length, 0));
-  let offset = 0;
-  for (const array of arrays) {
-    joined.set(array, offset);
-    offset += array.length;
-  }
-  return joined;
 }

@@ -42,6 +42,9 @@ const RULES = {
   ignoreEos: SWITCH,
   skipSpecialTokens: SWITCH,
   logProbs: wholeNumber(0, MAX_LOG_PROBS),
+  returnGenerationLogits: SWITCH,
+  returnContextLogits: SWITCH,
+  contextLogProbs: wholeNumber(0, MAX_LOG_PROBS),
   priority: numberIn({ min: 0, max: 1, integer: false }),
   cacheSalt: rule(
     `a bigint from 0 to ${MAX_SALT}`,

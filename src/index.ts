@@ -53,10 +53,12 @@ export {
 } from '../engine/simulation/simulation-input.js';
 export { WorkerStuckError } from '../engine/worker-supervisor.js';
 export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cache-events.js';
+export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';
 export { ContextLengthError, InvalidRequestError } from './generation/errors.js';
+export type { PromptLogProb } from './generation/returned-logits.js';
 export type {
   SamplingOptions,
   TextLogProb,

@@ -44,6 +44,8 @@ export interface ModelOptions {
   /** Needs enableBlockReuse; without effect with V1. */
   hostCacheSize?: number | undefined;
   secondaryOffloadMinPriority?: number | undefined;
+  /** See OptionalParams.maxReturnedLogitsBytes. */
+  maxReturnedLogitsBytes?: number | undefined;
   tokensPerBlock?: number | undefined;
   /** Seconds; see OptionalParams.watchdogTimeoutMs. */
   watchdogTimeout?: number | undefined;
@@ -233,6 +235,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'enableTrtOverlap',
       'maxInputLen',
       'maxSeqLen',
+      'maxReturnedLogitsBytes',
       'tokensPerBlock',
       'executorModule',
       'workerRestart',

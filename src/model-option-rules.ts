@@ -41,6 +41,7 @@ const RULES = {
   ),
   hostCacheSize: wholeNumber(0, Number.MAX_SAFE_INTEGER),
   secondaryOffloadMinPriority: wholeNumber(0, 100),
+  maxReturnedLogitsBytes: wholeNumber(0, Number.MAX_SAFE_INTEGER),
   tokensPerBlock: rule(`one of ${TOKENS_PER_BLOCK.join(', ')}`, (value) =>
     TOKENS_PER_BLOCK.includes(value as number),
   ),

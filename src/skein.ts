@@ -39,6 +39,12 @@ export interface GenerateOptions extends SamplingOptions {
   skipSpecialTokens?: boolean | undefined;
   /** 0: the drawn tokens' log-probs; n: those of the n most probable tokens too. */
   logProbs?: number | undefined;
+  /** Raw logits of each token of the answer, in the piece that has the token. */
+  returnGenerationLogits?: boolean | undefined;
+  /** Raw logits of each token of the prompt, in the first piece. The whole prompt is computed for them. */
+  returnContextLogits?: boolean | undefined;
+  /** Log-probs of the prompt's tokens, in the first piece; n > 0: those of the n most probable tokens too. */
+  contextLogProbs?: number | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */

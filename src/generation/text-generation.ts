@@ -3,6 +3,7 @@ import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../
 import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
 import { inCallersWords } from './refusals.js';
+import { logitsOf, type PromptLogProb } from './returned-logits.js';
 import type { Detokenizer, TextModel } from './text-model.js';
 
 /** How tokens are chosen. Every field has a default that changes nothing, but for temperature, which is 1. */
@@ -40,6 +41,10 @@ export interface TextRequest extends SamplingOptions {
   skipSpecialTokens?: boolean | undefined;
   /** Not given: none; 0: the drawn token's log-prob; n: the n most probable ones too. */
   logProbs?: number | undefined;
+  returnContextLogits?: boolean | undefined;
+  returnGenerationLogits?: boolean | undefined;
+  /** Not given: none; 0: the log-prob of each prompt token; n: the n most probable ones too. */
+  contextLogProbs?: number | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
   /** Milliseconds after which it ends with what it has, waiting included. */
@@ -69,6 +74,12 @@ export interface TextPiece {
   tokens: readonly number[];
   /** Log-probs of the tokens whose text is out. */
   logProbs: readonly TextLogProb[];
+  /** Raw logits of `tokens`, [tokens.length x vocabulary]; with returnGenerationLogits. */
+  generationLogits?: Float32Array;
+  /** Raw logits of the prompt's tokens, [prompt x vocabulary]; in the first piece, with returnContextLogits. */
+  contextLogits?: Float32Array;
+  /** Of each prompt token but the first, given those before it; in the first piece, with contextLogProbs. */
+  contextLogProbs?: readonly PromptLogProb[];
   /** Prompt tokens that were found in the cache; in the first piece. */
   cachedTokens?: number;
   /** Set in the last piece. */
@@ -134,7 +145,7 @@ export function generateText(
 }
 
 function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSignal): TokenRequest {
-  const { logProbs } = request;
+  const { logProbs, contextLogProbs } = request;
   return {
     promptTokens: request.promptTokens,
     maxNewTokens: request.maxTokens,
@@ -151,6 +162,11 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     // As stop words, because those are part of what comes back: so it is known which one ended the request.
     stopWords: (request.stopTokens ?? []).map((token) => [token]),
     ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),
+    ...(contextLogProbs === undefined
+      ? {}
+      : { returnContextLogProbs: true, topContextLogProbs: contextLogProbs }),
+    ...(request.returnContextLogits ? { returnContextLogits: true } : {}),
+    ...(request.returnGenerationLogits ? { returnGenerationLogits: true } : {}),
     priority: request.priority ?? 0.5,
     ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),
     ...(request.timeLimitMs === undefined ? {} : { timeLimitMs: request.timeLimitMs }),
@@ -193,6 +209,7 @@ class TextStream {
         const out = this.#take(piece);
         if (out === null) continue;
         if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
+        Object.assign(out, logitsOf(piece, out.tokens.length, this.#request));
         if (piece.timing !== undefined) out.timing = piece.timing;
         yield out;
         if (out.finishReason !== null) return;

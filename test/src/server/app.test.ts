@@ -177,8 +177,9 @@ describe('/metrics', () => {
   });
 
   it("has the engine's times of each request: in the queue, in its context, and from there to its end", async () => {
-    const timing = { firstScheduledMs: 2000, firstTokenMs: 2500, lastTokenMs: 5000, numIterations: 4 };
-    const waited = { firstScheduledMs: null, firstTokenMs: null, lastTokenMs: null, numIterations: 0 };
+    const counts = { numIterations: 4, numPauses: 0, reusedBlocks: 0, missedBlocks: 0 };
+    const timing = { firstScheduledMs: 2000, firstTokenMs: 2500, lastTokenMs: 5000, ...counts };
+    const waited = { firstScheduledMs: null, firstTokenMs: null, lastTokenMs: null, ...counts };
     const toy = toyServer((_, index) => [
       { tokens: [97, 98] },
       { finish: 'length', timing: index === 0 ? timing : waited },
