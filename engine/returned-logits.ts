@@ -1,3 +1,4 @@
+import { counted } from '../callbacks/sentences.js';
 import type { ReturnedRows, RowLogProbs } from './packed-batch.js';
 import type { RequestSpec } from './request-spec.js';
 
@@ -145,8 +146,7 @@ export class ReturnedLogits {
   takeGeneration(): Float32Array[] {
     const numRows = this.#generationRows;
     const perPage = this.#rowsPerPage;
-    const pages = this.#pages.slice(0, Math.ceil(numRows / perPage));
-    this.#pages = [];
+    const pages = this.#pages.splice(0, Math.ceil(numRows / perPage));
     this.#generationRows = 0;
     const inLast = numRows - (pages.length - 1) * perPage;
     const last = pages.at(-1);
@@ -240,8 +240,9 @@ export class ReturnedLogitsBudget {
   #describe(options: ReturnOptions): string {
     const { context, generation } = heldRows(options);
     const parts = [];
-    if (context > 0) parts.push(`return_context_logits of ${context} prompt tokens`);
-    if (generation > 0) parts.push(`return_generation_logits of ${generation} tokens held at once`);
+    if (context > 0) parts.push(`return_context_logits of ${counted(context, 'prompt token')}`);
+    if (generation > 0)
+      parts.push(`return_generation_logits of ${counted(generation, 'token')} held at once`);
     return parts.join(' and ');
   }
 }

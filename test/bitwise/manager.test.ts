@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { buildEngine, GptManager, type InferenceRequest, type ModelType, type NamedTensor } from 'skein';
 import { afterAll, expect, it } from 'vitest';
 import { tinyModelPath } from '../support/test-engine.js';
-import type { Answer } from './run-loop.js';
+import { type Answer, noAnswer } from './run-loop.js';
 import { expectAllowedLength, randomScenario } from './scenario.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-manager-'));
@@ -42,7 +42,7 @@ async function runManager(
       return waiting.splice(0, count);
     },
     sendResponse: (requestId, outputs, final, error) => {
-      const answer = answers.get(requestId) ?? { tokens: [], logProbs: [], error: '' };
+      const answer = answers.get(requestId) ?? noAnswer();
       answers.set(requestId, answer);
       answer.error += error;
       addOutputs(answer, requests.find((request) => request.requestId === requestId)!, outputs);
@@ -80,7 +80,19 @@ function addOutputs(answer: Answer, request: InferenceRequest, outputs: NamedTen
   const promptLength = request.inputs.input_ids!.data.length;
   answer.tokens.push(...(streaming ? tokens : tokens.subarray(promptLength, length[0]!)));
   const logProbs = data('output_log_probs') as Float32Array | undefined;
+  addReturned(answer, outputs);
   if (logProbs) answer.logProbs.push(...logProbs.subarray(0, answer.tokens.length - answer.logProbs.length));
+}
+
+/** A last dimension of 1 marks a dummy. */
+function addReturned(answer: Answer, outputs: NamedTensor[]): void {
+  for (const { name, shape, data } of outputs) {
+    if (name === 'context_log_probs') answer.contextLogProbs = data as Float32Array;
+    if (shape.at(-1) === 1) continue;
+    if (name === 'context_logits') answer.contextLogits = data as Float32Array;
+    if (name !== 'generation_logits') continue;
+    for (const logit of data as Float32Array) answer.generationLogits.push(logit);
+  }
 }
 
 it('a manager with its worker answers 32 requests together as one after the other, with every scheme', async () => {
@@ -92,7 +104,7 @@ it('a manager with its worker answers 32 requests together as one after the othe
   });
   const { vocabSize } = engine.manifest.config;
   const limits = { vocabSize, requests: 32, maxPrompt: 40, maxNew: 110, arrivalSpan: 0, seed: 11 };
-  const requests = randomScenario(limits).map(({ request }) => request);
+  const requests = randomScenario({ ...limits, returnsLogits: true }).map(({ request }) => request);
   const alone = await runManager(enginePath, requests, 1, false);
   const together = await runManager(enginePath, requests, 32, true);
   const apart = await runManager(enginePath, requests, 32, true, 'InflightBatching');
@@ -107,6 +119,10 @@ it('a manager with its worker answers 32 requests together as one after the othe
     const expected = alone.answers.get(requestId)!;
     expectAllowedLength(request, expected.tokens.length);
     expect(expected.logProbs.length).toBe(expected.tokens.length);
+    const { return_generation_logits: generation, return_context_logits: context } = request.inputs;
+    expect(expected.generationLogits.length).toBe(generation ? expected.tokens.length * vocabSize : 0);
+    const promptLength = request.inputs.input_ids!.data.length;
+    expect(expected.contextLogits?.length ?? 0).toBe(context ? promptLength * vocabSize : 0);
     for (const { answers } of [together, apart, lockstep]) {
       expect(answers.get(requestId), `request ${requestId}`).toStrictEqual(expected);
     }

@@ -33,6 +33,22 @@ export interface Answer {
   tokens: number[];
   logProbs: number[];
   error: string;
+  /** Where they were asked for: logits and log-probs of the prompt, and logits of each generated token. */
+  contextLogits: Float32Array | null;
+  contextLogProbs: Float32Array | null;
+  generationLogits: number[];
+}
+
+/** A new answer without anything in it. */
+export function noAnswer(): Answer {
+  return {
+    tokens: [],
+    logProbs: [],
+    error: '',
+    contextLogits: null,
+    contextLogProbs: null,
+    generationLogits: [],
+  };
 }
 
 export interface RunResult {
@@ -154,6 +170,13 @@ class Recorder implements LoopCallbacks {
       );
       if (responses.flags[i]! & RESPONSE_FINAL) this.#unfinished--;
     }
+    for (const { index, context, generationLogits } of responses.returned) {
+      const answer = this.#answer(responses.requestIds[index]!);
+      answer.contextLogits ??= context?.logits ?? null;
+      answer.contextLogProbs ??= context?.logProbs?.logProbs ?? null;
+      for (const rows of generationLogits ?? [])
+        for (const logit of rows) answer.generationLogits.push(logit);
+    }
     for (const [i, text] of responses.errors) this.#answer(responses.requestIds[i]!).error = text;
     if (!stats) return;
     this.result.pauses += stats.pausedRequests;
@@ -172,7 +195,7 @@ class Recorder implements LoopCallbacks {
   #answer(requestId: bigint): Answer {
     let answer = this.result.answers.get(requestId);
     if (!answer) {
-      answer = { tokens: [], logProbs: [], error: '' };
+      answer = noAnswer();
       this.result.answers.set(requestId, answer);
     }
     return answer;

@@ -18,6 +18,8 @@ export interface ScenarioLimits {
   seed: number;
   /** Prompts are beginnings of a few long ones, or leave them somewhere. */
   sharedPrompts?: boolean;
+  /** Every second request has its generation logits returned; every third what the prompt was worth, or its logits. */
+  returnsLogits?: boolean;
 }
 
 /** Mulberry32: numbers in [0, 1) that are the same on every machine. */
@@ -54,10 +56,18 @@ export function randomScenario(limits: ScenarioLimits): Arrival[] {
       streaming: { shape: [1], data: Uint8Array.of(index % 2) },
       ...samplingOf(index, random),
       ...furtherSamplingOf(index, limits.vocabSize, maxNew, more),
+      ...(limits.returnsLogits ? returnsOf(index) : {}),
     };
     const iteration = integer(0, limits.arrivalSpan);
     return { iteration, request: { requestId: BigInt(index + 1), inputs } };
   });
+}
+
+function returnsOf(index: number): Record<string, Tensor> {
+  const on = { shape: [1], data: Uint8Array.of(1) };
+  const generation: Record<string, Tensor> = index % 2 === 0 ? { return_generation_logits: on } : {};
+  if (index % 6 === 0) return { ...generation, return_context_logits: on, return_context_log_probs: on };
+  return index % 3 === 0 ? { ...generation, return_context_log_probs: on } : generation;
 }
 
 /** Every fourth request is greedy; the others use one truncation or penalty after the other. */

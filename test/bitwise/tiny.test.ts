@@ -99,6 +99,7 @@ function scenario(vocabSize: number): Arrival[] {
     maxNew: 110,
     arrivalSpan: 40,
     seed: 42,
+    returnsLogits: true,
   });
 }
 
@@ -110,8 +111,35 @@ function expectSameAnswers(result: RunResult, alone: Map<bigint, Answer>): void 
     expect(found.error, `request ${requestId}`).toBe('');
     expect(found.tokens, `tokens of request ${requestId}`).toStrictEqual(expected.tokens);
     expect(found.logProbs, `log-probs of request ${requestId}`).toStrictEqual(expected.logProbs);
+    expectSameLogits(found, expected, requestId);
   }
   expect(result.replayMismatches).toBe(0);
+}
+
+const bytesOf = (array: Float32Array | null) =>
+  array && Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+
+/** Compared as bytes: arrays of this size are too many for one matcher each. */
+function expectSameLogits(found: Answer, expected: Answer, requestId: bigint): void {
+  for (const name of ['contextLogits', 'contextLogProbs'] as const) {
+    const same = bytesOf(found[name])?.equals(bytesOf(expected[name])!) ?? expected[name] === null;
+    expect(same, `${name} of request ${requestId}`).toBe(true);
+  }
+  const same = Buffer.from(Float32Array.from(found.generationLogits).buffer).equals(
+    Buffer.from(Float32Array.from(expected.generationLogits).buffer),
+  );
+  expect(same, `generation logits of request ${requestId}`).toBe(true);
+}
+
+/** Rows are there exactly where they were asked for. */
+function expectReturned({ inputs }: Arrival['request'], answer: Answer, vocabSize: number): void {
+  const promptLength = inputs.input_ids!.data.length;
+  const numRows = inputs.return_context_logits ? promptLength : 0;
+  expect(answer.contextLogits?.length ?? 0).toBe(numRows * vocabSize);
+  const numLogProbs = inputs.return_context_log_probs ? promptLength - 1 : 0;
+  expect(answer.contextLogProbs?.length ?? 0).toBe(numLogProbs);
+  const numGenerated = inputs.return_generation_logits ? answer.tokens.length : 0;
+  expect(answer.generationLogits.length).toBe(numGenerated * vocabSize);
 }
 
 describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alone', (instructionSet) => {
@@ -129,6 +157,7 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
         expectAllowedLength(request, answer.tokens.length);
         expect(answer.logProbs.length).toBe(answer.tokens.length);
         expect(answer.logProbs.every((logProb) => logProb <= 0)).toBe(true);
+        expectReturned(request, answer, config.vocabSize);
       }
     });
 
@@ -181,7 +210,12 @@ async function expectReuseChangesNothing(
 ): Promise<void> {
   const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
   const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60, seed: 7 };
-  const arrivals = randomScenario({ vocabSize: config.vocabSize, sharedPrompts: true, ...limits });
+  const arrivals = randomScenario({
+    vocabSize: config.vocabSize,
+    sharedPrompts: true,
+    returnsLogits: true,
+    ...limits,
+  });
   const alone = runAlone(executor, config, arrivals);
   for (const options of [
     run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false),
@@ -196,7 +230,7 @@ async function expectReuseChangesNothing(
     expectSameAnswers(result, alone);
     // Frequencies that depend on a sequence's own length fit no other: nothing is shared.
     if (variant === 'longrope') expect(result.reusedTokens).toBe(0);
-    else expect(result.reusedTokens).toBeGreaterThan(500);
+    else expect(result.reusedTokens).toBeGreaterThan(300);
     if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(result.pauses).toBeGreaterThan(5);
     if (options.overlap) expect(result.overlapped).toBeGreaterThan(30);
   }
@@ -212,7 +246,12 @@ async function expectSwappingChangesNothing(
 ): Promise<void> {
   const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
   const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60, seed: 8 };
-  const arrivals = randomScenario({ vocabSize: config.vocabSize, sharedPrompts: true, ...limits });
+  const arrivals = randomScenario({
+    vocabSize: config.vocabSize,
+    sharedPrompts: true,
+    returnsLogits: true,
+    ...limits,
+  });
   const alone = runAlone(executor, config, arrivals);
   const copies = vi.spyOn(executor, 'copyBlocks');
   const isSecondary = (block: number) => block >= TINY_POOL;
