@@ -22,12 +22,12 @@ import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from
 import { cpuQuota } from './cpu-quota.js';
 import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
-import type { WeightPrecision } from './executor.js';
+import type { OutputPrecision, WeightPrecision } from './executor.js';
 import type { ConvertJob } from './native/addon.js';
 import { loadAddon } from './native/load-addon.js';
 import type { NetworkPlan } from './network/plan.js';
 import { skeinVersion } from './package-info.js';
-import { resolveWeightPrecision } from './weight-precision.js';
+import { resolveOutputPrecision, resolveWeightPrecision, storedBytes } from './weight-precision.js';
 
 /** `waiting`: another process builds the same engine. done and total are bytes of weights (0 where none are known). */
 export interface BuildProgress {
@@ -40,8 +40,10 @@ export interface BuildOptions {
   /** A folder with safetensors, a .gguf file, or a folder with one GGUF. */
   model: string;
   outputDirectory: string;
-  /** 'f32', 'bf16' or 'auto'. */
+  /** 'f32', 'bf16', 'int8', 'int4' or 'auto'. */
   precision: string;
+  /** Of the embedding and the output layer: 'f32', 'bf16', 'int8' or 'auto' (the default: as the others, int8 with int4). */
+  outputPrecision?: string;
   /** Threads that convert; default: the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
@@ -81,12 +83,13 @@ export async function buildAside(
 ): Promise<string> {
   const { model, onProgress, signal } = options;
   const precision = resolveWeightPrecision(options.precision, null, null);
+  const outputPrecision = resolveOutputPrecision(options.outputPrecision ?? 'auto', precision);
   onProgress?.({ phase: 'reading', done: 0, total: 0 });
   const checkpoint = openCheckpoint(model);
   signal?.throwIfAborted();
   const directory = makeTarget(target);
   try {
-    await writeEngine(directory, checkpoint, precision, options);
+    await writeEngine(directory, checkpoint, { precision, outputPrecision }, options);
     return directory;
   } catch (error) {
     discardBuildDirectory(directory);
@@ -97,11 +100,11 @@ export async function buildAside(
 async function writeEngine(
   directory: string,
   checkpoint: Checkpoint,
-  precision: WeightPrecision,
+  precisions: { precision: WeightPrecision; outputPrecision: OutputPrecision },
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
   const plan = planNetwork(checkpoint.config);
-  const { tensors, byteLength } = layOutWeights(plan, precision);
+  const { tensors, byteLength } = layOutWeights(plan, precisions.precision, precisions.outputPrecision);
   checkSpace(directory, byteLength);
   const weightsFile = join(directory, 'weights.bin');
   const fd = openSync(weightsFile, 'w');
@@ -120,7 +123,7 @@ async function writeEngine(
   const manifest: EngineManifest = {
     formatVersion: ENGINE_FORMAT_VERSION,
     skeinVersion: skeinVersion(),
-    precision,
+    ...precisions,
     config,
     maxInputLen: longestSequence(config),
     maxSeqLen: longestSequence(config),
@@ -162,7 +165,7 @@ function convertJobs(
         targetOffset,
         targetType: dtype,
       };
-      targetOffset += rows * columns * (dtype === 'f32' ? 4 : 2);
+      targetOffset += storedBytes(dtype, rows, columns);
       return job;
     });
   });
@@ -181,7 +184,7 @@ async function convertAll(
     const step: ConvertJob[] = [];
     for (let bytes = 0; next < jobs.length && bytes < BYTES_PER_STEP; next++) {
       const job = jobs[next]!;
-      const size = job.rows * job.columns * (job.targetType === 'f32' ? 4 : 2);
+      const size = storedBytes(job.targetType, job.rows, job.columns);
       step.push(job);
       bytes += size;
       done = job.targetOffset + size;

@@ -27,7 +27,7 @@ import {
 import { type BuildOptions, buildAside } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
-import { resolveWeightPrecision } from './weight-precision.js';
+import { resolveOutputPrecision, resolveWeightPrecision } from './weight-precision.js';
 
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
   /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
@@ -59,7 +59,8 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   const directory = resolve(options.cacheDirectory ?? defaultCacheDirectory());
   const files = findModelFiles(options.model);
   const precision = resolveWeightPrecision(options.precision, null, null);
-  const entry = join(directory, entryName(files, precision));
+  const outputPrecision = resolveOutputPrecision(options.outputPrecision ?? 'auto', precision);
+  const entry = join(directory, entryName(files, precision, outputPrecision));
   const present = tryOpen(entry);
   if (present) return touched(present);
 
@@ -67,7 +68,12 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   try {
     const built = tryOpen(entry);
     if (built) return touched(built);
-    await buildInto(entry, { ...options, precision, onProgress: lock.heartbeat(options.onProgress) });
+    await buildInto(entry, {
+      ...options,
+      precision,
+      outputPrecision,
+      onProgress: lock.heartbeat(options.onProgress),
+    });
   } finally {
     lock.release();
   }
@@ -77,13 +83,14 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
 }
 
 /** Readable, and different for each model, precision and format version. */
-function entryName(files: ModelFiles, precision: string): string {
+function entryName(files: ModelFiles, precision: string, outputPrecision: string): string {
+  const precisions = precision === outputPrecision ? precision : `${precision}-${outputPrecision}`;
   const name = basename(resolve(files.path))
     .replace(/\.gguf$/i, '')
     .replace(/[^\w.-]+/g, '-')
     .slice(0, 60);
-  const key = createHash('sha256').update(`${sourceHash(files)}\0${precision}\0${ENGINE_FORMAT_VERSION}`);
-  return `${name}-${precision}-v${ENGINE_FORMAT_VERSION}-${key.digest('hex').slice(0, 20)}`;
+  const key = createHash('sha256').update(`${sourceHash(files)}\0${precisions}\0${ENGINE_FORMAT_VERSION}`);
+  return `${name}-${precisions}-v${ENGINE_FORMAT_VERSION}-${key.digest('hex').slice(0, 20)}`;
 }
 
 /** Null where the entry is missing or unusable: it is then built anew. */

@@ -1,17 +1,18 @@
 import type { ModelConfig } from '../models/model-config.js';
-import type { WeightPrecision } from './executor.js';
+import type { OutputPrecision, WeightPrecision } from './executor.js';
 
 /**
  * An engine directory:
  *
  *   engine.json            EngineManifest
- *   weights.bin            portable weights in the chosen precision, row-major, each tensor at a multiple of 64 bytes
+ *   weights.bin            portable weights in the chosen precision, row-major, each tensor at a multiple of 64 bytes;
+ *                          rows of int8 and int4 are blocks of 32 (engine/native/kernels/kernels.h)
  *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
  *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
  */
 export interface EngineTensor {
   name: string;
-  dtype: 'f32' | 'bf16';
+  dtype: WeightPrecision;
   rows: number;
   columns: number;
   offset: number;
@@ -22,6 +23,8 @@ export interface EngineManifest {
   formatVersion: number;
   skeinVersion: string;
   precision: WeightPrecision;
+  /** Of the embedding and the output layer. */
+  outputPrecision: OutputPrecision;
   config: ModelConfig;
   /** Longest prompt and longest sequence that the engine takes; flags may lower them. */
   maxInputLen: number;
@@ -32,4 +35,4 @@ export interface EngineManifest {
 }
 
 /** Raised when engine.json or weights.bin change in a way that older readers would misread. */
-export const ENGINE_FORMAT_VERSION = 1;
+export const ENGINE_FORMAT_VERSION = 2;

@@ -3,8 +3,9 @@ import { join, resolve } from 'node:path';
 import { asSentence } from '../callbacks/sentences.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
-import type { WeightPrecision } from './executor.js';
-import type { NetworkPlan, PlanWeight } from './network/plan.js';
+import type { OutputPrecision, WeightPrecision } from './executor.js';
+import type { NetworkPlan } from './network/plan.js';
+import { outputWeights, storedBytes } from './weight-precision.js';
 
 /** An engine directory is not what it should be. The message names file, expected and found. */
 export class EngineError extends Error {
@@ -27,11 +28,13 @@ const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 export function layOutWeights(
   plan: NetworkPlan,
   precision: WeightPrecision,
+  outputPrecision: OutputPrecision,
 ): { tensors: EngineTensor[]; byteLength: number } {
   let byteLength = 0;
+  const outputs = outputWeights(plan);
   const tensors = plan.weights.map(({ name, kind, rows, columns }): EngineTensor => {
-    const dtype = kind === 'vector' ? 'f32' : precision;
-    const size = rows * columns * (dtype === 'f32' ? 4 : 2);
+    const dtype = kind === 'vector' ? 'f32' : outputs.has(name) ? outputPrecision : precision;
+    const size = storedBytes(dtype, rows, columns);
     const offset = Math.ceil(byteLength / TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT;
     byteLength = offset + size;
     if (!Number.isSafeInteger(byteLength)) throw new EngineError(`The weights of this model are too large.`);
@@ -46,7 +49,7 @@ export function openEngine(path: string): Engine {
   const manifest = readManifest(join(directory, 'engine.json'));
   const plan = planOf(directory, manifest);
   const weightsFile = join(directory, 'weights.bin');
-  checkTensors(weightsFile, manifest, plan.weights);
+  checkTensors(weightsFile, manifest, plan);
   const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;
   if (size !== manifest.weightsByteLength) {
     const found = size === undefined ? 'no such file' : `${size} bytes`;
@@ -76,15 +79,21 @@ function readManifest(file: string): EngineManifest {
       `${file}: has format version ${manifest?.formatVersion}, expected ${ENGINE_FORMAT_VERSION}; build the engine again.`,
     );
   }
-  const { precision, maxInputLen, maxSeqLen, weightsByteLength, config, tensors, source } = manifest;
+  const { precision, outputPrecision, maxInputLen, maxSeqLen, weightsByteLength, config, tensors, source } =
+    manifest;
   const complete =
-    (precision === 'f32' || precision === 'bf16') &&
+    isPrecision(precision) &&
+    isPrecision(outputPrecision) &&
     [maxInputLen, maxSeqLen, weightsByteLength].every((value) => Number.isSafeInteger(value) && value! > 0) &&
     typeof config === 'object' &&
     typeof source === 'object' &&
     Array.isArray(tensors);
   if (!complete) throw new EngineError(`${file}: is not a complete engine.json.`);
   return manifest as EngineManifest;
+}
+
+function isPrecision(value: unknown): value is WeightPrecision {
+  return value === 'f32' || value === 'bf16' || value === 'int8' || value === 'int4';
 }
 
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
@@ -105,8 +114,8 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
 }
 
 /** The tensors must be those of the plan, at the places where this version would put them. */
-function checkTensors(file: string, manifest: EngineManifest, weights: readonly PlanWeight[]): void {
-  const expected = layOutWeights({ weights } as NetworkPlan, manifest.precision);
+function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan): void {
+  const expected = layOutWeights(plan, manifest.precision, manifest.outputPrecision);
   const fits =
     manifest.weightsByteLength === expected.byteLength &&
     manifest.tensors.length === expected.tensors.length &&

@@ -1,8 +1,10 @@
 import type { SamplingBatch, SamplingOutput } from './decoding/sampling-batch.js';
 import type { PackedBatch } from './packed-batch.js';
 
-/** Numeric type of the stored weights of an engine. */
-export type WeightPrecision = 'f32' | 'bf16';
+/** Numeric type of the stored weights of an engine: int8 and int4 in groups of 32 with their own scales. */
+export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
+/** Numeric type of the embedding and of the output layer, which four bits would harm most. */
+export type OutputPrecision = Exclude<WeightPrecision, 'int4'>;
 /** Numeric type of the KV cache. */
 export type KvDtype = 'f32' | 'bf16';
 /** Instruction sets of the native executor, from the slowest to the fastest. */

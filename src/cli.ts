@@ -58,7 +58,13 @@ function buildCommand(): Command {
     .description('turn a model into an engine directory')
     .argument('<MODEL>', 'a Hugging Face directory, a GGUF file, or a folder with one')
     .requiredOption('-o, --output <DIR>', 'the engine directory to write')
-    .addOption(new Option('--weights <PRECISION>', 'auto, f32 or bf16').default('auto'))
+    .addOption(new Option('--weights <PRECISION>', 'auto, f32, bf16, int8 or int4').default('auto'))
+    .addOption(
+      new Option(
+        '--output-weights <PRECISION>',
+        'of embedding and output layer: auto, f32, bf16 or int8',
+      ).default('auto'),
+    )
     .addOption(new Option('--threads <N>', 'threads that convert').default(undefined, 'all'))
     .option('--force', 'replace an engine that is there already')
     .action(build);

@@ -106,8 +106,11 @@ export const OPTIONS = {
   host: textWithDefault('127.0.0.1', { metavar: 'ADDRESS', help: 'address to listen on' }),
   port: integerWithDefault(8000, 0, 65535, { help: 'port to listen on; 0 takes a free one' }),
   apiKey: text({ metavar: 'KEY', help: 'key that clients must send', defaultText: 'none' }),
-  weights: choice(['auto', 'f32', 'bf16'], 'auto', {
+  weights: choice(['auto', 'f32', 'bf16', 'int8', 'int4'], 'auto', {
     help: 'precision of the weights; auto is bf16',
+  }),
+  outputWeights: choice(['auto', 'f32', 'bf16', 'int8'], 'auto', {
+    help: 'precision of the embedding and the output layer; auto is that of the weights, int8 with int4',
   }),
   kvDtype: choice(['auto', 'f32', 'bf16'], 'auto', {
     help: 'precision of the KV cache; auto takes f32 with f32 weights, else bf16',

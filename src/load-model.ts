@@ -6,7 +6,7 @@ import type { EngineInfo } from '../callbacks/worker-messages.js';
 import type { BuildProgress } from '../engine/builder.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
-import type { KvDtype } from '../engine/executor.js';
+import type { KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
 import type { ManagerState } from '../engine/gpt-manager.js';
 import type { IterationStats, ModelType, OptionalParams } from '../engine/gpt-manager-options.js';
 import { loadAddon } from '../engine/native/load-addon.js';
@@ -21,7 +21,8 @@ import type { TextModel } from './generation/text-model.js';
 export interface ModelOptions {
   /** A Hugging Face directory, a GGUF file or a folder with one, or an engine directory. */
   model: string;
-  weights?: 'auto' | 'f32' | 'bf16' | undefined;
+  weights?: 'auto' | WeightPrecision | undefined;
+  outputWeights?: 'auto' | OutputPrecision | undefined;
   kvDtype?: 'auto' | KvDtype | undefined;
   threads?: number | undefined;
   cacheDir?: string | undefined;
@@ -194,7 +195,7 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
     executor: loaded.executor,
     instructionSet: loaded.instructionSet,
     threads: loaded.threads,
-    weights: engine.manifest.precision,
+    weights: precisionsOf(engine),
     kvDtype: loaded.kvDtype,
     kvTokens,
     maxInputLen: Math.min(loaded.maxInputLen, maxSeqLen - 1),
@@ -273,6 +274,7 @@ function given<T extends object, K extends keyof T>(
 async function engineOf(options: ModelOptions): Promise<Engine> {
   if (existsSync(join(options.model, 'engine.json'))) return openEngine(options.model);
   const cached: CachedEngineOptions = { model: options.model, precision: options.weights ?? 'auto' };
+  if (options.outputWeights !== undefined) cached.outputPrecision = options.outputWeights;
   if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
   if (options.threads !== undefined) cached.threads = options.threads;
   if (options.onProgress !== undefined) cached.onProgress = options.onProgress;
@@ -280,7 +282,12 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
   return cachedEngine(cached);
 }
 
-function fingerprint({ manifest }: Engine): string {
-  const identity = `${manifest.source.hash}\0${manifest.precision}\0${skeinVersion()}`;
+/** Such as 'bf16', or 'int4, output int8'. */
+function precisionsOf({ manifest: { precision, outputPrecision } }: Engine): string {
+  return precision === outputPrecision ? precision : `${precision}, output ${outputPrecision}`;
+}
+
+function fingerprint(engine: Engine): string {
+  const identity = `${engine.manifest.source.hash}\0${precisionsOf(engine)}\0${skeinVersion()}`;
   return `fp_${createHash('sha256').update(identity).digest('hex').slice(0, 12)}`;
 }

@@ -17,7 +17,8 @@ import {
 /** The flags of the same names take the same values: a test compares them. */
 const RULES = {
   model: NAME,
-  weights: oneOf('auto', 'f32', 'bf16'),
+  weights: oneOf('auto', 'f32', 'bf16', 'int8', 'int4'),
+  outputWeights: oneOf('auto', 'f32', 'bf16', 'int8'),
   kvDtype: oneOf('auto', 'f32', 'bf16'),
   threads: wholeNumber(1, 1024),
   cacheDir: NAME,

@@ -20,7 +20,7 @@ export interface NativeEngine {
 }
 
 /** Part of the packed file's name; its header says more, and a file that does not match is made again. */
-const PACKED_FORMAT_VERSION = 1;
+const PACKED_FORMAT_VERSION = 2;
 
 /** Runs a network on the CPU through the C++ addon. */
 export class NativeExecutor implements Executor {

@@ -11,23 +11,18 @@ import { showBuildProgress } from './build-progress.js';
 interface BuildFlags {
   output: string;
   weights: string;
+  outputWeights: string;
   threads?: string;
   force?: boolean;
 }
 
 /** skein build MODEL -o DIR. @throws UsageError, CheckpointError, EngineError, AddonError. */
 export async function build(model: string, flags: BuildFlags): Promise<void> {
-  const { choices } = OPTIONS.weights;
-  const precision = choices.find((choice) => choice === flags.weights);
-  if (precision === undefined) {
-    const meant = closestName(flags.weights, choices);
-    const hint = meant === null ? '' : ` Did you mean ${meant}?`;
-    throw new UsageError(`--weights is "${flags.weights}"; it must be one of ${choices.join(', ')}.${hint}`);
-  }
   const options: BuildOptions = {
     model,
     outputDirectory: flags.output,
-    precision,
+    precision: choiceOf('--weights', flags.weights, OPTIONS.weights.choices),
+    outputPrecision: choiceOf('--output-weights', flags.outputWeights, OPTIONS.outputWeights.choices),
     onProgress: showBuildProgress(process.stderr),
   };
   if (flags.threads !== undefined) {
@@ -55,4 +50,11 @@ function sourceOf(manifest: string): string {
   } catch {
     return ' (damaged)';
   }
+}
+
+function choiceOf(flag: string, value: string, choices: readonly string[]): string {
+  if (choices.includes(value)) return value;
+  const meant = closestName(value, choices);
+  const hint = meant === null ? '' : ` Did you mean ${meant}?`;
+  throw new UsageError(`${flag} is "${value}"; it must be one of ${choices.join(', ')}.${hint}`);
 }

@@ -1,8 +1,10 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import type { WeightPrecision } from '../../engine/executor.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
 
+const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
 const REQUESTS = 32;
 const MAX_SEQ_LEN = 160;
 const TOKENS_PER_BLOCK = 16;
@@ -72,7 +74,7 @@ function run(
 
 async function openTiny(
   variant: string,
-  precision: 'f32' | 'bf16',
+  precision: WeightPrecision,
   threads: number,
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ) {
@@ -143,7 +145,7 @@ function expectReturned({ inputs }: Arrival['request'], answer: Answer, vocabSiz
 }
 
 describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alone', (instructionSet) => {
-  describe.each(['f32', 'bf16'] as const)('%s', (precision) => {
+  describe.each(PRECISIONS)('%s', (precision) => {
     let alone: Map<bigint, Answer>;
 
     it('alone: every request gets as many tokens as it asked for', async () => {
@@ -183,7 +185,7 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
 
 // Sizes that no tile divides, biases, and frequencies that depend on each request's final length.
 describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => {
-  it.each(['f32', 'bf16'] as const)('%s: together as alone, paused and chunked', async (precision) => {
+  it.each(PRECISIONS)('%s: together as alone, paused and chunked', async (precision) => {
     const { executor, config } = await openTiny(variant, precision, 2);
     const arrivals = scenario(config.vocabSize);
     const alone = runAlone(executor, config, arrivals);
@@ -205,7 +207,7 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
 // Prompts that share beginnings of any length: blocks shared, copied in part, taken over, evicted, found after a pause.
 async function expectReuseChangesNothing(
   variant: string,
-  precision: 'f32' | 'bf16',
+  precision: WeightPrecision,
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ): Promise<void> {
   const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
@@ -289,12 +291,12 @@ describe('with blocks swapped out and in, 32 requests together answer as each al
 
 describe('with block reuse, 32 requests together answer as each alone without it', () => {
   it.each(INSTRUCTION_SETS)('tiny gqa on %s', async (instructionSet) => {
-    for (const precision of ['f32', 'bf16'] as const) {
+    for (const precision of PRECISIONS) {
       await expectReuseChangesNothing('gqa', precision, instructionSet);
     }
   });
 
   it.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', async (variant) => {
-    for (const precision of ['f32', 'bf16'] as const) await expectReuseChangesNothing(variant, precision);
+    for (const precision of PRECISIONS) await expectReuseChangesNothing(variant, precision);
   });
 });

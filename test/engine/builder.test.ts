@@ -193,9 +193,11 @@ describe('buildEngine', () => {
   it('refuses precisions that it cannot write', async () => {
     expect(resolveWeightPrecision('auto', 'avx512', null)).toBe('bf16');
     expect(resolveWeightPrecision('f32', null, null)).toBe('f32');
-    for (const precision of ['int8', 'int4', 'f64', '']) {
+    for (const precision of ['int3', 'q8', 'f64', '']) {
       const built = buildEngine({ model, outputDirectory: fresh(), precision });
-      await expect(built).rejects.toThrow(`"${precision}" is not supported; supported: auto, f32, bf16`);
+      await expect(built).rejects.toThrow(
+        `"${precision}" is not supported; supported: auto, f32, bf16, int8, int4`,
+      );
     }
   });
 });
@@ -215,7 +217,7 @@ describe('openEngine', () => {
       (m) => {
         m.formatVersion = ENGINE_FORMAT_VERSION + 1;
       },
-      /format version 2, expected 1; build the engine again/,
+      /format version 3, expected 2; build the engine again/,
     ],
     [
       'of an unknown precision',

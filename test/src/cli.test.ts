@@ -35,13 +35,26 @@ describe('skein', () => {
     ['an unknown flag with a near name', ['serve', '--modle', 'x'], /--modle.*[Dd]id you mean --model/],
     ['an unknown flag with none', ['serve', '--banana', 'x'], /--banana.*--model, .*--port/],
     ['an unknown command', ['srve'], /srve.*serve/],
-    ['a wrong value', ['serve', '--model', 'x', '--weights', 'f33'], /--weights is "f33".*auto, f32, bf16/],
+    [
+      'a wrong value',
+      ['serve', '--model', 'x', '--weights', 'f33'],
+      /--weights is "f33".*auto, f32, bf16, int8, int4/,
+    ],
     ['a wrong number', ['serve', '--model', 'x', '--port', 'http'], /--port is "http"/],
     ['no model', ['serve'], /--model is required/],
     ['a flag without its value', ['serve', '--model'], /--model/],
     ['too many arguments', ['serve', 'model'], /argument/],
     ['no output of build', ['build', 'x'], /--output/],
-    ['a wrong precision of build', ['build', 'x', '-o', 'y', '--weights', 'int3'], /int3.*auto, f32, bf16/],
+    [
+      'a wrong precision of the output layer',
+      ['build', 'x', '-o', 'y', '--output-weights', 'int4'],
+      /--output-weights is "int4".*auto, f32, bf16, int8\. Did you mean int8/,
+    ],
+    [
+      'a wrong precision of build',
+      ['build', 'x', '-o', 'y', '--weights', 'int3'],
+      /int3.*auto, f32, bf16, int8, int4/,
+    ],
   ])('%s: one sentence with the alternatives, exit code 2', async (_, args, message) => {
     const { code, stderr, stdout } = await runCli(args);
     expect(stderr).toMatch(message);

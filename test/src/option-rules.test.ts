@@ -13,7 +13,8 @@ const whole = [1.5, Number.NaN, '1', null, true];
 /** Every option of Skein.load: values that it refuses, values that it takes, and what it says that it expects. */
 const MODEL: Row[] = [
   ['model', ['', 5, null], ['m'], 'a text that is not empty'],
-  ['weights', ['int3', 1], ['auto', 'f32', 'bf16'], 'one of auto, f32, bf16'],
+  ['weights', ['int3', 1], ['auto', 'f32', 'bf16', 'int8', 'int4'], 'one of auto, f32, bf16, int8, int4'],
+  ['outputWeights', ['int4', 1], ['auto', 'f32', 'bf16', 'int8'], 'one of auto, f32, bf16, int8'],
   ['kvDtype', ['int8'], ['auto', 'f32', 'bf16'], 'one of auto, f32, bf16'],
   ['threads', [0, 1025, ...whole], [1, 1024], 'a whole number from 1 to 1024'],
   ['cacheDir', ['', 1], ['/tmp'], 'a text that is not empty'],

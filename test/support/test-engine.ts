@@ -40,7 +40,7 @@ export class TestEngines {
 /** What a test changes of the executor's options; the rest is small and enough for a few hundred tokens. */
 export type TestExecutorOptions = Partial<ExecutorOptions>;
 
-/** A native executor on an engine. The KV cache has the weights' precision unless the options say otherwise. */
+/** A native executor on an engine. The KV cache is bf16 unless the weights are f32 or the options say otherwise. */
 export function openExecutor(engine: Engine, options: TestExecutorOptions = {}): NativeExecutor {
   const { plan, weightsFile, directory, manifest } = engine;
   const maxSeqLen = options.maxSeqLen ?? 256;
@@ -55,7 +55,7 @@ export function openExecutor(engine: Engine, options: TestExecutorOptions = {}):
       maxSeqLen,
       tokensPerBlock,
       numBlocks: Math.ceil(maxSeqLen / tokensPerBlock),
-      kvDtype: manifest.precision,
+      kvDtype: manifest.precision === 'f32' ? 'f32' : 'bf16',
       ...options,
     },
   );

@@ -7,6 +7,7 @@ import type { NativeEngine } from '../../engine/native/native-executor.js';
 import { NetworkBuilder } from '../../engine/network/network-builder.js';
 import type { Activation, NetworkPlan } from '../../engine/network/plan.js';
 import { bf16Bits, roundToBf16 } from './bf16.js';
+import { randomBlocks } from './quantized.js';
 import { Random } from './random.js';
 
 export interface TinyShape {
@@ -113,11 +114,20 @@ function makePlan(shape: TinyShape): NetworkPlan {
 function makeWeights(plan: NetworkPlan, shape: TinyShape) {
   const random = new Random(shape.seed);
   const weights = new Map<string, Float32Array>();
+  const blocks = new Map<string, Uint8Array>();
   const tensors: EngineTensor[] = [];
   let offset = 0;
   for (const { name, kind, rows, columns } of plan.weights) {
     const dtype = kind === 'vector' ? 'f32' : shape.precision;
     const spread = kind === 'vector' ? 0.2 : 1 / Math.sqrt(columns);
+    if (dtype === 'int8' || dtype === 'int4') {
+      const { stored, exact } = randomBlocks(dtype, rows, columns, () => random.uniform(), 2 * spread);
+      weights.set(name, Float32Array.from(exact));
+      blocks.set(name, stored);
+      tensors.push({ name, dtype, rows, columns, offset, byteLength: stored.length });
+      offset = Math.ceil((offset + stored.length) / 64) * 64;
+      continue;
+    }
     const values = Float32Array.from({ length: rows * columns }, () => {
       const value = (kind === 'vector' && !name.endsWith('bias') ? 1 : 0) + random.normal() * spread;
       return dtype === 'bf16' ? roundToBf16(value) : value;
@@ -129,6 +139,11 @@ function makeWeights(plan: NetworkPlan, shape: TinyShape) {
   }
   const bytes = new Uint8Array(offset);
   for (const { name, dtype, offset: begin, byteLength } of tensors) {
+    const quantized = blocks.get(name);
+    if (quantized) {
+      bytes.set(quantized, begin);
+      continue;
+    }
     const values = weights.get(name)!;
     const stored = dtype === 'f32' ? values : Uint16Array.from(values, bf16Bits);
     bytes.set(new Uint8Array(stored.buffer, stored.byteOffset, byteLength), begin);

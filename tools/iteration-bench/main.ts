@@ -1,4 +1,4 @@
-// How long an iteration takes, and on what: `npx tsx tools/iteration-bench/main.ts [f32|bf16] [threads] [seconds]`.
+// How long an iteration takes, and on what: `npx tsx tools/iteration-bench/main.ts [f32|bf16|int8|int4] [threads] [seconds]`.
 // Random weights of SmolLM2-135M's shape; generation at 1, 8, 32 and 64 sequences with 128 tokens in the cache, and a
 // prompt of 1024 tokens in two chunks of 512. No checkpoint, no loop, no server: the executor alone.
 import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';

@@ -1,9 +1,11 @@
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { layOutWeights } from '../../engine/engine.js';
 import type { EngineTensor } from '../../engine/engine-directory.js';
 import type { WeightPrecision } from '../../engine/executor.js';
 import type { NativeEngine } from '../../engine/native/native-executor.js';
+import { resolveOutputPrecision } from '../../engine/weight-precision.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { ModelConfig } from '../../models/model-config.js';
 
@@ -40,17 +42,15 @@ export function makeRandomEngine(precision: WeightPrecision): RandomEngine {
   const folder = mkdtempSync(join(tmpdir(), 'skein-bench-'));
   const weightsFile = join(folder, 'weights.bin');
   const file = openSync(weightsFile, 'w');
-  const tensors: EngineTensor[] = [];
-  let offset = 0;
-  for (const { name, kind, rows, columns } of plan.weights) {
-    const dtype = kind === 'vector' ? 'f32' : precision;
-    const byteLength = rows * columns * (dtype === 'f32' ? 4 : 2);
-    const bytes = kind === 'vector' ? ones(columns) : randomBytes(rows * columns, dtype, columns ** -0.5);
-    writeSync(file, bytes, 0, byteLength, offset);
-    tensors.push({ name, dtype, rows, columns, offset, byteLength });
-    offset = Math.ceil((offset + byteLength) / 64) * 64;
+  const { tensors, byteLength } = layOutWeights(plan, precision, resolveOutputPrecision('auto', precision));
+  for (const tensor of tensors) {
+    const { dtype, rows, columns, offset } = tensor;
+    const bytes = rows === 1 ? ones(columns) : randomBytes(tensor, columns ** -0.5);
+    if (bytes.byteLength !== tensor.byteLength)
+      throw new Error(`${tensor.name}: ${rows} x ${columns} in ${dtype}`);
+    writeSync(file, bytes, 0, tensor.byteLength, offset);
   }
-  ftruncateSync(file, offset);
+  ftruncateSync(file, byteLength);
   closeSync(file);
   const half = CONFIG.rope.rotaryDim / 2;
   const inverseFrequencies = Float32Array.from({ length: half }, (_, i) => CONFIG.rope.theta ** (-i / half));
@@ -63,9 +63,23 @@ function ones(count: number): Uint8Array {
 }
 
 /** Uniform values of the given spread; bf16 by dropping the low half of each float. */
-function randomBytes(count: number, dtype: WeightPrecision, spread: number): Uint8Array {
-  const floats = Float32Array.from({ length: count }, () => (Math.random() - 0.5) * 3.4 * spread);
+function randomBytes({ dtype, rows, columns, byteLength }: EngineTensor, spread: number): Uint8Array {
+  if (dtype === 'int8' || dtype === 'int4') return randomBlocks(dtype, byteLength, spread);
+  const floats = Float32Array.from({ length: rows * columns }, () => (Math.random() - 0.5) * 3.4 * spread);
   if (dtype === 'f32') return new Uint8Array(floats.buffer);
   const bits = new Uint32Array(floats.buffer);
   return new Uint8Array(Uint16Array.from(bits, (word) => word >>> 16).buffer);
+}
+
+/** Random quants with one scale (int8) or scale and minimum (int4), which are powers of two. */
+function randomBlocks(dtype: 'int8' | 'int4', byteLength: number, spread: number): Uint8Array {
+  const bytes = Uint8Array.from({ length: byteLength }, () => Math.random() * 256);
+  const view = new DataView(bytes.buffer);
+  const exponent = Math.round(Math.log2((3.4 * spread) / (dtype === 'int8' ? 256 : 16)));
+  const half = (power: number) => (power + 15) << 10;
+  for (let at = 0; at < byteLength; at += dtype === 'int8' ? 34 : 20) {
+    view.setUint16(at, half(exponent), true);
+    if (dtype === 'int4') view.setUint16(at + 2, 0x8000 | half(exponent + 3), true);
+  }
+  return bytes;
 }

@@ -25,7 +25,7 @@ const HELP = `Measures the three batching schemes under Poisson arrivals and pri
   --prompt A,B        shortest and longest prompt (default 16,128)
   --generate N        mean of the generated tokens, which are exponential (default 48)
   --sequences N       most requests at once (default 32)
-  --weights TYPE      f32 or bf16 (default bf16)
+  --weights TYPE      f32, bf16, int8 or int4 (default bf16)
   --threads N         (default: all)
   --seed N            of the requests and their arrivals (default 1)
   --write             write the table into BENCHMARKS.md`;
@@ -78,7 +78,7 @@ function openSetup(
     maxSeqLen,
     numBlocks: numBlocks + padding.blocks,
     tokensPerBlock,
-    kvDtype: precision,
+    kvDtype: precision === 'f32' ? 'f32' : 'bf16',
   });
   const { inverseFrequencies } = engine;
   const rope = new RopeTable({ inverseFrequencies, scale: 1 }, null, maxNumSequences);

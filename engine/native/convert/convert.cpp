@@ -16,6 +16,8 @@
 #include <system_error>
 #include <thread>
 
+#include "quantize.h"
+
 namespace skein {
 namespace {
 
@@ -109,7 +111,7 @@ void checkJob(const ConvertJob& job, const File& source, const std::string& targ
          std::to_string(job.interleavedHeads) + " heads of interleaved halves.");
   }
   checkRange(job.source, "tensor", job.sourceOffset, job.sourceByteLength, source.size());
-  checkRange(targetPath, "converted tensor", job.targetOffset, job.rows * job.columns * job.targetBytes, target.size());
+  checkRange(targetPath, "converted tensor", job.targetOffset, job.rows * int64_t(rowBytes(job.targetType, job.columns)), target.size());
 }
 
 // Where target row `row` lies in the source. llama.cpp stores the halves of a head as pairs:
@@ -128,34 +130,47 @@ class Piece {
     const int64_t begin = piece * work.rowsPerPiece;
     const int64_t rows = std::min(work.rowsPerPiece, job.rows - begin);
     const int64_t blocks = job.columns / job.type->blockElements;
-    const int64_t rowBytes = blocks * job.type->blockBytes;
-    raw_.resize(size_t(rows * rowBytes));
+    const int64_t sourceBytes = blocks * job.type->blockBytes;
+    raw_.resize(size_t(rows * sourceBytes));
     if (job.interleavedHeads == 0) {
-      work.source->read(raw_.data(), rows * rowBytes, job.sourceOffset + begin * rowBytes);
+      work.source->read(raw_.data(), rows * sourceBytes, job.sourceOffset + begin * sourceBytes);
     } else {
       const int64_t headRows = job.rows / job.interleavedHeads;
       for (int64_t r = 0; r < rows; r++) {
-        const int64_t from = job.sourceOffset + sourceRow(begin + r, headRows) * rowBytes;
-        work.source->read(raw_.data() + r * rowBytes, rowBytes, from);
+        const int64_t from = job.sourceOffset + sourceRow(begin + r, headRows) * sourceBytes;
+        work.source->read(raw_.data() + r * sourceBytes, sourceBytes, from);
       }
     }
-    const int64_t elements = rows * job.columns;
-    floats_.resize(size_t(elements));
-    job.type->toF32(raw_.data(), rows * blocks, floats_.data());
-    const int64_t to = job.targetOffset + begin * job.columns * job.targetBytes;
-    if (job.targetBytes == 4) {
-      target.write(floats_.data(), elements * 4, to);
-    } else {
-      rounded_.resize(size_t(elements));
-      for (int64_t i = 0; i < elements; i++) rounded_[size_t(i)] = floatToBf16(floats_[size_t(i)]);
-      target.write(rounded_.data(), elements * 2, to);
+    const size_t targetBytes = size_t(rows) * rowBytes(job.targetType, job.columns);
+    const int64_t to = job.targetOffset + begin * int64_t(rowBytes(job.targetType, job.columns));
+    if (const ExactConversion exact = exactConversion(*job.type, job.targetType)) {
+      converted_.resize(targetBytes);
+      exact(raw_.data(), rows * blocks, converted_.data());
+      return target.write(converted_.data(), int64_t(targetBytes), to);
     }
+    floats_.resize(size_t(rows * job.columns));
+    job.type->toF32(raw_.data(), rows * blocks, floats_.data());
+    if (job.targetType == DType::kF32) return target.write(floats_.data(), int64_t(targetBytes), to);
+    converted_.resize(targetBytes);
+    round(job.targetType, rows, job.columns);
+    target.write(converted_.data(), int64_t(targetBytes), to);
   }
 
  private:
+  // floats_ into converted_
+  void round(DType type, int64_t rows, int64_t columns) {
+    if (type == DType::kBf16) {
+      uint16_t* rounded = reinterpret_cast<uint16_t*>(converted_.data());
+      for (int64_t i = 0; i < rows * columns; i++) rounded[i] = floatToBf16(floats_[size_t(i)]);
+      return;
+    }
+    for (int64_t r = 0; r < rows; r++)
+      quantizeWeights(type, floats_.data() + r * columns, columns, converted_.data() + r * int64_t(rowBytes(type, columns)));
+  }
+
   std::vector<uint8_t> raw_;
   std::vector<float> floats_;
-  std::vector<uint16_t> rounded_;
+  std::vector<uint8_t> converted_;
 };
 
 }  // namespace

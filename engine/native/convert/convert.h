@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/kernels.h"
 #include "tensor-types.h"
 
 namespace skein {
@@ -17,7 +18,7 @@ struct ConvertJob {
   int64_t columns;
   int64_t interleavedHeads;  // 0 = the rows are in order
   int64_t targetOffset;
-  int32_t targetBytes;       // of an element: 4 = f32, 2 = bf16
+  DType targetType;
 };
 
 // Converts all jobs into `target`, an existing file of its final size, on `threads` threads. Every bound is checked

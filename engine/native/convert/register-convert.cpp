@@ -26,6 +26,14 @@ std::string stringOf(const Napi::Object& object, const char* key) {
   return value.As<Napi::String>().Utf8Value();
 }
 
+DType targetTypeOf(Napi::Env env, const std::string& name) {
+  if (name == "f32") return DType::kF32;
+  if (name == "bf16") return DType::kBf16;
+  if (name == "int8") return DType::kInt8;
+  if (name == "int4") return DType::kInt4;
+  throw Napi::TypeError::New(env, "convert: targetType should be f32, bf16, int8 or int4, found " + name + ".");
+}
+
 ConvertJob jobOf(const Napi::Value& value) {
   if (!value.IsObject()) throw Napi::TypeError::New(value.Env(), "convert: a job should be an object.");
   const Napi::Object object = value.As<Napi::Object>();
@@ -40,11 +48,7 @@ ConvertJob jobOf(const Napi::Value& value) {
   job.columns = integerOf(object, "columns");
   job.interleavedHeads = integerOf(object, "interleavedHeads");
   job.targetOffset = integerOf(object, "targetOffset");
-  const std::string targetType = stringOf(object, "targetType");
-  if (targetType != "f32" && targetType != "bf16") {
-    throw Napi::TypeError::New(value.Env(), "convert: targetType should be f32 or bf16, found " + targetType + ".");
-  }
-  job.targetBytes = targetType == "f32" ? 4 : 2;
+  job.targetType = targetTypeOf(value.Env(), stringOf(object, "targetType"));
   return job;
 }
 

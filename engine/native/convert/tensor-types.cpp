@@ -3,19 +3,11 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/half.h"
+
 namespace skein {
 
-float halfToFloat(uint16_t half) {
-  const uint32_t sign = uint32_t(half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1fu;
-  const uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {  // zero and subnormal: fraction * 2^-24, exact in float32
-    const float magnitude = float(fraction) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  const uint32_t biased = exponent == 31 ? 0xffu : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | (biased << 23) | (fraction << 13));
-}
+float halfToFloat(uint16_t half) { return fromHalf(half); }
 
 uint16_t floatToBf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);

@@ -16,7 +16,22 @@ ExecutorConfig checked(ExecutorConfig config) {
   return config;
 }
 
-WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels, const AttentionSchedule& schedule) {
+// The most that the input of one product takes once quantised.
+size_t quantizedFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
+  size_t bytes = 0;
+  for (const PlanOp& op : config.plan.ops) {
+    if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;
+    const DType dtype = weights.dtype(op.weight);
+    if (!isQuantized(dtype)) continue;
+    const PlanValue& input = config.plan.values[static_cast<size_t>(op.input)];
+    const int32_t rows = input.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    bytes = std::max(bytes, kernels.quantizedBytes(dtype, rows, input.width));
+  }
+  return roundUp(bytes, sizeof(float)) / sizeof(float);
+}
+
+WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels, const AttentionSchedule& schedule,
+                                const PackedWeights& weights) {
   WorkspaceLayout layout{};
   const auto take = [&](size_t count) {
     const size_t offset = layout.floats;
@@ -35,6 +50,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.threadScratchFloats = layout.attentionScratchFloats + partials;
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
+  layout.quantized = take(quantizedFloats(config, kernels, weights));
   return layout;
 }
 
@@ -86,7 +102,7 @@ void Executor::takeKvPool() {
 }
 
 void Executor::takeWorkspace() {
-  const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedule_);
+  const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedule_, weights_);
   const std::string what = "The workspace for " + std::to_string(config_.maxNumTokens) + " tokens and " +
                            std::to_string(config_.maxLogitRows) + " rows of logits";
   workspace_ = std::make_shared<Mapping>(Mapping::anonymous(checkedProduct(layout.floats, sizeof(float), what.c_str()), what));
@@ -95,6 +111,7 @@ void Executor::takeWorkspace() {
   ropeAngles_ = base + layout.ropeAngles;
   threadScratch_ = base + layout.threadScratch;
   sharedPartials_ = base + layout.sharedPartials;
+  quantized_ = base + layout.quantized;
   attentionScratchFloats_ = layout.attentionScratchFloats;
   threadScratchFloats_ = layout.threadScratchFloats;
 }
@@ -119,9 +136,10 @@ MemoryReport Executor::measure(ExecutorConfig config) {
   checkConfig(config);
   const KernelTable& kernels = kernelsOf(config.isa);
   const AttentionSchedule schedule(config);
-  return {.weightBytes = PackedWeights(config, kernels).bytes(),
+  const PackedWeights weights(config, kernels);
+  return {.weightBytes = weights.bytes(),
           .kvCacheBytes = kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers),
-          .workspaceBytes = layOutWorkspace(config, kernels, schedule).floats * sizeof(float)};
+          .workspaceBytes = layOutWorkspace(config, kernels, schedule, weights).floats * sizeof(float)};
 }
 
 void Executor::setProfiling(bool on) {

@@ -22,7 +22,7 @@ struct MemoryReport {
 // Where everything lies in the workspace, and how long that is. In floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials;
+  size_t ropeAngles, threadScratch, sharedPartials, quantized;
   size_t attentionScratchFloats;  // of one thread
   size_t threadScratchFloats;     // of one thread: that and the partial results of one unit
   size_t floats;
@@ -82,6 +82,7 @@ class Executor {
   void runRmsNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
+  const void* quantizedInput(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
@@ -104,6 +105,7 @@ class Executor {
   float* ropeAngles_ = nullptr;        // [token][cosine rotaryDim / 2 | sine rotaryDim / 2]
   float* threadScratch_ = nullptr;     // [thread][attention scratch | partial results of one unit]
   float* sharedPartials_ = nullptr;    // [area][partial results of one unit]
+  float* quantized_ = nullptr;         // the input of the op that runs, for products with quantised weights
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
   AttentionSchedule schedule_;

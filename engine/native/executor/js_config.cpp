@@ -43,7 +43,9 @@ T oneOf(const Napi::Object& parent, const char* field, const std::pair<const cha
   throw std::runtime_error(std::string(field) + " is \"" + given + "\", but it must be one of " + names + ".");
 }
 
-constexpr std::pair<const char*, DType> kDTypes[] = {{"f32", DType::kF32}, {"bf16", DType::kBf16}};
+constexpr std::pair<const char*, DType> kWeightTypes[] = {
+    {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}, {"int4", DType::kInt4}};
+constexpr std::pair<const char*, DType> kKvTypes[] = {{"f32", DType::kF32}, {"bf16", DType::kBf16}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
 constexpr std::pair<const char*, Isa> kIsas[] = {{"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2}, {"avx512", Isa::kAvx512}};
@@ -137,7 +139,7 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   ExecutorConfig config;
   config.plan = within("plan", [&] { return PlanReader().read(object(options, "plan")); });
   eachObject(options, "tensors", [&](const Napi::Object& item) {
-    config.tensors.push_back({text(item, "name"), oneOf(item, "dtype", kDTypes), wholeNumber(item, "rows"),
+    config.tensors.push_back({text(item, "name"), oneOf(item, "dtype", kWeightTypes), wholeNumber(item, "rows"),
                               wholeNumber(item, "columns"), wholeNumber(item, "offset"), wholeNumber(item, "byteLength")});
   });
   config.weightsFile = text(options, "weightsFile");
@@ -153,7 +155,7 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.maxSeqLen = integer(options, "maxSeqLen");
   config.numBlocks = integer(options, "numBlocks");
   config.tokensPerBlock = integer(options, "tokensPerBlock");
-  config.kvDtype = oneOf(options, "kvDtype", kDTypes);
+  config.kvDtype = oneOf(options, "kvDtype", kKvTypes);
   return config;
 }
 

@@ -97,10 +97,10 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.output);
   const DType dtype = weights_.dtype(op.weight);
   const uint8_t* table = static_cast<const uint8_t*>(weights_.raw(op.weight));
-  const int64_t rowBytes = n * (dtype == DType::kF32 ? 4 : 2);
+  const size_t bytes = rowBytes(dtype, n);
   float* output = value(op.output);
   eachRow(batch.numTokens, n, [&](int64_t row) {
-    kernels_.embeddingRow(dtype, table + rowBytes * batch.tokenIds[row], static_cast<int32_t>(n), output + row * n);
+    kernels_.embeddingRow(dtype, table + bytes * static_cast<size_t>(batch.tokenIds[row]), static_cast<int32_t>(n), output + row * n);
   });
 }
 
@@ -112,6 +112,19 @@ void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
   eachRow(rowsOf(op.input, batch), n, [&](int64_t row) {
     kernels_.rmsNorm(input + row * n, weight, op.epsilon, static_cast<int32_t>(n), output + row * n);
   });
+}
+
+// The input of a product with quantised weights, once for all its panels and rows.
+const void* Executor::quantizedInput(const PlanOp& op, const BatchView& batch) {
+  const DType dtype = weights_.dtype(op.weight);
+  if (!isQuantized(dtype)) return nullptr;
+  const int64_t rows = rowsOf(op.input, batch), k = width(op.input);
+  const float* input = value(op.input);
+  eachRow(rows, k, [&](int64_t row) {
+    kernels_.quantizeRow(dtype, input + row * k, static_cast<int32_t>(k), static_cast<int32_t>(row),
+                         static_cast<int32_t>(rows), quantized_);
+  });
+  return quantized_;
 }
 
 void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
@@ -127,7 +140,9 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                       .ldr = n,
                       .y = value(op.output),
                       .ldy = n,
-                      .activation = op.activation};
+                      .activation = op.activation,
+                      .quantized = quantizedInput(op, batch),
+                      .quantizedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
   eachTile(rowsOf(op.input, batch), n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
     kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
   });
@@ -144,7 +159,9 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
                            .y = value(op.output),
                            .ldy = n,
-                           .activation = op.activation};
+                           .activation = op.activation,
+                      .quantized = quantizedInput(op, batch),
+                      .quantizedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
   eachTile(rowsOf(op.input, batch), n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
     kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
   });

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 // Raised when this header changes. How the kernels pack is part of the fingerprint.
-constexpr uint32_t kPackedVersion = 1;
+constexpr uint32_t kPackedVersion = 2;
 constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'P', 'K', '1'};
 
 struct Header {
@@ -81,8 +81,6 @@ std::string shape(int64_t rows, int64_t columns) {
   return "[" + std::to_string(rows) + " x " + std::to_string(columns) + "]";
 }
 
-size_t elementBytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
-
 // Reserves the disk's blocks too: a full disk is an error here and not a fault while packing.
 bool reserveFile(int descriptor, size_t bytes) {
 #if defined(__linux__)
@@ -106,8 +104,7 @@ void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std
                              shape(weight.rows, weight.columns) + ".");
   }
   if (!weight.matrix && tensor.dtype != DType::kF32) throw std::runtime_error(name + " is a vector and must be f32.");
-  const size_t elements = checkedProduct(static_cast<size_t>(tensor.rows), static_cast<size_t>(tensor.columns), "a tensor");
-  const size_t bytes = checkedProduct(elements, elementBytes(tensor.dtype), "a tensor");
+  const size_t bytes = checkedProduct(static_cast<size_t>(tensor.rows), rowBytes(tensor.dtype, tensor.columns), "a tensor");
   if (tensor.byteLength < 0 || static_cast<size_t>(tensor.byteLength) != bytes) {
     throw std::runtime_error(name + " takes " + std::to_string(bytes) + " bytes, but its entry says " +
                              std::to_string(tensor.byteLength) + ".");
@@ -180,8 +177,10 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
   Fingerprint print;
   print.add(std::string(kernels.name));
   print.add(kernels.panelWidth);
-  addPacking(print, kernels, DType::kF32);
-  addPacking(print, kernels, DType::kBf16);
+  for (const DType type : {DType::kF32, DType::kBf16, DType::kInt8, DType::kInt4}) {
+    const auto hasType = [&](const Entry& entry) { return dtype(entry.weight) == type; };
+    if (std::any_of(entries_.begin(), entries_.end(), hasType)) addPacking(print, kernels, type);
+  }
   print.add(static_cast<int64_t>(status.st_size));
   print.add(modificationTime(status));
   for (const Entry& entry : entries_) {

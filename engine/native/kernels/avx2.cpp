@@ -9,6 +9,6 @@ const KernelTable& avx2Kernels() {
   return table;
 }
 
-float avx2Peak(int64_t iterations) { return peakLoop<Avx2Simd>(iterations); }
+float avx2Peak(DType dtype, int64_t iterations) { return peakLoop<Avx2Simd>(dtype, iterations); }
 
 }  // namespace skein

@@ -9,6 +9,6 @@ const KernelTable& avx512Kernels() {
   return table;
 }
 
-float avx512Peak(int64_t iterations) { return peakLoop<Avx512Simd>(iterations); }
+float avx512Peak(DType dtype, int64_t iterations) { return peakLoop<Avx512Simd>(dtype, iterations); }
 
 }  // namespace skein

@@ -1,3 +1,5 @@
+// The loops over registers are not unrolled: see unroll.h.
+#define SKEIN_EMULATED
 // Sixteen lanes in plain C++, for the tests alone: the layouts and tile shapes of AVX-512 on any machine.
 #include "kernels/simd_emulated.h"
 #include "kernels/table.h"

@@ -10,6 +10,7 @@
 // one output is the same in every tile.
 #pragma once
 #include "kernels/math.h"
+#include "kernels/unroll.h"
 
 namespace skein {
 namespace {
@@ -39,22 +40,22 @@ void sums(const float* x, int64_t ldx, const void* panels, int k, float* tile) {
   // Bytes ahead of a step of k that its panel is called for: measured for each.
   constexpr size_t kAhead = D == DType::kF32 ? 1024 : 2048;
   F acc[M][P][2];
-#pragma GCC unroll 16
+SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
-#pragma GCC unroll 8
+SKEIN_UNROLL(8)
     for (int p = 0; p < P; p++) acc[m][p][0] = acc[m][p][1] = V::set1(0.0f);
 
   const char* panel[P];
-#pragma GCC unroll 8
+SKEIN_UNROLL(8)
   for (int p = 0; p < P; p++) panel[p] = static_cast<const char*>(panels) + size_t(p) * k * NR * kElement;
 
   for (int kk = 0; kk < k; kk++) {
-#pragma GCC unroll 8
+SKEIN_UNROLL(8)
     for (int p = 0; p < P; p++) {
       F low, high;
       loadPanelStep<V, D>(panel[p], kk, low, high);
       __builtin_prefetch(panel[p] + size_t(kk) * NR * kElement + kAhead);
-#pragma GCC unroll 16
+SKEIN_UNROLL(16)
       for (int m = 0; m < M; m++) {
         const F a = V::set1(x[m * ldx + kk]);
         acc[m][p][0] = V::fma(a, low, acc[m][p][0]);
@@ -62,9 +63,9 @@ void sums(const float* x, int64_t ldx, const void* panels, int k, float* tile) {
       }
     }
   }
-#pragma GCC unroll 16
+SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
-#pragma GCC unroll 8
+SKEIN_UNROLL(8)
     for (int p = 0; p < P; p++) {
       V::store(tile + (m * P + p) * NR, acc[m][p][0]);
       V::store(tile + (m * P + p) * NR + V::W, acc[m][p][1]);
@@ -208,22 +209,6 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
       });
     }
   }
-}
-
-template <class V>
-void gemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-  if (args.dtype == DType::kF32)
-    gemmOf<V, DType::kF32>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  else
-    gemmOf<V, DType::kBf16>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-}
-
-template <class V>
-void gatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-  if (args.dtype == DType::kF32)
-    gatedGemmOf<V, DType::kF32>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  else
-    gatedGemmOf<V, DType::kBf16>(args, rowBegin, rowEnd, panelBegin, panelEnd);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 struct CpuFeatures {
   bool avx2 = false;
   bool avx512 = false;
+  bool vnni = false;
 };
 
 // The state components that the operating system saves at a task switch (XCR0). An instruction set whose registers
@@ -26,6 +27,7 @@ uint64_t savedStates() {
 CpuFeatures detect() {
   constexpr uint32_t kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;      // leaf 1, ecx
   constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;         // leaf 7, ebx: F DQ BW VL
+  constexpr uint32_t kVnni = 1u << 11;                                                             // leaf 7, ecx
   constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;          // XCR0
   CpuFeatures features;
   uint32_t eax, ebx, ecx, edx;
@@ -36,13 +38,21 @@ CpuFeatures detect() {
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return features;
   features.avx2 = (ebx & kAvx2) && (saved & kYmm) == kYmm;
   features.avx512 = features.avx2 && (ebx & kAvx512) == kAvx512 && (saved & kZmm) == kZmm;
+  features.vnni = features.avx512 && (ecx & kVnni);
+  return features;
+}
+
+const CpuFeatures& cpuFeatures() {
+  static const CpuFeatures features = detect();
   return features;
 }
 
 }  // namespace
 
+bool vnniSupported() { return cpuFeatures().vnni; }
+
 bool isaSupported(Isa isa) {
-  static const CpuFeatures features = detect();
+  const CpuFeatures& features = cpuFeatures();
   switch (isa) {
     case Isa::kScalar: return true;
     case Isa::kAvx2: return features.avx2;
@@ -53,7 +63,7 @@ bool isaSupported(Isa isa) {
 
 const KernelTable& kernelsOf(Isa isa) {
   switch (isa) {
-    case Isa::kAvx512: return avx512Kernels();
+    case Isa::kAvx512: return vnniSupported() ? avx512VnniKernels() : avx512Kernels();
     case Isa::kAvx2: return avx2Kernels();
     case Isa::kScalar: break;
   }
@@ -61,6 +71,8 @@ const KernelTable& kernelsOf(Isa isa) {
 }
 #else
 bool isaSupported(Isa isa) { return isa == Isa::kScalar; }
+
+bool vnniSupported() { return false; }
 
 const KernelTable& kernelsOf(Isa) { return scalarKernels(); }
 #endif

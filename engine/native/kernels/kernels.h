@@ -3,14 +3,31 @@
 //
 // The promise that every kernel keeps: a row's bits depend only on its own inputs, never on how many rows, which
 // tile, panel range or thread served it. Each output of a GEMM is one chain of fused multiply-adds over k = 0..K-1
-// in f32; tiles change how many chains run side by side, never a chain's order.
+// in f32; tiles change how many chains run side by side, never a chain's order. With quantised weights it is one chain
+// over the groups of 32, whose sums are exact integers.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace skein {
 
-enum class DType : int32_t { kF32 = 0, kBf16 = 1 };
+enum class DType : int32_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kInt4 = 3 };
+
+// kInt8 and kInt4 are weights in groups of 32 along a row. A row-major matrix holds each row as blocks, one after another:
+//
+//   int8   f16 scale               | 32 signed bytes                           w = scale * q
+//   int4   f16 scale | f16 minimum | 16 bytes: element i low, i + 16 high      w = scale * q + minimum, q in 0 .. 15
+//
+// The last block of a row is filled up; what it is filled with is never used. The layouts are those of GGML's Q8_0 and Q4_1.
+constexpr int32_t kGroup = 32;
+static constexpr bool isQuantized(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
+static constexpr size_t blockBytes(DType dtype) { return dtype == DType::kInt8 ? 34 : 20; }
+// Bytes of one row-major row.
+static constexpr size_t rowBytes(DType dtype, int64_t columns) {
+  if (isQuantized(dtype)) return size_t((columns + kGroup - 1) / kGroup) * blockBytes(dtype);
+  return size_t(columns) * (dtype == DType::kF32 ? 4 : 2);
+}
+
 enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3 };
 
 // y[m, n] = activation(x[m, k] * w[n, k]^T + bias[n]) + residual[m, n]
@@ -26,6 +43,9 @@ struct GemmArgs {
   float* y;               // row stride ldy
   int64_t ldy;
   Activation activation;
+  // Where dtype is quantised: what quantizeRow() made of x, in place of x.
+  const void* quantized;
+  int32_t quantizedRows;
 };
 
 // y[m, n] = activation(x * gate^T + bias_gate) * (x * up^T + bias_up); w stacks gate [n, k] over up [n, k].
@@ -40,6 +60,8 @@ struct GatedGemmArgs {
   float* y;
   int64_t ldy;
   Activation activation;
+  const void* quantized;  // as in GemmArgs
+  int32_t quantizedRows;
 };
 
 // One layer of the paged KV pool. One block of one KV head holds
@@ -85,6 +107,11 @@ struct KernelTable {
   // w: row-major [2 n, k], gate rows first.
   void (*packGatedWeights)(DType dtype, const void* w, int32_t n, int32_t k, void* packed);
 
+  // Activations for products with int8 or int4 weights: row `row` of `rows`, k values, into its blocks. A row's blocks
+  // depend on nothing but the row. Values that are not finite make all outputs of their row NaN.
+  size_t (*quantizedBytes)(DType weights, int32_t rows, int32_t k);
+  void (*quantizeRow)(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* blocks);
+
   // Rows [rowBegin, rowEnd) x panels [panelBegin, panelEnd); columns beyond n are never written.
   void (*gemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
   void (*gatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
@@ -122,10 +149,13 @@ constexpr int32_t kVocabChunk = 1024;
 const KernelTable& scalarKernels();  // emulates 8 lanes with std::fma: bit for bit what avx2 gives
 const KernelTable& avx2Kernels();
 const KernelTable& avx512Kernels();
+const KernelTable& avx512VnniKernels();  // the same bits from the same packed weights, with byte dot products
 
 enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2 };
 // What this processor (and its operating system's saved state) can run.
 bool isaSupported(Isa isa);
+// Whether kernelsOf(kAvx512) takes the byte dot products of VNNI.
+bool vnniSupported();
 const KernelTable& kernelsOf(Isa isa);
 
 }  // namespace skein

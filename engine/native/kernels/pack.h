@@ -1,6 +1,7 @@
 // Row-major weights into the panels of gemm.h; outputs beyond n are zero.
 #pragma once
 #include "kernels/gemm.h"
+#include "kernels/pack_quantized.h"
 
 namespace skein {
 namespace {
@@ -28,6 +29,8 @@ void packPanel(const T* w, int firstRow, int n, int k, T* panel) {
 
 template <class V>
 size_t packedBytes(DType dtype, int32_t n, int32_t k) {
+  if (dtype == DType::kInt8) return quantizedPackedBytes<V, DType::kInt8>(n, k);
+  if (dtype == DType::kInt4) return quantizedPackedBytes<V, DType::kInt4>(n, k);
   return size_t(panelsOf(n, kPanelWidth<V>)) * kPanelWidth<V> * k * bytesOf(dtype);
 }
 
@@ -54,18 +57,26 @@ void packGatedOf(const T* w, int n, int k, T* packed) {
 
 template <class V>
 void packWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-  if (dtype == DType::kF32)
-    packOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
-  else
-    packOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+  uint8_t* to = static_cast<uint8_t*>(packed);
+  const uint8_t* blocks = static_cast<const uint8_t*>(w);
+  switch (dtype) {
+    case DType::kF32: return packOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
+    case DType::kBf16: return packOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+    case DType::kInt8: return packQuantizedOf<V, DType::kInt8>(blocks, n, k, to);
+    case DType::kInt4: return packQuantizedOf<V, DType::kInt4>(blocks, n, k, to);
+  }
 }
 
 template <class V>
 void packGatedWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-  if (dtype == DType::kF32)
-    packGatedOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
-  else
-    packGatedOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+  uint8_t* to = static_cast<uint8_t*>(packed);
+  const uint8_t* blocks = static_cast<const uint8_t*>(w);
+  switch (dtype) {
+    case DType::kF32: return packGatedOf<V>(static_cast<const float*>(w), n, k, static_cast<float*>(packed));
+    case DType::kBf16: return packGatedOf<V>(static_cast<const uint16_t*>(w), n, k, static_cast<uint16_t*>(packed));
+    case DType::kInt8: return packQuantizedGatedOf<V, DType::kInt8>(blocks, n, k, to);
+    case DType::kInt4: return packQuantizedGatedOf<V, DType::kInt4>(blocks, n, k, to);
+  }
 }
 
 }  // namespace

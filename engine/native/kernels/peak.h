@@ -1,6 +1,8 @@
-// Register-only loops of the GEMM's instruction mix: what "peak" means in the micro-benchmark.
+// Register-only loops of the GEMMs' instruction mixes: what "peak" means in the micro-benchmark.
 #pragma once
 #include <cstdint>
+
+#include "kernels/kernels.h"
 
 namespace skein {
 namespace {
@@ -8,7 +10,7 @@ namespace {
 // Runs `iterations` steps of the tallest tile with its operands in registers; the result keeps the work alive.
 // One step is 2 * kTileRows vectors of fused multiply-adds.
 template <class V>
-__attribute__((noinline)) float peakLoop(int64_t iterations) {
+__attribute__((noinline)) float floatPeakLoop(int64_t iterations) {
   constexpr int kChains = 2 * V::kTileRows;
   typename V::F sum[kChains];
 #pragma GCC unroll 32
@@ -25,8 +27,40 @@ __attribute__((noinline)) float peakLoop(int64_t iterations) {
   return V::reduceAdd(total);
 }
 
+// The same with the dot products of quantised weights: one step of four k, in its parts.
+template <class V, DType D>
+__attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
+  constexpr int kChains = 2 * V::kTileRows;
+  typename V::I sum[kChains];
+#pragma GCC unroll 32
+  for (int i = 0; i < kChains; ++i) sum[i] = V::set1I(i);
+  auto w = V::set1I(0x01020304), a = V::set1I(0x01010101);
+  for (int64_t n = 0; n < iterations; ++n) {
+#pragma GCC unroll 2
+    for (int part = 0; part < (D == DType::kInt8 ? V::kInt8Parts : 1); ++part) {
+#pragma GCC unroll 32
+      for (int i = 0; i < kChains; ++i) {
+        a = V::kept(a);  // or one product would serve all chains
+        sum[i] = D == DType::kInt8 ? V::dot8(sum[i], w, a) : V::dot4(sum[i], w, a);
+      }
+    }
+  }
+  auto total = V::set1(0.0f);
+#pragma GCC unroll 32
+  for (int i = 0; i < kChains; ++i) total = V::add(total, V::toFloat(sum[i]));
+  return V::reduceAdd(total);
+}
+
+template <class V>
+float peakLoop(DType dtype, int64_t iterations) {
+  if (dtype == DType::kInt8) return integerPeakLoop<V, DType::kInt8>(iterations);
+  if (dtype == DType::kInt4) return integerPeakLoop<V, DType::kInt4>(iterations);
+  return floatPeakLoop<V>(iterations);
+}
+
 }  // namespace
 
-float avx2Peak(int64_t iterations);
-float avx512Peak(int64_t iterations);
+float avx2Peak(DType dtype, int64_t iterations);
+float avx512Peak(DType dtype, int64_t iterations);
+float avx512VnniPeak(DType dtype, int64_t iterations);
 }  // namespace skein

@@ -1,6 +1,7 @@
 // Work on one row at a time: norm, embedding, RoPE, the write into the cache.
 #pragma once
 #include "kernels/math.h"
+#include "kernels/pack_quantized.h"
 
 namespace skein {
 namespace {
@@ -23,12 +24,17 @@ void rmsNorm(const float* x, const float* w, float epsilon, int32_t n, float* y)
 
 template <class V>
 void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
+  const uint8_t* blocks = static_cast<const uint8_t*>(row);
   if (dtype == DType::kF32) {
     __builtin_memcpy(y, row, size_t(n) * 4);
-    return;
+  } else if (dtype == DType::kInt8) {
+    dequantizeRow<DType::kInt8>(blocks, n, y);
+  } else if (dtype == DType::kInt4) {
+    dequantizeRow<DType::kInt4>(blocks, n, y);
+  } else {
+    const uint16_t* from = static_cast<const uint16_t*>(row);
+    for (int i = 0; i < n; i++) y[i] = fromBf16(from[i]);
   }
-  const uint16_t* from = static_cast<const uint16_t*>(row);
-  for (int i = 0; i < n; i++) y[i] = fromBf16(from[i]);
 }
 
 // The angle is rounded to f32 first, as the reference's is; its sine and cosine are then exact to f32.

@@ -1,3 +1,5 @@
+// The loops over registers are not unrolled: see unroll.h.
+#define SKEIN_EMULATED
 #include "kernels/simd_emulated.h"
 #include "kernels/table.h"
 

@@ -50,6 +50,53 @@ struct Avx2Simd {
     low = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
     high = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(int32_t(0xffff0000u))));
   }
+
+  // Integers, for quantised weights: W sums of 32 bits.
+  using I = __m256i;
+  // Parts in which a step of four 8-bit weights is multiplied: even and odd elements, widened to 16 bits.
+  static constexpr int kInt8Parts = 2;
+  static I set1I(int32_t x) { return _mm256_set1_epi32(x); }
+  static F toFloat(I a) { return _mm256_cvtepi32_ps(a); }
+  static F loadHalf(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  // What a group's sum begins with, given the sum of the activations' quants.
+  static I start8(int32_t) { return _mm256_setzero_si256(); }
+  static I weights8(const uint8_t* p, int part) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_srai_epi16(part == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8);
+  }
+  static I dot8(I sum, I w, I a) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a))); }
+  // Nibbles as unsigned bytes: of the low halves, or of the high ones.
+  static I weights4(const uint8_t* p, int part) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_and_si256(part == 0 ? bytes : _mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(15));
+  }
+  // Sums of 16 bits over a whole group: at most 8 x 2 x 15 x 127 = 30480.
+  static I dot4(I sum, I w, I a) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a))); }
+  static I finish4(I sum) { return _mm256_madd_epi16(sum, _mm256_set1_epi16(1)); }
+  // The low bytes of 32 whole numbers that were rounded by an addition.
+  static void storeBytes(const F (&rounded)[4], uint8_t* to) {
+    const __m256i bytes = _mm256_packs_epi16(words(rounded[0], rounded[1]), words(rounded[2], rounded[3]));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(bytes, order));
+  }
+  // The same as words of 16 bits, of each four the even ones first: what dot8 multiplies.
+  static void storeWide(const F (&rounded)[4], uint8_t* to) {
+    for (int i = 0; i < 2; i++) {
+      const __m256i steps = _mm256_permute4x64_epi64(words(rounded[2 * i], rounded[2 * i + 1]), 0xd8);
+      const __m256i evenFirst = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(steps, 0xd8), 0xd8);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32 * i), evenFirst);
+    }
+  }
+  // Two times eight numbers, halves of four by turns.
+  static __m256i words(F a, F b) {
+    const __m256i bits = _mm256_set1_epi32(0x4b400000);
+    return _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(a), bits), _mm256_sub_epi32(_mm256_castps_si256(b), bits));
+  }
+  // The compiler would turn a chain of integer sums into a tree and run out of registers.
+  static I kept(I a) {
+    asm("" : "+x"(a));
+    return a;
+  }
 };
 
 }  // namespace

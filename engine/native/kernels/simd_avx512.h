@@ -62,6 +62,40 @@ struct Avx512Simd {
     low = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
     high = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(int32_t(0xffff0000u))));
   }
+
+  // Integers, for quantised weights: see simd_avx2.h.
+  using I = __m512i;
+  static constexpr int kInt8Parts = 2;
+  static I set1I(int32_t x) { return _mm512_set1_epi32(x); }
+  static F toFloat(I a) { return _mm512_cvtepi32_ps(a); }
+  static F loadHalf(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  static I start8(int32_t) { return _mm512_setzero_si512(); }
+  static I weights8(const uint8_t* p, int part) {
+    const __m512i bytes = _mm512_loadu_si512(p);
+    return _mm512_srai_epi16(part == 0 ? _mm512_slli_epi16(bytes, 8) : bytes, 8);
+  }
+  static I dot8(I sum, I w, I a) { return kept(_mm512_add_epi32(sum, _mm512_madd_epi16(w, a))); }
+  static I weights4(const uint8_t* p, int part) {
+    const __m512i bytes = _mm512_loadu_si512(p);
+    return _mm512_and_si512(part == 0 ? bytes : _mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
+  }
+  static I dot4(I sum, I w, I a) { return kept(_mm512_add_epi16(sum, _mm512_maddubs_epi16(w, a))); }
+  static I finish4(I sum) { return _mm512_madd_epi16(sum, _mm512_set1_epi16(1)); }
+  static void storeBytes(const F (&rounded)[2], uint8_t* to) {
+    for (int i = 0; i < 2; i++)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * i), _mm512_cvtepi32_epi8(_mm512_castps_si512(rounded[i])));
+  }
+  static void storeWide(const F (&rounded)[2], uint8_t* to) {
+    for (int i = 0; i < 2; i++) {
+      const __m256i steps = _mm512_cvtepi32_epi16(_mm512_castps_si512(rounded[i]));
+      const __m256i evenFirst = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(steps, 0xd8), 0xd8);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32 * i), evenFirst);
+    }
+  }
+  static I kept(I a) {
+    asm("" : "+v"(a));
+    return a;
+  }
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/half.h"
+
 namespace skein {
 namespace {
 
@@ -69,7 +71,64 @@ struct EmulatedSimd {
     high = each([&](int i) { return fromBits(uint32_t(p[2 * i + 1]) << 16); });
   }
 
+  // Integers, for quantised weights; not inlined, or the unrolled loops would take minutes to compile. A word of weights or activations holds two of 16 bits (dot8) or four bytes (dot4).
+  struct I {
+    int32_t v[W];
+  };
+  static constexpr int kInt8Parts = 2;
+  static I set1I(int32_t x) { return eachI([&](int) { return x; }); }
+  static F toFloat(I a) { return each([&](int i) { return float(a.v[i]); }); }
+  static F loadHalf(const uint8_t* p) {
+    return each([&](int i) { return fromHalf(uint16_t(p[2 * i] | (p[2 * i + 1] << 8))); });
+  }
+  static I start8(int32_t) { return set1I(0); }
+  [[gnu::noinline]] static I weights8(const uint8_t* p, int part) {
+    return eachI([&](int i) { return pair(int8_t(p[4 * i + part]), int8_t(p[4 * i + part + 2])); });
+  }
+  [[gnu::noinline]] static I dot8(I sum, I w, I a) {
+    return eachI([&](int i) {
+      return sum.v[i] + int16_t(w.v[i]) * int16_t(a.v[i]) + (w.v[i] >> 16) * (a.v[i] >> 16);
+    });
+  }
+  [[gnu::noinline]] static I weights4(const uint8_t* p, int part) {
+    return eachI([&](int i) {
+      uint32_t word;
+      std::memcpy(&word, p + 4 * i, 4);
+      return int32_t((word >> (4 * part)) & 0x0f0f0f0fu);
+    });
+  }
+  [[gnu::noinline]] static I dot4(I sum, I w, I a) {
+    return eachI([&](int i) {
+      int32_t total = sum.v[i];
+      for (int b = 0; b < 32; b += 8) total += (w.v[i] >> b & 15) * int8_t(a.v[i] >> b);
+      return total;
+    });
+  }
+  static I finish4(I sum) { return sum; }
+  static void storeBytes(const F (&rounded)[32 / W], uint8_t* to) {
+    for (int i = 0; i < 32; i++) to[i] = uint8_t(wholeNumber(rounded[i / W].v[i % W]));
+  }
+  static void storeWide(const F (&rounded)[32 / W], uint8_t* to) {
+    for (int i = 0; i < 32; i++) {
+      const int place = (i & ~3) | ((i & 1) << 1) | ((i >> 1) & 1);
+      const int16_t word = int16_t(wholeNumber(rounded[i / W].v[i % W]));
+      std::memcpy(to + 2 * place, &word, 2);
+    }
+  }
+
  private:
+  static int32_t wholeNumber(float rounded) {
+    int32_t bits;
+    std::memcpy(&bits, &rounded, 4);
+    return bits - 0x4b400000;
+  }
+  static int32_t pair(int16_t low, int16_t high) { return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16); }
+  template <class Fn>
+  static I eachI(Fn fn) {
+    I out;
+    for (int i = 0; i < W; i++) out.v[i] = fn(i);
+    return out;
+  }
   template <class Fn>
   static F each(Fn fn) {
     F out;

@@ -4,6 +4,7 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
+#include "kernels/products.h"
 #include "kernels/rows.h"
 #include "kernels/vocab.h"
 
@@ -20,6 +21,8 @@ constexpr KernelTable makeTable(const char* name) {
       .packWeights = packWeights<V>,
       .packedGatedBytes = packedGatedBytes<V>,
       .packGatedWeights = packGatedWeights<V>,
+      .quantizedBytes = quantizedBytes<V>,
+      .quantizeRow = quantizeRow<V>,
       .gemm = gemm<V>,
       .gatedGemm = gatedGemm<V>,
       .rmsNorm = rmsNorm<V>,

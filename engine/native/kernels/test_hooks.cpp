@@ -14,9 +14,19 @@ namespace {
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>();
   if (name == "emulated16") return emulated16Kernels();
+#ifdef SKEIN_X64
+  if (name == "avx512" && isaSupported(Isa::kAvx512)) return avx512Kernels();
+  if (name == "avx512vnni" && vnniSupported()) return avx512VnniKernels();
+#endif
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512})
     if (isaSupported(isa) && name == kernelsOf(isa).name) return kernelsOf(isa);
   throw Napi::Error::New(info.Env(), std::string("this processor has no kernels named ").append(name));
+}
+
+DType dtypeOf(const std::string& name) {
+  if (name == "bf16") return DType::kBf16;
+  if (name == "int8") return DType::kInt8;
+  return name == "int4" ? DType::kInt4 : DType::kF32;
 }
 
 // Fields of the one argument object that each hook takes after the table's name.
@@ -26,7 +36,7 @@ class Fields {
 
   int32_t integer(const char* name) const { return object_.Get(name).As<Napi::Number>().Int32Value(); }
   float number(const char* name) const { return object_.Get(name).As<Napi::Number>().FloatValue(); }
-  DType dtype() const { return object_.Get("dtype").As<Napi::String>().Utf8Value() == "bf16" ? DType::kBf16 : DType::kF32; }
+  DType dtype() const { return dtypeOf(object_.Get("dtype").As<Napi::String>()); }
   // Where a typed array's view begins; null when the field is absent or null.
   template <class T = float>
   T* data(const char* name) const {
@@ -65,12 +75,30 @@ Napi::Value pack(const Napi::CallbackInfo& info) {
   return result;
 }
 
+// All rows of x into blocks; the blocks start as 0xff and are followed by a guard.
+Napi::Value quantize(const Napi::CallbackInfo& info) {
+  const KernelTable& table = tableOf(info);
+  const Fields f(info);
+  const int32_t rows = f.integer("rows"), k = f.integer("k");
+  const size_t bytes = table.quantizedBytes(f.dtype(), rows, k);
+  constexpr size_t kGuard = 256;
+  std::vector<uint8_t> blocks(bytes + kGuard, 0xff);
+  for (int32_t row = 0; row < rows; ++row)
+    table.quantizeRow(f.dtype(), f.data("x") + int64_t(row) * f.integer("ldx"), k, row, rows, blocks.data());
+  for (size_t i = bytes; i < blocks.size(); ++i)
+    if (blocks[i] != 0xff) throw Napi::Error::New(info.Env(), "quantising wrote beyond its bytes");
+  auto result = Napi::Uint8Array::New(info.Env(), bytes);
+  std::memcpy(result.Data(), blocks.data(), bytes);
+  return result;
+}
+
 void gemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   const GemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"), .dtype = f.dtype(),
                       .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
                       .residual = f.data("residual"), .ldr = f.integer("ldr"), .y = f.data("y"),
-                      .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation"))};
+                      .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation")),
+                      .quantized = f.data<void>("quantized"), .quantizedRows = f.integer("quantizedRows")};
   tableOf(info).gemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"), f.integer("panelEnd"));
 }
 
@@ -78,7 +106,8 @@ void gatedGemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   const GatedGemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"),
                            .dtype = f.dtype(), .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
-                           .y = f.data("y"), .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation"))};
+                           .y = f.data("y"), .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation")),
+                           .quantized = f.data<void>("quantized"), .quantizedRows = f.integer("quantizedRows")};
   tableOf(info).gatedGemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"),
                           f.integer("panelEnd"));
 }
@@ -171,22 +200,28 @@ Napi::Value names(const Napi::CallbackInfo& info) {
   uint32_t count = 0;
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512})
     if (isaSupported(isa)) result.Set(count++, kernelsOf(isa).name);
+  if (vnniSupported()) result.Set(count++, "avx512vnni");
   result.Set(count, "emulated16");
   return result;
 }
 
-// Floating-point operations of a register-only loop of `iterations` steps; 0 where the table has none.
+// Operations of a register-only loop of `iterations` steps with weights of `dtype`, a multiplication and an addition
+// being two; 0 where the table has no such loop.
 Napi::Value peak(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
-  const int64_t iterations = info[1].As<Napi::Number>().Int64Value();
+  const Fields f(info);
+  const DType dtype = f.dtype();
+  const int64_t iterations = f.integer("iterations");
   [[maybe_unused]] volatile float sink = 0;
 #ifdef SKEIN_X64
-  if (&table == &avx2Kernels()) sink = avx2Peak(iterations);
-  else if (&table == &avx512Kernels()) sink = avx512Peak(iterations);
+  if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
+  else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
+  else if (&table == &avx512VnniKernels()) sink = avx512VnniPeak(dtype, iterations);
   else
 #endif
     return Napi::Number::New(info.Env(), 0);
-  return Napi::Number::New(info.Env(), 2.0 * double(iterations) * table.panelWidth * table.tileRows);
+  const int stepElements = isQuantized(dtype) ? 4 : 1;
+  return Napi::Number::New(info.Env(), 2.0 * double(iterations) * table.panelWidth * table.tileRows * stepElements);
 }
 
 }  // namespace
@@ -197,6 +232,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("names", names);
   add("shape", shape);
   add("pack", pack);
+  add("quantize", quantize);
   add("gemm", gemm);
   add("gatedGemm", gatedGemm);
   add("storeKv", storeKv);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ExecutorOptions, KvDtype } from '../../../engine/executor.js';
+import type { ExecutorOptions, WeightPrecision } from '../../../engine/executor.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { PagedSequences, type Piece } from '../../support/paged-sequences.js';
@@ -10,13 +10,13 @@ import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js
 const LENGTHS = [40, 3, 17, 540, 90, 1, 66, 530];
 const POOL_BLOCKS = 512;
 
-let networks: Record<KvDtype, TinyNetwork>;
+const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+
+let networks: Record<WeightPrecision, TinyNetwork>;
 beforeAll(() => {
   const shape = { numLayers: 2, hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: 67 };
-  networks = {
-    f32: makeTinyNetwork({ ...shape, precision: 'f32' }),
-    bf16: makeTinyNetwork({ ...shape, precision: 'bf16' }),
-  };
+  const make = (precision: WeightPrecision) => makeTinyNetwork({ ...shape, precision });
+  networks = { f32: make('f32'), bf16: make('bf16'), int8: make('int8'), int4: make('int4') };
 });
 afterAll(() => {
   for (const network of Object.values(networks)) network.remove();
@@ -29,26 +29,37 @@ function makeTokens(): number[][] {
 
 type Logits = Float32Array[][];
 
-function withExecutor(changes: Partial<ExecutorOptions>, run: (sequences: PagedSequences) => void): Logits {
-  const kvDtype = changes.kvDtype ?? 'f32';
-  const options = { numBlocks: POOL_BLOCKS, maxNumTokens: 600, maxLogitRows: 600, ...changes };
-  const executor = new NativeExecutor(networks[kvDtype], executorOptions(options));
+type Changes = Partial<ExecutorOptions> & { precision?: WeightPrecision };
+
+function withExecutor(
+  { precision = 'f32', ...changes }: Changes,
+  run: (sequences: PagedSequences) => void,
+): Logits {
+  const kvDtype = precision === 'f32' ? 'f32' : 'bf16';
+  const options = {
+    numBlocks: POOL_BLOCKS,
+    maxNumTokens: 600,
+    maxLogitRows: 600,
+    kvDtype,
+    ...changes,
+  } as const;
+  const executor = new NativeExecutor(networks[precision], executorOptions(options));
   const blocks = new Random(changes.threads ?? 0).permutation(POOL_BLOCKS);
-  const sequences = new PagedSequences(executor, networks[kvDtype], makeTokens(), blocks);
+  const sequences = new PagedSequences(executor, networks[precision], makeTokens(), blocks);
   run(sequences);
   executor.close();
   return sequences.logits;
 }
 
 /** Each sequence whole and alone. */
-function alone(changes: Partial<ExecutorOptions>): Logits {
+function alone(changes: Changes): Logits {
   return withExecutor(changes, (sequences) => {
     for (const [sequence, upTo] of LENGTHS.entries()) sequences.step([{ sequence, upTo }]);
   });
 }
 
 /** Context chunks of random sizes beside generation rows, until all are done. */
-function mixed(changes: Partial<ExecutorOptions>, seed: number): Logits {
+function mixed(changes: Changes, seed: number): Logits {
   return withExecutor(changes, (sequences) => {
     const random = new Random(seed);
     const done = LENGTHS.map(() => 0);
@@ -80,27 +91,28 @@ function expectSameBits(actual: Logits, expected: Logits): void {
 }
 
 describe.each(instructionSets)('a sequence on %s', (instructionSet) => {
-  describe.each<KvDtype>(['f32', 'bf16'])('in %s', (kvDtype) => {
+  describe.each(PRECISIONS)('in %s', (precision) => {
     it('has the same bits alone, chunked, mixed with others, at 1, 2 and 8 threads', () => {
-      const expected = alone({ instructionSet, kvDtype, threads: 1 });
+      const expected = alone({ instructionSet, precision, threads: 1 });
       for (const threads of [1, 2, 8]) {
-        expectSameBits(mixed({ instructionSet, kvDtype, threads }, 100 + threads), expected);
+        expectSameBits(mixed({ instructionSet, precision, threads }, 100 + threads), expected);
       }
-      expectSameBits(alone({ instructionSet, kvDtype, threads: 8 }), expected);
+      expectSameBits(alone({ instructionSet, precision, threads: 8 }), expected);
     });
 
     it('has the same bits at any block size', () => {
-      const expected = alone({ instructionSet, kvDtype, tokensPerBlock: 8 });
+      const expected = alone({ instructionSet, precision, tokensPerBlock: 8 });
       for (const tokensPerBlock of [16, 32, 64]) {
-        expectSameBits(mixed({ instructionSet, kvDtype, tokensPerBlock }, tokensPerBlock), expected);
+        expectSameBits(mixed({ instructionSet, precision, tokensPerBlock }, tokensPerBlock), expected);
       }
     });
   });
 });
 
 describe('a block handed out again', () => {
-  it.each<KvDtype>(['f32', 'bf16'])('shows nothing of its old tenant, not even NaN, in %s', (kvDtype) => {
-    const network = networks[kvDtype];
+  it.each(PRECISIONS)('shows nothing of its old tenant, not even NaN, in %s', (precision) => {
+    const network = networks[precision];
+    const kvDtype = precision === 'f32' ? 'f32' : 'bf16';
     const poisoned = {
       ...network,
       inverseFrequencies: new Float32Array(network.inverseFrequencies.length).fill(NaN),

@@ -14,7 +14,7 @@ const SHORT = [3, 1, 4, 1, 5];
 let networks: Record<WeightPrecision, TinyNetwork>;
 beforeAll(() => {
   const make = (precision: WeightPrecision) => makeTinyNetwork({ vocabSize: VOCAB, precision });
-  networks = { f32: make('f32'), bf16: make('bf16') };
+  networks = { f32: make('f32'), bf16: make('bf16'), int8: make('int8'), int4: make('int4') };
 });
 afterAll(() => {
   for (const network of Object.values(networks)) network.remove();
@@ -28,7 +28,8 @@ interface Setup {
 }
 
 function open({ precision, ...options }: Setup): NativeExecutor {
-  return new NativeExecutor(networks[precision], executorOptions({ ...options, kvDtype: precision }));
+  const kvDtype = precision === 'f32' ? 'f32' : 'bf16';
+  return new NativeExecutor(networks[precision], executorOptions({ ...options, kvDtype }));
 }
 
 function batchOf(logits: StepSequence['logits'], returnedRows?: ReturnedRows[]): PackedBatch {
@@ -63,7 +64,7 @@ const rowsOf = (all: Float32Array, first: number, count: number) =>
 const sampling = () => makeSamplingBatch([{ temperature: 0.8, seed: 5n, position: 37 }, { banned: [7] }]);
 
 describe.each(instructionSets)('returned rows on %s', (instructionSet) => {
-  describe.each<WeightPrecision>(['f32', 'bf16'])('%s', (precision) => {
+  describe.each<WeightPrecision>(['f32', 'bf16', 'int8', 'int4'])('%s', (precision) => {
     it.each([
       [2, 1],
       [3, 2],

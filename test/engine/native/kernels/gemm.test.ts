@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { roundedActivations } from '../../../support/quantized.js';
 import {
+  DTYPES,
   type Dtype,
   expectSameBits,
   guarded,
   guardedRow,
   isEmulated,
+  isQuantized,
   kernels,
   randomFloats,
   tables,
@@ -55,7 +58,7 @@ interface Problem {
 /** Inputs with NaN around every row of theirs, and a way to run any part of the product into a fresh output. */
 function problemOf(table: string, p: Problem) {
   const parts = p.gated ? 2 : 1;
-  const { stored, exact } = weightsOf(p.dtype, parts * p.n * p.k, 3);
+  const { stored, exact } = weightsOf(p.dtype, parts * p.n, p.k, 3);
   const input = randomFloats(p.rows * p.k, 5);
   const bias = p.bias === false ? null : randomFloats(parts * p.n, 7);
   const before = randomFloats(p.rows * p.n, 9);
@@ -63,11 +66,22 @@ function problemOf(table: string, p: Problem) {
   const packed = kernels.pack(table, { dtype: p.dtype, w: stored, n: p.n, k: p.k, gated: p.gated ? 1 : 0 });
   const panels = Math.ceil(p.n / kernels.shape(table).panelWidth);
   const x = guarded(p.rows, p.k, p.k + 3, input);
+  // A product with quantised weights never looks at x itself.
+  const source = isQuantized(p.dtype)
+    ? {
+        quantized: kernels.quantize(table, { dtype: p.dtype, x: x.view, ldx: p.k + 3, k: p.k, rows: p.rows }),
+      }
+    : { x: x.view };
+  const seen = (r: number) => {
+    const row = input.subarray(r * p.k, (r + 1) * p.k);
+    return isQuantized(p.dtype) ? roundedActivations(row) : row;
+  };
   const run = (rowBegin = 0, rowEnd = p.rows, panelBegin = 0, panelEnd = panels) => {
     const y = guarded(p.rows, p.n, p.n + 5, before);
     const added = { own: residual.view, output: y.view, none: null }[p.residual ?? 'none'];
     kernels[p.gated ? 'gatedGemm' : 'gemm'](table, {
-      x: x.view,
+      ...source,
+      quantizedRows: p.rows,
       ldx: p.k + 3,
       packed,
       dtype: p.dtype,
@@ -86,10 +100,11 @@ function problemOf(table: string, p: Problem) {
     });
     return y;
   };
+  const rows = Array.from({ length: p.rows }, (_, r) => seen(r));
   const expected = (r: number, j: number) => {
     const dot = (line: number) => {
       let sum = bias ? bias[line]! : 0;
-      for (let i = 0; i < p.k; i++) sum += input[r * p.k + i]! * exact[line * p.k + i]!;
+      for (let i = 0; i < p.k; i++) sum += rows[r]![i]! * exact[line * p.k + i]!;
       return sum;
     };
     const value = ACTIVATIONS[p.activation ?? 0]!(dot(j)) * (p.gated ? dot(p.n + j) : 1);
@@ -102,36 +117,33 @@ function problemOf(table: string, p: Problem) {
 describe.each(tables)('GEMM, %s', (table) => {
   const { tileRows, panelWidth } = kernels.shape(table);
 
-  it.each(['f32', 'bf16'] as const)(
-    'agrees with a double precision product and stays inside, %s',
-    (dtype) => {
-      const extras = [
-        { gated: true },
-        { gated: true, bias: false },
-        { residual: 'own' },
-        { residual: 'output' },
-        { bias: false },
-      ] as const;
-      for (const [n, k] of SIZES)
-        for (const rows of [1, 2, 3, 4, tileRows + 1])
-          for (const [i, extra] of extras.entries()) {
-            const activation = (rows + i + n) % 4;
-            const problem = problemOf(table, { rows, n, k, dtype, activation, ...extra });
-            const y = problem.run();
-            expect(y.guardsIntact()).toBe(true);
-            let worst = 0;
-            for (let r = 0; r < rows; r++)
-              for (let j = 0; j < n; j++) {
-                const wanted = problem.expected(r, j);
-                const error = Math.abs(y.row(r)[j]! - wanted) / (1 + Math.abs(wanted));
-                if (!(error <= worst)) worst = error; // NaN counts
-              }
-            expect(worst).toBeLessThan(2e-5);
-          }
-    },
-  );
+  it.each(DTYPES)('agrees with a double precision product and stays inside, %s', (dtype) => {
+    const extras = [
+      { gated: true },
+      { gated: true, bias: false },
+      { residual: 'own' },
+      { residual: 'output' },
+      { bias: false },
+    ] as const;
+    for (const [n, k] of SIZES)
+      for (const rows of [1, 2, 3, 4, tileRows + 1])
+        for (const [i, extra] of extras.entries()) {
+          const activation = (rows + i + n) % 4;
+          const problem = problemOf(table, { rows, n, k, dtype, activation, ...extra });
+          const y = problem.run();
+          expect(y.guardsIntact()).toBe(true);
+          let worst = 0;
+          for (let r = 0; r < rows; r++)
+            for (let j = 0; j < n; j++) {
+              const wanted = problem.expected(r, j);
+              const error = Math.abs(y.row(r)[j]! - wanted) / (1 + Math.abs(wanted));
+              if (!(error <= worst)) worst = error; // NaN counts
+            }
+          expect(worst).toBeLessThan(2e-5);
+        }
+  });
 
-  it.each(['f32', 'bf16'] as const)('gives every activation its values, %s', (dtype) => {
+  it.each(DTYPES)('gives every activation its values, %s', (dtype) => {
     for (const activation of [0, 1, 2, 3])
       for (const gated of [false, true]) {
         const problem = problemOf(table, { rows: 5, n: 35, k: 60, dtype, activation, gated });
@@ -145,7 +157,7 @@ describe.each(tables)('GEMM, %s', (table) => {
       }
   });
 
-  it.each(['f32', 'bf16'] as const)('gives a row the same bits in every number of rows, %s', (dtype) => {
+  it.each(DTYPES)('gives a row the same bits in every number of rows, %s', (dtype) => {
     const counts = [...Array(24).keys()].map((m) => m + 1).concat([31, 48, 65, 96, 127, 128]);
     for (const gated of [false, true]) {
       const problem = { rows: 128, n: 75, k: 23, dtype, activation: 1, gated } as const;
@@ -164,57 +176,73 @@ describe.each(tables)('GEMM, %s', (table) => {
     }
   });
 
-  it('gives the same bits where rows and inner dimension pass every block of the kernel', () => {
-    const rows = isEmulated(table) ? 50 : 128;
-    for (const gated of [false, true]) {
-      const problem = problemOf(table, { rows, n: panelWidth + 1, k: 1999, dtype: 'bf16', gated });
-      const whole = problem.run();
-      for (let r = 0; r < rows; r += 5)
-        expectSameBits(whole.row(r), problem.run(r, r + 1).row(r), () => `row ${r}, gated ${gated}`);
-    }
-  });
-
-  it('gives the same bits however the panels are split, and writes only its own', () => {
-    const n = 6 * panelWidth + 11;
-    for (const gated of [false, true])
-      for (const rows of [1, 2, 3, 5]) {
-        const problem = problemOf(table, { rows, n, k: 19, dtype: 'bf16', gated });
+  it.each(['bf16', 'int8', 'int4'] as const)(
+    'gives the same bits where rows and inner dimension pass every block of the kernel, %s',
+    (dtype) => {
+      const rows = isEmulated(table) ? 50 : 128;
+      for (const gated of [false, true]) {
+        const problem = problemOf(table, { rows, n: panelWidth + 1, k: 1999, dtype, gated });
         const whole = problem.run();
-        const untouched = problem.run(0, 0);
-        for (let begin = 0; begin < problem.panels; begin++)
-          for (let end = begin + 1; end <= problem.panels; end++) {
-            const part = problem.run(0, rows, begin, end);
-            for (let r = 0; r < rows; r++) {
-              const wanted = untouched.row(r).slice();
-              const inside = whole.row(r).subarray(begin * panelWidth, end * panelWidth);
-              wanted.set(inside, begin * panelWidth);
-              expectSameBits(part.row(r), wanted, () => `row ${r}, panels ${begin}..${end}, gated ${gated}`);
-            }
-          }
+        for (let r = 0; r < rows; r += 5)
+          expectSameBits(whole.row(r), problem.run(r, r + 1).row(r), () => `row ${r}, gated ${gated}`);
       }
-  });
+    },
+  );
 
-  it('takes a NaN or an infinity of one row to no other row', () => {
-    const { stored } = weightsOf('f32', 40 * 8, 1);
-    const packed = kernels.pack(table, { dtype: 'f32', w: stored, n: 40, k: 8, gated: 0 });
-    const x = randomFloats(8 * 9, 2);
-    x[8 * 4] = Number.NaN;
-    x[8 * 6] = Number.POSITIVE_INFINITY;
-    const y = new Float32Array(9 * 40);
-    const shape = { dtype: 'f32', n: 40, k: 8, bias: null, residual: null, ldr: 0, activation: 0 };
-    const range = { rowBegin: 0, rowEnd: 9, panelBegin: 0, panelEnd: Math.ceil(40 / panelWidth) };
-    kernels.gemm(table, { ...shape, ...range, x, ldx: 8, packed, y, ldy: 40 });
+  it.each(['bf16', 'int8', 'int4'] as const)(
+    'gives the same bits however the panels are split, and writes only its own, %s',
+    (dtype) => {
+      const n = 6 * panelWidth + 11;
+      for (const gated of [false, true])
+        for (const rows of [1, 2, 3, 5]) {
+          const problem = problemOf(table, { rows, n, k: 19, dtype, gated });
+          const whole = problem.run();
+          const untouched = problem.run(0, 0);
+          for (let begin = 0; begin < problem.panels; begin++)
+            for (let end = begin + 1; end <= problem.panels; end++) {
+              const part = problem.run(0, rows, begin, end);
+              for (let r = 0; r < rows; r++) {
+                const wanted = untouched.row(r).slice();
+                const inside = whole.row(r).subarray(begin * panelWidth, end * panelWidth);
+                wanted.set(inside, begin * panelWidth);
+                expectSameBits(
+                  part.row(r),
+                  wanted,
+                  () => `row ${r}, panels ${begin}..${end}, gated ${gated}`,
+                );
+              }
+            }
+        }
+    },
+  );
+
+  it.each(DTYPES)('takes a NaN or an infinity of one row to no other row, and swallows none, %s', (dtype) => {
+    const [n, k, rows] = [40, 70, 12];
+    const { stored } = weightsOf(dtype, n, k, 1);
+    const packed = kernels.pack(table, { dtype, w: stored, n, k, gated: 0 });
+    const x = randomFloats(k * rows, 2);
+    x[k * 4] = Number.NaN;
+    x[k * 6 + 69] = Number.POSITIVE_INFINITY;
+    x[k * 9 + 40] = Number.NEGATIVE_INFINITY;
+    const y = new Float32Array(rows * n);
+    const source = isQuantized(dtype)
+      ? { quantized: kernels.quantize(table, { dtype, x, ldx: k, k, rows }), quantizedRows: rows }
+      : { x, quantizedRows: 0 };
+    const shape = { dtype, n, k, bias: null, residual: null, ldr: 0, activation: 0 };
+    const range = { rowBegin: 0, rowEnd: rows, panelBegin: 0, panelEnd: Math.ceil(n / panelWidth) };
+    kernels.gemm(table, { ...shape, ...range, ...source, ldx: k, packed, y, ldy: n });
     for (let i = 0; i < y.length; i++)
-      expect(Number.isFinite(y[i]!)).toBe(![4, 6].includes(Math.floor(i / 40)));
+      if (Number.isFinite(y[i]!) === [4, 6, 9].includes(Math.floor(i / n)))
+        throw new Error(`row ${Math.floor(i / n)}: ${y[i]}`);
   });
 });
 
 it.each(twins)('GEMM, %s gives the bits of %s', (vector, scalar) => {
-  for (const dtype of ['f32', 'bf16'] as const)
-    for (const rows of [1, 2, 3, 13])
+  for (const dtype of DTYPES)
+    for (const rows of [1, 2, 3, 4, 5, 6, 7, 13])
       for (const activation of [0, 1, 2, 3])
         for (const gated of [false, true]) {
-          const problem = { rows, n: 145, k: 37, dtype, activation, gated };
+          const problem = { rows, n: 145, k: 77, dtype, activation, gated };
           const [actual, wanted] = [problemOf(vector, problem).run(), problemOf(scalar, problem).run()];
           for (let r = 0; r < rows; r++)
             expectSameBits(actual.row(r), wanted.row(r), () => `row ${r} of ${JSON.stringify(problem)}`);

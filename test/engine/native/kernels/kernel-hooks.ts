@@ -1,7 +1,10 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { type QuantizedType, randomBlocks } from '../../../support/quantized.js';
 
-export type Dtype = 'f32' | 'bf16';
+export type Dtype = 'f32' | 'bf16' | QuantizedType;
+export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4'];
+export const isQuantized = (dtype: Dtype): dtype is QuantizedType => dtype === 'int8' || dtype === 'int4';
 type Arrays = Float32Array | Uint16Array | Int32Array | Uint8Array | null;
 type Fields = Record<string, number | string | Arrays>;
 
@@ -10,6 +13,7 @@ interface KernelHooks {
   names(): string[];
   shape(table: string): { panelWidth: number; tileRows: number };
   pack(table: string, fields: Fields): Uint8Array;
+  quantize(table: string, fields: Fields): Uint8Array;
   gemm(table: string, fields: Fields): void;
   gatedGemm(table: string, fields: Fields): void;
   storeKv(table: string, fields: Fields): void;
@@ -21,7 +25,7 @@ interface KernelHooks {
   argmax(table: string, fields: Fields): { index: number; maximum: number };
   sumExp(table: string, fields: Fields): number;
   expRow(table: string, fields: Fields): void;
-  peak(table: string, iterations: number): number;
+  peak(table: string, fields: Fields): number;
 }
 
 const require = createRequire(import.meta.url);
@@ -33,6 +37,7 @@ export const tables = kernels.names();
 export const twins = [
   ['avx2', 'scalar'],
   ['avx512', 'emulated16'],
+  ['avx512vnni', 'emulated16'],
 ].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
 
 /** Emulated vectors are far slower: tests give them less. */
@@ -61,8 +66,14 @@ export function fromBf16(values: Uint16Array): Float32Array {
   return new Float32Array(Uint32Array.from(values, (v) => v << 16).buffer);
 }
 
-/** The weights as a checkpoint would hold them, with NaN on both sides, and the exact values that they stand for. */
-export function weightsOf(dtype: Dtype, length: number, seed: number) {
+/** Row-major weights as an engine holds them, f32 and bf16 with NaN on both sides, and the values that they stand for. */
+export function weightsOf(dtype: Dtype, rows: number, columns: number, seed: number) {
+  const length = rows * columns;
+  if (isQuantized(dtype)) {
+    const random = randomOf(seed);
+    const { stored, exact } = randomBlocks(dtype, rows, columns, () => (random() + 1) / 2);
+    return { stored, exact: Float32Array.from(exact) };
+  }
   const exact = randomFloats(length, seed);
   if (dtype === 'f32') return { stored: guardedRow(exact), exact };
   const rounded = toBf16(exact);

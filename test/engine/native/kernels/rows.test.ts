@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  DTYPES,
   type Dtype,
   expectSameBits,
   guarded,
@@ -26,7 +27,7 @@ function rmsNorm(table: string, n: number, factor = 1) {
 }
 
 function embeddingRow(table: string, n: number, dtype: Dtype) {
-  const { stored, exact } = weightsOf(dtype, n, 7);
+  const { stored, exact } = weightsOf(dtype, 1, n, 7);
   const y = guarded(1, n, n);
   kernels.embeddingRow(table, { dtype, row: stored, n, y: y.view });
   expect(y.guardsIntact()).toBe(true);
@@ -85,7 +86,7 @@ describe.each(tables)('rows, %s', (table) => {
 
   it('reads an embedding row exactly', () => {
     for (const n of SIZES)
-      for (const dtype of ['f32', 'bf16'] as const) {
+      for (const dtype of DTYPES) {
         const { y, expected } = embeddingRow(table, n, dtype);
         expectSameBits(y, expected, () => `${dtype}, ${n} values`);
       }
@@ -124,7 +125,7 @@ describe.each(tables)('rows, %s', (table) => {
 it.each(twins)('rows, %s gives the bits of %s', (vector, scalar) => {
   for (const n of SIZES) {
     expectSameBits(rmsNorm(vector, n).y, rmsNorm(scalar, n).y, () => `norm of ${n}`);
-    for (const dtype of ['f32', 'bf16'] as const)
+    for (const dtype of DTYPES)
       expectSameBits(
         embeddingRow(vector, n, dtype).y,
         embeddingRow(scalar, n, dtype).y,

@@ -1,0 +1,161 @@
+#include "quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/half.h"
+
+namespace skein {
+namespace {
+
+constexpr uint16_t kNanHalf = 0x7e00;
+
+void store16(uint8_t* p, uint16_t value) {
+  p[0] = uint8_t(value);
+  p[1] = uint8_t(value >> 8);
+}
+
+uint16_t load16(const uint8_t* p) { return uint16_t(p[0] | (p[1] << 8)); }
+
+bool allFinite(const float* x, int count) {
+  return std::all_of(x, x + count, [](float value) { return std::isfinite(value); });
+}
+
+// f16 scale | 32 signed bytes
+void int8Block(const float* x, int count, uint8_t* block) {
+  std::memset(block, 0, 34);
+  float greatest = 0;
+  for (int i = 0; i < count; i++) greatest = std::max(greatest, std::fabs(x[i]));
+  uint16_t half = toHalf(greatest / 127.0f);
+  // A tiny scale has few digits in half precision; rounded down it would leave the greatest value out of range.
+  if (fromHalf(half) * 127.5f < greatest) half++;
+  if (!allFinite(x, count) || !std::isfinite(fromHalf(half))) return store16(block, kNanHalf);
+  store16(block, half);
+  const float scale = fromHalf(half);
+  for (int i = 0; scale > 0 && i < count; i++)
+    block[2 + i] = uint8_t(int8_t(std::clamp(std::nearbyintf(x[i] / scale), -127.0f, 127.0f)));
+}
+
+// The nibbles of one block for a scale and a minimum, and how far they are from x.
+struct Int4Fit {
+  uint16_t scale = 0, minimum = 0;
+  uint8_t quants[kGroup] = {};
+  double error = 0;
+
+  Int4Fit() = default;
+  Int4Fit(const float* x, int count, float wantedScale, float wantedMinimum)
+      : scale(toHalf(wantedScale)), minimum(toHalf(wantedMinimum)) {
+    const float d = fromHalf(scale), m = fromHalf(minimum);
+    for (int i = 0; i < count; i++) {
+      if (d > 0) quants[i] = uint8_t(std::clamp(std::nearbyintf((x[i] - m) / d), 0.0f, 15.0f));
+      const double difference = double(x[i]) - (double(d) * quants[i] + double(m));
+      error += difference * difference;
+    }
+  }
+};
+
+// Scale and minimum of the least squared error for given nibbles: a straight line through (quant, x).
+bool fitLine(const float* x, const uint8_t* quants, int count, float& scale, float& minimum) {
+  double q = 0, qq = 0, y = 0, qy = 0;
+  for (int i = 0; i < count; i++) {
+    q += quants[i];
+    qq += double(quants[i]) * quants[i];
+    y += x[i];
+    qy += double(quants[i]) * x[i];
+  }
+  const double spread = count * qq - q * q;
+  if (spread <= 0) return false;
+  scale = float((count * qy - q * y) / spread);
+  minimum = float((y - double(scale) * q) / count);
+  return scale > 0;
+}
+
+Int4Fit bestInt4Fit(const float* x, int count) {
+  const auto [least, greatest] = std::minmax_element(x, x + count);
+  const float low = *least, range = *greatest - *least;
+  Int4Fit best(x, count, range / 15.0f, low);
+  // Ranges somewhat narrower and wider than the values': the ends are clipped, the middle is finer.
+  for (float steps = 14.5f; range > 0 && best.error > 0 && steps < 18.0f; steps += 0.5f) {
+    const float begin = low + range * 0.5f * (1.0f - 15.0f / steps);
+    const Int4Fit guess(x, count, range / steps, begin);
+    float scale, minimum;
+    if (!fitLine(x, guess.quants, count, scale, minimum)) continue;
+    const Int4Fit fit(x, count, scale, minimum);
+    if (fit.error < best.error) best = fit;
+  }
+  return best;
+}
+
+// f16 scale | f16 minimum | 16 bytes
+void int4Block(const float* x, int count, uint8_t* block) {
+  std::memset(block, 0, 20);
+  const Int4Fit fit = allFinite(x, count) ? bestInt4Fit(x, count) : Int4Fit();
+  const bool fits = allFinite(x, count) && std::isfinite(fromHalf(fit.scale)) && std::isfinite(fromHalf(fit.minimum));
+  store16(block, fits ? fit.scale : kNanHalf);
+  store16(block + 2, fits ? fit.minimum : kNanHalf);
+  for (int i = 0; fits && i < 16; i++) block[4 + i] = uint8_t(fit.quants[i] | (fit.quants[i + 16] << 4));
+}
+
+// Q8_0 is int8 and Q4_1 is int4.
+template <int kBytes>
+void copyBlocks(const uint8_t* source, int64_t blocks, uint8_t* target) {
+  std::memcpy(target, source, size_t(blocks) * kBytes);
+}
+
+// d * (q - 8) as int4: d * q + (-8 d); eight times a half is a half, unless it is beyond all weights.
+void q4_0ToInt4(const uint8_t* source, int64_t blocks, uint8_t* target) {
+  for (; blocks > 0; blocks--, source += 18, target += 20) {
+    std::memcpy(target, source, 2);
+    store16(target + 2, toHalf(-8.0f * fromHalf(load16(source))));
+    std::memcpy(target + 4, source + 2, 16);
+  }
+}
+
+void q4_0ToInt8(const uint8_t* source, int64_t blocks, uint8_t* target) {
+  for (; blocks > 0; blocks--, source += 18, target += 34) {
+    std::memcpy(target, source, 2);
+    for (int i = 0; i < 16; i++) {
+      target[2 + i] = uint8_t((source[2 + i] & 15) - 8);
+      target[18 + i] = uint8_t((source[2 + i] >> 4) - 8);
+    }
+  }
+}
+
+void q5_0ToInt8(const uint8_t* source, int64_t blocks, uint8_t* target) {
+  for (; blocks > 0; blocks--, source += 22, target += 34) {
+    std::memcpy(target, source, 2);
+    for (int i = 0; i < 32; i++) {
+      const int low = i < 16 ? source[6 + i] & 15 : source[6 + i - 16] >> 4;
+      const int high = (source[2 + i / 8] >> (i % 8)) & 1;
+      target[2 + i] = uint8_t((low | (high << 4)) - 16);
+    }
+  }
+}
+
+}  // namespace
+
+ExactConversion exactConversion(const TensorType& source, DType target) {
+  if (target == DType::kInt8) {
+    if (source.name == "Q8_0") return copyBlocks<34>;
+    if (source.name == "Q4_0") return q4_0ToInt8;
+    if (source.name == "Q5_0") return q5_0ToInt8;
+  }
+  if (target == DType::kInt4) {
+    if (source.name == "Q4_1") return copyBlocks<20>;
+    if (source.name == "Q4_0") return q4_0ToInt4;
+  }
+  return nullptr;
+}
+
+void quantizeWeights(DType target, const float* x, int64_t columns, uint8_t* blocks) {
+  for (int64_t first = 0; first < columns; first += kGroup, blocks += blockBytes(target)) {
+    const int count = int(std::min<int64_t>(kGroup, columns - first));
+    if (target == DType::kInt8)
+      int8Block(x + first, count, blocks);
+    else
+      int4Block(x + first, count, blocks);
+  }
+}
+
+}  // namespace skein

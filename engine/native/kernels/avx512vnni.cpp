@@ -1,0 +1,41 @@
+#include "kernels/peak.h"
+#include "kernels/products.h"
+#include "kernels/simd_avx512vnni.h"
+
+namespace skein {
+namespace {
+
+using Simd = Avx512VnniSimd;
+
+// f32 and bf16 have nothing to gain here.
+void vnniGemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+  if (args.dtype == DType::kInt8) return quantizedGemmOf<Simd, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  if (args.dtype == DType::kInt4) return quantizedGemmOf<Simd, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  avx512Kernels().gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+}
+
+void vnniGatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+  if (args.dtype == DType::kInt8)
+    return quantizedGatedGemmOf<Simd, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  if (args.dtype == DType::kInt4)
+    return quantizedGatedGemmOf<Simd, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  avx512Kernels().gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+}
+
+}  // namespace
+
+const KernelTable& avx512VnniKernels() {
+  static const KernelTable table = [] {
+    KernelTable vnni = avx512Kernels();
+    vnni.quantizedBytes = quantizedBytes<Simd>;
+    vnni.quantizeRow = quantizeRow<Simd>;
+    vnni.gemm = vnniGemm;
+    vnni.gatedGemm = vnniGatedGemm;
+    return vnni;
+  }();
+  return table;
+}
+
+float avx512VnniPeak(DType dtype, int64_t iterations) { return peakLoop<Simd>(dtype, iterations); }
+
+}  // namespace skein

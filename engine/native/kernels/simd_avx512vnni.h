@@ -1,0 +1,19 @@
+// AVX-512 with VNNI: dot products of four unsigned and four signed bytes, for quantised weights alone.
+#pragma once
+#include "kernels/simd_avx512.h"
+
+namespace skein {
+namespace {
+
+// Signed weights become unsigned by adding 128, which flips their highest bit; the sum then begins with what that adds.
+struct Avx512VnniSimd : Avx512Simd {
+  static constexpr int kInt8Parts = 1;
+  static I start8(int32_t sumOfQuants) { return _mm512_set1_epi32(-128 * sumOfQuants); }
+  static I weights8(const uint8_t* p, int) { return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }
+  static I dot8(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
+  static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
+  static I finish4(I sum) { return sum; }
+};
+
+}  // namespace
+}  // namespace skein

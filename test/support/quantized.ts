@@ -1,0 +1,101 @@
+import type { Random } from './random.js';
+
+export type QuantizedType = 'int8' | 'int4';
+export const GROUP = 32;
+const BLOCK_BYTES = { int8: 34, int4: 20 };
+
+export function blockBytes(type: QuantizedType): number {
+  return BLOCK_BYTES[type];
+}
+
+/** The value of a half-precision number. */
+export function fromHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
+}
+
+/** The half-precision number nearest to x, ties to even; x in range. */
+export function toHalf(x: number): number {
+  const magnitude = Math.abs(x);
+  const sign = x < 0 || Object.is(x, -0) ? 0x8000 : 0;
+  const exponent = Math.max(-14, Math.floor(Math.log2(magnitude || 2 ** -30)));
+  const units = roundEven(magnitude / 2 ** (exponent - 10));
+  // A carry out of the fraction is the next exponent, as the fields lie side by side.
+  return sign | (units + (exponent > -14 || units >= 1024 ? (exponent + 14) * 1024 : 0));
+}
+
+function roundEven(x: number): number {
+  const floor = Math.floor(x);
+  const rest = x - floor;
+  if (rest !== 0.5) return Math.round(x);
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
+/** A row-major matrix of stored blocks, and the values that they stand for. Blocks are filled up with anything. */
+export function randomBlocks(
+  type: QuantizedType,
+  rows: number,
+  columns: number,
+  random: () => number,
+  spread = 1,
+): { stored: Uint8Array; exact: Float64Array } {
+  const groups = Math.ceil(columns / GROUP);
+  const stored = new Uint8Array(rows * groups * BLOCK_BYTES[type]);
+  for (let block = 0; block < rows * groups; block++) {
+    const bytes = stored.subarray(block * BLOCK_BYTES[type], (block + 1) * BLOCK_BYTES[type]);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = Math.floor(random() * 256);
+    const view = new DataView(bytes.buffer, bytes.byteOffset);
+    const sign = random() < 0.2 ? -1 : 1;
+    view.setUint16(0, toHalf((sign * spread * (0.3 + random())) / (type === 'int8' ? 128 : 8)), true);
+    if (type === 'int4') view.setUint16(2, toHalf(-sign * spread * (0.3 + random())), true);
+  }
+  return { stored, exact: valuesOf(type, stored, rows, columns) };
+}
+
+/** What stored blocks stand for, [rows x columns]. */
+export function valuesOf(
+  type: QuantizedType,
+  stored: Uint8Array,
+  rows: number,
+  columns: number,
+): Float64Array {
+  const groups = Math.ceil(columns / GROUP);
+  const view = new DataView(stored.buffer, stored.byteOffset, stored.byteLength);
+  const values = new Float64Array(rows * columns);
+  for (let row = 0; row < rows; row++)
+    for (let column = 0; column < columns; column++) {
+      const at = (row * groups + Math.floor(column / GROUP)) * BLOCK_BYTES[type];
+      const i = column % GROUP;
+      const scale = fromHalf(view.getUint16(at, true));
+      if (type === 'int8') {
+        values[row * columns + column] = scale * view.getInt8(at + 2 + i);
+      } else {
+        const nibbles = view.getUint8(at + 4 + (i % 16));
+        const quant = i < 16 ? nibbles & 15 : nibbles >> 4;
+        values[row * columns + column] = scale * quant + fromHalf(view.getUint16(at + 2, true));
+      }
+    }
+  return values;
+}
+
+/** What is left of a row of activations once it is rounded to 8 bits in groups of 32. */
+export function roundedActivations(row: ArrayLike<number>): Float64Array {
+  const rounded = new Float64Array(row.length);
+  for (let first = 0; first < row.length; first += GROUP) {
+    const group = Array.from({ length: Math.min(GROUP, row.length - first) }, (_, i) => row[first + i]!);
+    const greatest = Math.max(...group.map(Math.abs));
+    if (greatest === 0) continue;
+    const scale = Math.fround(greatest / 127);
+    const inverse = Math.fround(127 / greatest);
+    for (const [i, x] of group.entries()) rounded[first + i] = scale * roundEven(Math.fround(x * inverse));
+  }
+  return rounded;
+}
+
+/** A generator for randomBlocks. */
+export function uniform(random: Random): () => number {
+  return () => random.uniform();
+}
