@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { INPUT_TENSORS } from '../../callbacks/input-tensors.js';
 import { validateRequest } from '../../callbacks/request-validation.js';
@@ -182,6 +183,11 @@ function otherType({ shape, data }: Tensor): Tensor {
 
 it('has a case for every input tensor', () => {
   expect(Object.keys(CASES).sort()).toEqual(Object.keys(INPUT_TENSORS).sort());
+});
+
+it('is explained in the README, all of it', () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  for (const name of Object.keys(INPUT_TENSORS)) expect(readme).toContain(`\`${name}\``);
 });
 
 describe.each(Object.entries(CASES))('%s', (name, { good, wrongShape, refused }) => {
