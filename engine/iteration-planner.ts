@@ -84,8 +84,8 @@ export class IterationPlanner {
     if (request.phase === 'generation') {
       if (!this.#kvCache.growSequence(requestId, request.numTokens + request.draftLength)) return false;
     } else if (request.contextPosition === 0) {
-      const { promptLength, shared } = request;
-      if (!this.#kvCache.addSequence(requestId, promptLength, shared ?? undefined)) return false;
+      const { promptLength, shared, beamWidth } = request;
+      if (!this.#kvCache.addSequence(requestId, promptLength, shared ?? undefined, beamWidth)) return false;
       request.beginContext(this.#kvCache.reuseOf(requestId));
     }
     request.blocksHeld = this.#kvCache.blocksHeld(requestId);

@@ -1,3 +1,4 @@
+import type { BeamBlocks } from './beam-blocks.js';
 import type { PrefixNode } from './prefix-tree.js';
 import { findWrongNode } from './tree-integrity.js';
 
@@ -11,7 +12,7 @@ export interface KvCacheSnapshot {
   numSecondaryBlocks: number;
   /** One entry for each block of the primary pool. */
   referenceCounts: ArrayLike<number>;
-  sequences: Iterable<{ requestId: bigint; length: number; blocks: ArrayLike<number> }>;
+  sequences: Iterable<{ requestId: bigint; length: number; blocks: ArrayLike<number>; beams?: BeamBlocks }>;
   roots: Iterable<PrefixNode>;
   /** Entry of each block that is in the tree. */
   nodes: readonly (PrefixNode | undefined)[];
@@ -61,7 +62,7 @@ function markFree(
 }
 
 function countHolders(cache: KvCacheSnapshot, holders: Int32Array): string | null {
-  for (const { requestId, length, blocks } of cache.sequences) {
+  for (const { requestId, length, blocks, beams } of cache.sequences) {
     const needed = Math.ceil(length / cache.tokensPerBlock);
     if (blocks.length !== needed) {
       return (
@@ -75,6 +76,12 @@ function countHolders(cache: KvCacheSnapshot, holders: Int32Array): string | nul
         return `Entry ${index} of request ${requestId}'s table is block ${block}; the pool has ${holders.length}.`;
       }
       holders[block]! += 1;
+    }
+    for (const branch of beams?.branches ?? []) {
+      if (branch.length !== Math.max(0, needed - beams!.numShared)) {
+        return `A beam of request ${requestId} has ${branch.length} blocks beside ${beams!.numShared} of ${needed}.`;
+      }
+      for (const block of branch) holders[block]! += 1;
     }
   }
   return null;

@@ -1,4 +1,5 @@
 import type { KvCapacity } from '../scheduler/types.js';
+import { BeamBlocks } from './beam-blocks.js';
 import { BlockCache } from './block-cache.js';
 import type { KvCacheEvent } from './cache-events.js';
 import { findInconsistency } from './integrity.js';
@@ -113,10 +114,11 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Takes the blocks of the whole prompt, those in the cache included where the sequence shares (see `reuseOf`).
+   * Takes the blocks of the whole prompt, those in the cache included where the sequence shares (see `reuseOf`). Beams
+   * share the full ones; each has the last one, that its tokens will be written into, for itself.
    * False, and nothing changed, if there is no room.
    */
-  addSequence(requestId: bigint, promptLength: number, prefix?: SharedPrefix): boolean {
+  addSequence(requestId: bigint, promptLength: number, prefix?: SharedPrefix, beamWidth = 1): boolean {
     if (this.#sequences.has(requestId)) {
       throw new Error(`Request ${requestId} already has a sequence in the KV cache.`);
     }
@@ -124,13 +126,17 @@ export class KvCacheManager implements KvCacheSizes {
     const shared = this.enableBlockReuse && prefix !== undefined ? prefix : null;
     const match = this.#sharing.find(shared, promptLength);
     const numBlocks = this.#sequences.blocksOf(promptLength);
-    if (numBlocks - this.#sharing.numHeld(match) > this.#cache.availableBlocks) return false;
+    const fullBlocks = Math.min(numBlocks, Math.floor(promptLength / this.tokensPerBlock));
+    const beams = new BeamBlocks(fullBlocks, beamWidth);
+    const allBlocks = numBlocks + beams.numBlocksBeside(numBlocks);
+    if (allBlocks - this.#sharing.numHeld(match) > this.#cache.availableBlocks) return false;
     const table = this.#sequences.createTable();
-    this.#sharing.take(table, match, numBlocks);
+    this.#sharing.take(table, match, allBlocks);
     const found = shared ? this.#sharing.count(match, promptLength) : NOTHING_SHARED;
-    this.#sequences.grow(table, promptLength);
+    this.#sequences.grow({ table, beams }, promptLength);
     this.#sequences.add(requestId, {
       table,
+      beams,
       promptLength,
       shared: shared && { salt: shared.salt, ...(shared.retention ? { retention: shared.retention } : {}) },
       ...found,
@@ -141,10 +147,10 @@ export class KvCacheManager implements KvCacheSizes {
   /**
    * Keeps the full blocks of the sequence's first `numWritten` tokens for others. The keys and values of all of them
    * must have been written and found finite. A block that the tree has already is given up for the one in the tree,
-   * which has the same content.
+   * which has the same content. What beams have generated is not kept: which of it will stay is not known.
    */
   store(requestId: bigint, tokens: Int32Array, numWritten: number): void {
-    const { table, shared, promptLength } = this.#sequences.sequence(requestId);
+    const { table, beams, shared, promptLength } = this.#sequences.sequence(requestId);
     if (shared === null) return;
     if (numWritten > table.length || numWritten > tokens.length) {
       throw new RangeError(
@@ -152,7 +158,8 @@ export class KvCacheManager implements KvCacheSizes {
           `${tokens.length} tokens are given.`,
       );
     }
-    this.#sharing.store({ table, shared, promptLength }, tokens, numWritten);
+    const kept = beams.beamWidth > 1 ? Math.min(numWritten, promptLength) : numWritten;
+    this.#sharing.store({ table, shared, promptLength }, tokens, kept);
   }
 
   /** The full blocks of the sequence's first `length` tokens. */
@@ -161,15 +168,15 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   canGrowSequence(requestId: bigint, length: number): boolean {
-    return this.#sequences.hasRoomToGrow(this.#sequences.table(requestId), length);
+    return this.#sequences.hasRoomToGrow(this.#sequences.sequence(requestId), length);
   }
 
   /** Makes the table cover `length` tokens, never fewer than before. False, and nothing changed, if there is no room. */
   growSequence(requestId: bigint, length: number): boolean {
-    const table = this.#sequences.table(requestId);
+    const sequence = this.#sequences.sequence(requestId);
     this.#sequences.checkLength(requestId, length);
-    if (!this.#sequences.hasRoomToGrow(table, length)) return false;
-    this.#sequences.grow(table, length);
+    if (!this.#sequences.hasRoomToGrow(sequence, length)) return false;
+    this.#sequences.grow(sequence, length);
     return true;
   }
 

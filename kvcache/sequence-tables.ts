@@ -1,3 +1,4 @@
+import type { BeamBlocks } from './beam-blocks.js';
 import type { BlockCache } from './block-cache.js';
 import { BlockTable } from './block-table.js';
 import type { KvCacheSizes } from './kv-cache-options.js';
@@ -6,7 +7,9 @@ import type { MemoryChanges } from './memory-changes.js';
 import type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 
 export interface Sequence extends ReuseCounts {
+  /** Of the first beam. */
   table: BlockTable;
+  beams: BeamBlocks;
   promptLength: number;
   /** null: it neither finds nor leaves anything in the cache. */
   shared: Omit<SharedPrefix, 'tokens'> | null;
@@ -53,7 +56,8 @@ export class SequenceTables {
 
   /** 0 for a request that has no sequence. */
   blocksHeld(requestId: bigint): number {
-    return this.#sequences.get(requestId)?.table.numBlocks ?? 0;
+    const sequence = this.#sequences.get(requestId);
+    return sequence ? sequence.table.numBlocks + sequence.beams.numBlocks : 0;
   }
 
   /** Blocks of a table that covers `length` tokens. */
@@ -70,31 +74,32 @@ export class SequenceTables {
     );
   }
 
-  hasRoomToGrow(table: BlockTable, length: number): boolean {
-    return this.blocksOf(length) - table.numBlocks <= this.#cache.availableBlocks;
+  hasRoomToGrow({ table, beams }: Sequence, length: number): boolean {
+    const needed = this.blocksOf(length);
+    const missing = needed - table.numBlocks + beams.numBlocksBeside(needed) - beams.numBlocks;
+    return missing <= this.#cache.availableBlocks;
   }
 
-  /** Makes the table cover `length` tokens, never fewer than before; the caller has seen that there is room. */
-  grow(table: BlockTable, length: number): void {
+  /** Makes the tables cover `length` tokens, never fewer than before; the caller has seen that there is room. */
+  grow({ table, beams }: Pick<Sequence, 'table' | 'beams'>, length: number): void {
     const missing = this.blocksOf(length) - table.numBlocks;
     for (let count = 0; count < missing; count += 1) {
-      const block = this.#cache.take();
-      table.append(block);
-      this.#changes.zero(block);
-      this.#counters.addNew(1);
+      table.append(this.#takeNew());
     }
+    beams.grow(table.numBlocks, () => this.#takeNew());
     table.setLength(Math.max(table.length, length));
   }
 
   /** Gives back the blocks beyond `length` tokens. */
   trim(requestId: bigint, length: number): void {
-    const table = this.table(requestId);
+    const { table, beams } = this.sequence(requestId);
     if (!Number.isInteger(length) || length < 1 || length > table.length) {
       throw new RangeError(
         `Request ${requestId}: its table is to keep ${length} of ${table.length} tokens; 1 to ${table.length} can be.`,
       );
     }
     const kept = this.blocksOf(length);
+    beams.shrink(kept, (block) => this.#cache.release(block));
     while (table.numBlocks > kept) this.#cache.release(table.removeLast());
     table.setLength(length);
   }
@@ -103,11 +108,13 @@ export class SequenceTables {
   remove(requestId: bigint): number {
     const sequence = this.#sequences.get(requestId);
     if (!sequence) return 0;
-    this.#sequences.delete(requestId);
     // Tail first: the head of a sequence is what another one may share, so it should be taken again last.
+    const held = this.blocksHeld(requestId);
+    this.#sequences.delete(requestId);
+    sequence.beams.shrink(0, (block) => this.#cache.release(block));
     const { blocks } = sequence.table;
     for (let index = blocks.length - 1; index >= 0; index -= 1) this.#cache.release(blocks[index]!);
-    return blocks.length;
+    return held;
   }
 
   /** For each request in turn: the blocks that nobody holds any more once it and those asked before are paused. */
@@ -115,7 +122,7 @@ export class SequenceTables {
     const released = new Map<number, number>();
     return (requestId) => {
       let credit = 0;
-      for (const block of this.#sequences.get(requestId)?.table.blocks ?? []) {
+      for (const block of this.#blocksOfAllBeams(requestId)) {
         const count = (released.get(block) ?? 0) + 1;
         released.set(block, count);
         if (count === this.#cache.references(block)) credit += 1;
@@ -155,11 +162,24 @@ export class SequenceTables {
   }
 
   /** For the integrity check. */
-  inspect(): { requestId: bigint; length: number; blocks: Int32Array }[] {
-    return Array.from(this.#sequences, ([requestId, { table }]) => ({
+  inspect(): { requestId: bigint; length: number; blocks: Int32Array; beams: BeamBlocks }[] {
+    return Array.from(this.#sequences, ([requestId, { table, beams }]) => ({
       requestId,
       length: table.length,
       blocks: table.blocks,
+      beams,
     }));
+  }
+
+  #takeNew(): number {
+    const block = this.#cache.take();
+    this.#changes.zero(block);
+    this.#counters.addNew(1);
+    return block;
+  }
+
+  #blocksOfAllBeams(requestId: bigint): number[] {
+    const sequence = this.#sequences.get(requestId);
+    return sequence ? [...sequence.table.blocks, ...sequence.beams.branches.flat()] : [];
   }
 }

@@ -60,21 +60,24 @@ export class SimulationError extends Error {
  *  6. `blocks` is taken after the iteration's allocation, before finished requests give theirs back.
  *  7. All tokens of a draft are rejected. A generation step with a draft takes the blocks of past + 1 + draft and gives
  *     those of the draft back after the iteration. A draft never reaches beyond the last token.
- *  8. `maxBatchSize` is maxNumRequests and `maxNumTokens` unlimited where absent; `priority` is 0.5, `draftLength` 0.
- *  9. `promptLength` stands for a prompt that shares no token with any other; `tokens` for these tokens. Generated tokens
+ *  8. Beams share the blocks that are full of prompt; all others count beamWidth times. A generation step costs beamWidth
+ *     + draft tokens of `maxNumTokens`, a request counts once in `maxBatchSize`. A pause drops what beams have generated,
+ *     and with reuse only the blocks of their prompts are kept.
+ *  9. `maxBatchSize` is maxNumRequests and `maxNumTokens` unlimited where absent; `priority` is 0.5, `draftLength` 0,
+ *     `beamWidth` 1. Without `maxWaitIterations` and `startHorizon` nobody ages, and whatever fits starts.
+ * 10. `promptLength` stands for a prompt that shares no token with any other; `tokens` for these tokens. Generated tokens
  *     are unique to their request. Without reuse there is no difference between the two.
- * 10. With `enableBlockReuse` a context begins behind what the cache has of it: `contextBefore` of its first chunk. The
+ * 11. With `enableBlockReuse` a context begins behind what the cache has of it: `contextBefore` of its first chunk. The
  *     last prompt token is always computed; the beginning of a block can be reused too, by taking an unused block over
  *     or by a copy. A resumed request finds the full blocks that it left, also in the midst of its context, as far as
- *     they were not evicted. `blocks.reused` and
- *     `reusedBlocks` count full blocks shared, resumes included. Reuse lowers neither the blocks to completion nor what
- *     the first chunk is admitted with: the reused blocks are then simply not allocated. `free` counts cached blocks
- *     that nobody holds. A request whose first missing block is about to be written by another waits for it: it is
- *     active but not scheduled.
- * 11. STATIC_BATCH is the capacity policy of V1: nobody starts while anybody generates. V1's padding, and its slots that
+ *     they were not evicted. `blocks.reused` and `reusedBlocks` count full blocks shared, resumes included. Reuse lowers
+ *     neither the blocks to completion nor what the first chunk is admitted with: the reused blocks are then simply not
+ *     allocated. `free` counts cached blocks that nobody holds. A request whose first missing block is about to be
+ *     written by another waits for it: it is active but not scheduled.
+ * 12. STATIC_BATCH is the capacity policy of V1: nobody starts while anybody generates. V1's padding, and its slots that
  *     run on empty until the whole batch has ended, are not simulated.
- * 12. Refused by name, because the engine cannot do them yet: loraTaskId, beamWidth above 1, maxAttentionWindow. A
- *     request that could never run is an error with the numbers.
+ * 13. Refused by name, because the engine cannot do them yet: loraTaskId, maxAttentionWindow. A request that could
+ *     never run is an error with the numbers.
  *
  * Worked example: MAX_UTILIZATION, 4 blocks of 4 tokens; A arrives in iteration 0 with a prompt of 4 and 6 new tokens, B
  * in iteration 1 with a prompt of 5 and 5 new tokens. `past` is the number of tokens in the cache before a step.
@@ -133,11 +136,20 @@ function withoutUndefined(chunk: NonNullable<SimulationInput['chunk']>) {
 }
 
 function arrive(simulation: Simulation, { requests }: SimulationInput, index: number): void {
-  const { id, promptLength, tokens, maxNewTokens, priority = 0.5, draftLength = 0 } = requests[index]!;
+  const {
+    id,
+    promptLength,
+    tokens,
+    maxNewTokens,
+    beamWidth = 1,
+    priority = 0.5,
+    draftLength = 0,
+  } = requests[index]!;
   const reason = simulation.arrive({
     requestId: BigInt(index),
     promptLength: promptLength ?? tokens!.length,
     maxNewTokens,
+    beamWidth,
     priority,
     draftLength,
     ...(tokens ? { tokens: Int32Array.from(tokens) } : {}),

@@ -8,6 +8,8 @@ export interface SimulatedArrival {
   maxNewTokens: number;
   /** 0 to 1, higher first; default 0.5. */
   priority?: number;
+  /** Default 1. */
+  beamWidth?: number;
   /** Draft tokens of each step, all of them rejected; default 0. */
   draftLength?: number;
   /** Its prompt, as long as promptLength; absent: a prompt that shares no token with any other. */
@@ -18,7 +20,7 @@ export interface SimulatedArrival {
 
 /** A request for which no model draws tokens: where one would, it is one longer. */
 export class SimulatedRequest extends RequestProgress {
-  readonly beamWidth = 1;
+  readonly beamWidth: number;
   readonly #originalPromptLength: number;
   readonly #draftLength: number;
   readonly #endsAfter: number;
@@ -29,6 +31,7 @@ export class SimulatedRequest extends RequestProgress {
   constructor(arrival: SimulatedArrival, tokens: SimulatedTokens | null) {
     const { requestId, promptLength, maxNewTokens, priority = 0.5 } = arrival;
     super(requestId, { promptLength, maxNewTokens, priority });
+    this.beamWidth = arrival.beamWidth ?? 1;
     this.#originalPromptLength = promptLength;
     this.#draftLength = arrival.draftLength ?? 0;
     this.#endsAfter = arrival.endsAfter ?? Number.POSITIVE_INFINITY;

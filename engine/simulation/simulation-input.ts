@@ -5,6 +5,7 @@ export const MAX_ITERATIONS = 100_000;
 const MAX_REQUESTS = 10_000;
 const MAX_BLOCKS = 10_000_000;
 const MAX_TOKENS = 1_000_000;
+const MAX_BEAM_WIDTH = 1024;
 const GREATEST_INT32 = 2 ** 31 - 1;
 
 /** The file or object asks for something that does not exist or does not fit. The message names field, value and limit. */
@@ -42,10 +43,7 @@ const request = z.strictObject(
       .max(MAX_TOKENS, { error: `must hold at most ${MAX_TOKENS} tokens` })
       .optional(),
     maxNewTokens: whole(1, MAX_ITERATIONS),
-    beamWidth: refused(
-      1,
-      'the KV cache manager holds one table for each request, so only 1 works yet',
-    ).optional(),
+    beamWidth: whole(1, MAX_BEAM_WIDTH).optional(),
     priority: z
       .number({ error: 'must be a number from 0 to 1' })
       .min(0, { error: 'must be a number from 0 to 1' })

@@ -20,7 +20,8 @@ FILE.json:
   enableBlockReuse    equal beginnings of tokens share blocks; default false
   maxWaitIterations   iterations that a request may wait before it passes all that came later; default: no limit
   startHorizon        MAX_UTILIZATION: tokens that a request must have room for when it starts; default: one step
-  requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, priority?, draftLength?}]
+  requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, beamWidth?, priority?,
+                      draftLength?}]
 
 Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.
 `;

@@ -193,8 +193,8 @@ describe('simulate', () => {
     expect(simulate({ ...TWO, requests: withTokens })).toEqual(simulate(TWO));
   });
 
-  it('takes the values that change nothing for fields that do not work yet', () => {
-    const requests = TWO.requests.map((one) => ({ ...one, beamWidth: 1 as never }));
+  it('takes a beam width of 1, and no reuse, for what they are without being said', () => {
+    const requests = TWO.requests.map((one) => ({ ...one, beamWidth: 1 }));
     expect(simulate({ ...TWO, enableBlockReuse: false, requests })).toEqual(simulate(TWO));
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../../engine/simulation/simulate.js';
-import { LoopHarness, makeRequest } from '../../support/loop-harness.js';
+import { i32, LoopHarness, makeRequest } from '../../support/loop-harness.js';
 
 const REQUESTS = { minLength: 2, maxLength: 8 };
 
@@ -35,6 +35,25 @@ function promptOf(index: number, length: number, paths: readonly number[][] | nu
   return blocks.slice(0, length);
 }
 
+const OWN_TOKENS = 4;
+const VOCAB_SIZE = 28 + REQUESTS.maxLength * OWN_TOKENS;
+
+/**
+ * Request `index` draws tokens of its own only, as in the simulation: all others would end it, and may not be drawn
+ * before it has all its tokens.
+ */
+function drawsItsOwn(index: number, maxNewTokens: number) {
+  const first = VOCAB_SIZE - (index + 1) * OWN_TOKENS;
+  const others = Array.from({ length: VOCAB_SIZE }, (_, token) => token).filter(
+    (token) => token < first || token >= first + OWN_TOKENS,
+  );
+  const stopWords = [...others, ...others.map((_, place) => place + 1)];
+  return {
+    min_length: i32(maxNewTokens),
+    stop_words_list: { shape: [1, 2, others.length], data: Int32Array.from(stopWords) },
+  };
+}
+
 /** The loop with an executor that computes, on the same pool, fed by the same arrivals. */
 describe('the simulation and the generation loop', () => {
   it('agree on what runs, pauses and holds blocks in every iteration', () => {
@@ -56,7 +75,13 @@ describe('the simulation and the generation loop', () => {
         })),
       });
       const chunking = chunkPolicy ? { chunkingPolicy: chunkPolicy } : {};
-      const harness = new LoopHarness({ ...pool, enableBlockReuse, schedulerPolicy: policy, ...chunking });
+      const harness = new LoopHarness({
+        ...pool,
+        fake: { vocabSize: VOCAB_SIZE },
+        enableBlockReuse,
+        schedulerPolicy: policy,
+        ...chunking,
+      });
       for (const { iteration, active, scheduled, paused, blocks } of result.iterations) {
         for (const [
           index,
@@ -64,7 +89,8 @@ describe('the simulation and the generation loop', () => {
         ] of requests.entries()) {
           if (arrivalIteration !== iteration) continue;
           const prompt = promptOf(index, promptLength, paths);
-          harness.waiting.push(makeRequest(BigInt(index), prompt, maxNewTokens, {}, priority));
+          const inputs = drawsItsOwn(index, maxNewTokens);
+          harness.waiting.push(makeRequest(BigInt(index), prompt, maxNewTokens, inputs, priority));
         }
         harness.stats.length = 0;
         harness.loop.iterate();

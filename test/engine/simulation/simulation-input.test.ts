@@ -85,8 +85,8 @@ describe('the input of a simulation', () => {
         'maxNewTokens, beamWidth, priority, draftLength, loraTaskId.',
     ],
     [
-      { ...INPUT, requests: [{ ...REQUEST, beamWidth: 2 }] },
-      'requests[0].beamWidth = 2 is refused: the KV cache manager holds one table for each request, so only 1 works yet.',
+      { ...INPUT, requests: [{ ...REQUEST, beamWidth: 0 }] },
+      'requests[0].beamWidth is 0; it must be a whole number from 1 to 1024.',
     ],
     [
       { ...INPUT, requests: [{ ...REQUEST, loraTaskId: 3 }] },

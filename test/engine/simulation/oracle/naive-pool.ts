@@ -75,9 +75,10 @@ export class NaivePool {
 
   /**
    * The blocks with which a sequence of these tokens begins; its last token is not looked for. A block of which only
-   * the beginning is of use is copied, and then counts as used now; it is taken over where all that is free is needed.
+   * the beginning is of use is copied, and then counts as used now; it is taken over where all that is free is needed
+   * for the `numBlocks` that the sequence is to have.
    */
-  find(salt: string, tokens: readonly string[]): Found {
+  find(salt: string, tokens: readonly string[], numBlocks: number): Found {
     const size = this.#size;
     const wanted = tokens.slice(0, -1);
     const blocks: NaiveBlock[] = [];
@@ -91,8 +92,7 @@ export class NaivePool {
     const start = reusedBlocks * size;
     const { block, common } = this.#bestBeginning(salt, wanted, start);
     if (block) {
-      const needed = Math.ceil(tokens.length / size) - reusedBlocks;
-      if (this.#isUnusedLeaf(block) && needed >= this.free) {
+      if (this.#isUnusedLeaf(block) && numBlocks - reusedBlocks >= this.free) {
         block.key = null;
         block.holders = 1;
         blocks.push(block);

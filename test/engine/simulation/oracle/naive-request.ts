@@ -113,7 +113,7 @@ export class NaiveRequest {
     const size = this.#input.tokensPerBlock;
     this.#chunk = tokens;
     if (!this.isGenerating && this.position === 0 && this.#input.enableBlockReuse) {
-      const found = this.#pool.find(this.salt, this.tokens);
+      const found = this.#pool.find(this.salt, this.tokens, this.blocksFor(this.prompt));
       this.blocks = found.blocks;
       this.reusedBlocks += found.reusedBlocks;
       this.position = found.reusedTokens;

@@ -6,7 +6,7 @@ import { Ambiguous } from './naive-pool.js';
 import { oracle } from './oracle.js';
 
 const TOKENS_PER_BLOCK = 4;
-const NUM_BLOCKS = { min: 9, max: 20 };
+const NUM_BLOCKS = { min: 9, max: 24 };
 
 type Policy = SimulationInput['policy'];
 type Asked = Omit<SimulationRequest, 'id' | 'promptLength' | 'tokens'> & { promptLength: number };
@@ -20,7 +20,15 @@ const asked: fc.Arbitrary<Asked> = fc.record({
   maxNewTokens: fc.integer({ min: 1, max: 14 }),
   priority: fc.constantFrom(0.5, 0.5, 0.5, 0.2, 0.9),
   draftLength: fc.constantFrom(0, 0, 0, 1, 5),
+  beamWidth: fc.constantFrom(1, 1, 1, 1, 2, 3),
 });
+
+/** Some beams of long requests are more than the pool can hold. */
+function fits({ promptLength, maxNewTokens, beamWidth = 1 }: Asked, numBlocks: number): boolean {
+  const shared = Math.floor(promptLength / TOKENS_PER_BLOCK);
+  const all = Math.ceil((promptLength + maxNewTokens) / TOKENS_PER_BLOCK);
+  return shared + (all - shared) * beamWidth <= numBlocks;
+}
 
 function inputs(policy: Policy): fc.Arbitrary<Omit<SimulationInput, 'requests'> & { requests: Asked[] }> {
   return fc
@@ -38,7 +46,14 @@ function inputs(policy: Policy): fc.Arbitrary<Omit<SimulationInput, 'requests'> 
       ),
       requests: fc.array(asked, { minLength: 1, maxLength: 10 }),
     })
-    .map((input) => ({ policy, tokensPerBlock: TOKENS_PER_BLOCK, ...input }));
+    .map(({ requests, ...input }) => ({
+      policy,
+      tokensPerBlock: TOKENS_PER_BLOCK,
+      ...input,
+      requests: requests.map((request) =>
+        fits(request, input.numBlocks) ? request : { ...request, beamWidth: 1 },
+      ),
+    }));
 }
 
 const withIds = (requests: readonly Asked[]) => requests.map((request, id) => ({ id, ...request }));
