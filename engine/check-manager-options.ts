@@ -1,9 +1,11 @@
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
 import { checkOptionalParams } from './engine-limits.js';
 import type { GptManagerOptions } from './gpt-manager-options.js';
+import { checkOptionNames } from './option-names.js';
 
 /** Throws a ParameterError, naming field, value and limit, for options that cannot work whatever the engine. */
 export function checkManagerOptions(options: GptManagerOptions): void {
+  checkOptionNames(options);
   const { enginePath, modelType, maxBeamWidth, schedulerPolicy } = options;
   if (typeof enginePath !== 'string' || enginePath === '') {
     throw new ParameterError(

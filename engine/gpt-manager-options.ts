@@ -113,7 +113,7 @@ export interface OptionalParams {
   checkIntegrity?: boolean;
   /**
    * URL of a module that exports `loadExecutor` as engine/load-executor.ts does, for an executor of one's own.
-   * It is imported in the worker.
+   * It is imported in the worker, and gets all of these parameters, those of its own too.
    */
   executorModule?: string | URL;
 }
