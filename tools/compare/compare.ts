@@ -140,7 +140,7 @@ async function runSkein(plan: Plan, measured: Measured, round: number): Promise<
     const { buildEngine } = (await dist('engine/builder.js')) as typeof import('../../engine/builder.js');
     const engine = join(ENGINES, precision);
     await buildEngine({ model, outputDirectory: engine, precision });
-    const bench = new EngineBench(GptManager, engine, threads, Math.max(...sequences));
+    const bench = new EngineBench(GptManager, engine, { threads, maxNumSequences: Math.max(...sequences) });
     await bench.ready;
     return bench;
   }

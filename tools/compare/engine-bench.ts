@@ -1,5 +1,5 @@
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { GptManagerOptions, IterationStats } from '../../engine/gpt-manager-options.js';
+import type { GptManagerOptions, IterationStats, OptionalParams } from '../../engine/gpt-manager-options.js';
 import type { Rates } from './peer.js';
 
 /** The part of GptManager that is used here; the class comes from the compiled package, which can spawn its worker. */
@@ -33,7 +33,7 @@ export class EngineBench {
   #failure: Error | null = null;
   #nextId = 1n;
 
-  constructor(managerClass: ManagerClass, enginePath: string, threads: number, maxSequences: number) {
+  constructor(managerClass: ManagerClass, enginePath: string, params: OptionalParams) {
     this.#manager = new managerClass({
       enginePath,
       modelType: 'InflightFusedBatching',
@@ -43,7 +43,7 @@ export class EngineBench {
       sendResponse: (requestId, _outputs, final, error) => this.#respond(requestId, final, error),
       onIterationStats: (stats) => this.#iterations.push({ stats, arrivedMs: performance.now() }),
       onError: (error) => this.#fail(error),
-      optionalParams: { enableChunkedContext: true, maxNumSequences: maxSequences, threads, maxSeqLen: 2048 },
+      optionalParams: { enableChunkedContext: true, maxSeqLen: 2048, ...params },
     });
   }
 
@@ -72,15 +72,15 @@ export class EngineBench {
 
   /**
    * Prefill: submission until the iteration of the last context chunk is known of here. Generation: from there, over
-   * the iterations in which every sequence generates; wall time, so what lies between iterations counts.
+   * the iterations in which every sequence generates, whether in one batch or in two that take turns; wall time, so what
+   * lies between iterations counts.
    */
   #rates(shape: EngineShape, startMs: number): EngineRates {
     const { sequences, promptTokens } = shape;
     const lastContext = this.#iterations.findLastIndex(({ stats }) => stats.contextTokens > 0);
     const prefillEnd = this.#iterations[lastContext];
-    const full = this.#iterations
-      .slice(lastContext)
-      .filter(({ stats }, i) => i === 0 || stats.generationRequests === sequences);
+    const firstEnd = this.#iterations.findIndex(({ stats }) => stats.completedRequests > 0);
+    const full = this.#iterations.slice(lastContext, Math.max(firstEnd, lastContext + 1));
     const first = full[0];
     const last = full.at(-1);
     if (!prefillEnd || !first || !last || (shape.generate > 1 && full.length < 2)) {
