@@ -69,6 +69,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   for (const field of [
     'maxNumSequences',
     'maxBatchSize',
+    'minMicroBatchSize',
     'maxNumTokens',
     'maxInputLen',
     'maxSeqLen',

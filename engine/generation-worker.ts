@@ -114,6 +114,7 @@ function createLoop(
       schedulerPolicy: setup.schedulerPolicy,
       maxBeamWidth: setup.maxBeamWidth,
       enableTrtOverlap: params.enableTrtOverlap ?? false,
+      ...(params.minMicroBatchSize === undefined ? {} : { minMicroBatchSize: params.minMicroBatchSize }),
       statsFormat: params.statsFormat ?? 'BatchManager',
       maxWaitIterations: params.maxWaitIterations,
       startHorizon: params.startHorizon,

@@ -60,6 +60,8 @@ export interface OptionalParams {
    * where that work takes a good part of an iteration, not where forwards of half the size cost more. Refused with V1.
    */
   enableTrtOverlap?: boolean;
+  /** With enableTrtOverlap: fewest requests of a micro-batch beside another one; default 16. */
+  minMicroBatchSize?: number;
   /** Requests that can be active at once; default 64. */
   maxNumSequences?: number;
   /** Requests of one iteration; default maxNumSequences. */

@@ -86,4 +86,21 @@ export const MIXES: readonly Mix[] = [
       kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true, copyOnPartialReuse: false },
     },
   },
+  {
+    name: 'two micro-batches, utilization, chunks, reuse, swap',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    crowd: {
+      ...CHUNKS,
+      enableTrtOverlap: true,
+      minMicroBatchSize: 1,
+      kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true, hostCacheSize: 2 ** 20 },
+    },
+  },
+  {
+    name: 'two micro-batches, no evict, two calls',
+    modelType: 'InflightBatching',
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    crowd: { enableTrtOverlap: true, minMicroBatchSize: 2, kvCacheConfig: TINY_POOL },
+  },
 ];
