@@ -20,12 +20,14 @@ async function runManager(
   inFlight: number,
   small: boolean,
   modelType: ModelType = 'InflightFusedBatching',
+  overlap = false,
 ) {
   const answers = new Map<bigint, Answer>();
   const waiting = [...requests];
   let active = 0;
   let pauses = 0;
   let emptySlots = 0;
+  let overlapped = 0;
   let finished = 0;
   let resolve = () => {};
   const done = new Promise<void>((settle) => {
@@ -53,6 +55,7 @@ async function runManager(
     onIterationStats: (stats) => {
       pauses = stats.totalPauses;
       emptySlots += stats.emptyGenerationSlots;
+      overlapped += stats.microBatchId;
     },
     optionalParams: {
       threads: small ? 2 : 1,
@@ -63,12 +66,14 @@ async function runManager(
       kvCacheConfig: { maxTokens: small ? 24 * 16 : 32 * 160 },
       ...(small ? { maxNumTokens: 64 } : {}),
       checkIntegrity: true,
+      enableTrtOverlap: overlap,
+      minMicroBatchSize: 2,
     },
   });
   await manager.ready;
   await done;
   await manager.shutdown();
-  return { answers, pauses, emptySlots };
+  return { answers, pauses, emptySlots, overlapped };
 }
 
 function addOutputs(answer: Answer, request: InferenceRequest, outputs: NamedTensor[]): void {
@@ -95,7 +100,7 @@ function addReturned(answer: Answer, outputs: NamedTensor[]): void {
   }
 }
 
-it('a manager with its worker answers 32 requests together as one after the other, with every scheme', async () => {
+it('a manager with its worker answers 32 requests together as one after the other, with every scheme and with overlap', async () => {
   const enginePath = join(folder, 'engine');
   const engine = await buildEngine({
     model: tinyModelPath('gqa'),
@@ -108,10 +113,14 @@ it('a manager with its worker answers 32 requests together as one after the othe
   const alone = await runManager(enginePath, requests, 1, false);
   const together = await runManager(enginePath, requests, 32, true);
   const apart = await runManager(enginePath, requests, 32, true, 'InflightBatching');
+  const inTurns = await runManager(enginePath, requests, 32, true, 'InflightFusedBatching', true);
   const lockstep = await runManager(enginePath, requests, 32, false, 'V1');
   expect(alone.pauses).toBe(0);
   expect(together.pauses).toBeGreaterThan(10);
   expect(apart.pauses).toBeGreaterThan(10);
+  expect([together.overlapped, apart.overlapped]).toEqual([0, 0]);
+  expect(inTurns.pauses).toBeGreaterThan(10);
+  expect(inTurns.overlapped).toBeGreaterThan(30);
   expect(lockstep.pauses).toBe(0);
   expect(lockstep.emptySlots).toBeGreaterThan(100);
   for (const request of requests) {
@@ -123,7 +132,7 @@ it('a manager with its worker answers 32 requests together as one after the othe
     expect(expected.generationLogits.length).toBe(generation ? expected.tokens.length * vocabSize : 0);
     const promptLength = request.inputs.input_ids!.data.length;
     expect(expected.contextLogits?.length ?? 0).toBe(context ? promptLength * vocabSize : 0);
-    for (const { answers } of [together, apart, lockstep]) {
+    for (const { answers } of [together, apart, inTurns, lockstep]) {
       expect(answers.get(requestId), `request ${requestId}`).toStrictEqual(expected);
     }
   }

@@ -38,12 +38,13 @@ describeWithTestModel('SmolLM2 on the default path', () => {
       maxNumTokens: 256,
       chunked: false,
     } as const;
-    for (const options of [small, wide, { ...small, reuse: true }]) {
+    for (const options of [small, wide, { ...small, reuse: true }, { ...wide, overlap: true }]) {
       const result = runLoop(executor, config, arrivals, options);
       expect(result.answers).toStrictEqual(alone);
       expect(result.replayMismatches).toBe(0);
       if (options.numBlocks === small.numBlocks) expect(result.pauses).toBeGreaterThan(2);
-      else expect([result.pauses, result.greatestBatch > 16]).toEqual([0, true]);
+      else expect([result.pauses, result.greatestBatch > ('overlap' in options ? 8 : 16)]).toEqual([0, true]);
+      if ('overlap' in options) expect(result.overlapped).toBeGreaterThan(10);
       if ('reuse' in options) expect(result.reusedTokens).toBeGreaterThan(0);
     }
     executor.close();

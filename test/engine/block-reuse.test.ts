@@ -283,6 +283,8 @@ const engine = fc.record({
   maxNumSequences: fc.integer({ min: 2, max: 8 }),
   numSecondaryBlocks: fc.constantFrom(0, 2, 30),
   enableTrtOverlap: fc.boolean(),
+  minMicroBatchSize: fc.integer({ min: 1, max: 2 }),
+  begunStepsRun: fc.constantFrom('at-begin' as const, 'at-finish' as const),
 });
 
 describe('a crowd of prompts that begin alike', () => {
@@ -290,10 +292,12 @@ describe('a crowd of prompts that begin alike', () => {
     let reused = 0;
     let pauses = 0;
     let swaps = 0;
+    let overlapped = 0;
     fc.assert(
       fc.property(engine, fc.array(shape, { minLength: 6, maxLength: 20 }), (options, shapes) => {
-        const { chunkingPolicy, ...rest } = options;
-        const harness = new LoopHarness({ ...rest, ...(chunkingPolicy ? { chunkingPolicy } : {}), ...REUSE });
+        const { chunkingPolicy, begunStepsRun, ...rest } = options;
+        const chunking = chunkingPolicy ? { chunkingPolicy } : {};
+        const harness = new LoopHarness({ ...rest, ...chunking, ...REUSE, fake: { begunStepsRun } });
         const requests = shapes.map(({ stem, length, tail, maxNewTokens, samples, salt, priority }, index) =>
           makeRequest(
             BigInt(index),
@@ -331,11 +335,13 @@ describe('a crowd of prompts that begin alike', () => {
         reused += harness.stats.reduce((sum, stats) => sum + stats.reusedTokens, 0);
         pauses += totals.totalPauses;
         swaps += totals.swappedInBlocks;
+        for (const { microBatchId } of harness.stats) overlapped += microBatchId;
       }),
       { numRuns: 150 },
     );
     expect(reused).toBeGreaterThan(5000);
     expect(pauses).toBeGreaterThan(50);
     expect(swaps).toBeGreaterThan(15);
+    expect(overlapped).toBeGreaterThan(300);
   });
 });
