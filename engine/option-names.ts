@@ -28,6 +28,7 @@ const OPTIONAL = {
   enableChunkedContext: true,
   chunkingPolicy: true,
   enableTrtOverlap: true,
+  minMicroBatchSize: true,
   maxNumSequences: true,
   maxBatchSize: true,
   maxNumTokens: true,
