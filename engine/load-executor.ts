@@ -30,6 +30,9 @@ export interface LoadedExecutor {
   padTokenId: number | null;
 }
 
+/** Rows of logits of one pass: where a prompt's logits are returned, few sequences must not mean one row at a time. */
+const ROWS_PER_PASS_MIN = 16;
+
 /**
  * Opens an engine directory, sizes the KV cache by what `memory` says is left beside everything else that is loaded, and
  * starts the native executor.
@@ -47,7 +50,7 @@ export const loadExecutor = (
     threads: params.threads ?? cpuQuota(),
     maxNumTokens,
     maxNumSequences: maxBatchSize + limits.padding.sequences,
-    maxLogitRows: maxBatchSize,
+    maxLogitRows: Math.max(maxBatchSize, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
     maxSeqLen: limits.maxSeqLen,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype,
