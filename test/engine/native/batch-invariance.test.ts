@@ -4,6 +4,8 @@ import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { PagedSequences, type Piece } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
+import { makeStepBatch } from '../../support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
 
 // Two sequences are longer than one split of the cache, so that splits and merges are part of what must not matter.
@@ -135,4 +137,44 @@ describe('a block handed out again', () => {
     expect(clean[0]![59]!.every(Number.isFinite)).toBe(true);
     expectSameBits(run(true), clean);
   });
+});
+
+describe('a sequence that becomes NaN', () => {
+  it.each(PRECISIONS)(
+    'is told of its own failure, and its neighbours keep their bits, in %s',
+    (precision) => {
+      const network = networks[precision];
+      const kvDtype = precision === 'f32' ? 'f32' : 'bf16';
+      const { inverseFrequencies, shape } = network;
+      const half = inverseFrequencies.length;
+      const frequencies = new Float32Array(2 * half).fill(NaN);
+      frequencies.set(inverseFrequencies);
+      const run = (poisoned: boolean) => {
+        const executor = new NativeExecutor(network, executorOptions({ kvDtype }));
+        const sequences = [0, 1, 2].map((s) => ({
+          tokens: Array.from({ length: 9 }, (_, i) => (i * 7 + s) % shape.vocabSize),
+          cached: 0,
+          blocks: [s],
+          ropeRow: poisoned && s === 1 ? 1 : 0,
+        }));
+        const batch = {
+          ...makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies: frequencies }),
+          ropeScales: Float32Array.of(1, 1),
+        };
+        const output = makeSamplingOutput(3);
+        executor.step(batch, makeSamplingBatch([{}, {}, {}]), output);
+        const logits = executor.forward(batch).slice();
+        executor.close();
+        return { logits, output };
+      };
+      const [clean, poisoned] = [run(false), run(true)];
+      const row = (logits: Float32Array, s: number) =>
+        logits.subarray(s * shape.vocabSize, (s + 1) * shape.vocabSize);
+      expect(row(poisoned.logits, 1).every(Number.isNaN)).toBe(true);
+      for (const s of [0, 2]) expect(row(poisoned.logits, s)).toEqual(row(clean.logits, s));
+      expect([...clean.output.status]).toEqual([0, 0, 0]);
+      expect(poisoned.output.status[1]).not.toBe(0);
+      expect([poisoned.output.status[0], poisoned.output.status[2]]).toEqual([0, 0]);
+    },
+  );
 });
