@@ -1,47 +1,8 @@
-import { InProcessHost, type IterationStats, type TokenPiece, type TokenStream } from 'skein';
+import type { TokenPiece, TokenStream } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../engine/gpt-manager-options.js';
-import { fakeEngine } from '../support/fake-engine.js';
 import { LoopHarness, makeRequest } from '../support/loop-harness.js';
-
-const TOKENS_PER_BLOCK = 8;
-
-/** A host with its real worker, which computes one iteration at a time, when the test says so. */
-class SteppedHost {
-  readonly host: InProcessHost;
-  readonly stats: IterationStats[] = [];
-  readonly #gate = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
-
-  constructor(params: OptionalParams = {}) {
-    const gated = { ...params, gate: this.#gate.buffer, tokensPerBlock: TOKENS_PER_BLOCK } as OptionalParams;
-    this.host = new InProcessHost({
-      ...fakeEngine('', {
-        ...gated,
-        executorModule: new URL('../support/modules/gated-executor.mjs', import.meta.url),
-      }),
-      onIterationStats: (stats) => this.stats.push(stats),
-    });
-  }
-
-  /** Waits until the step of this iteration is being computed. It goes on when `finish` lets it. */
-  async running(iteration: number): Promise<void> {
-    await expect.poll(() => Atomics.load(this.#gate, 0), { interval: 1, timeout: 30_000 }).toBe(iteration);
-  }
-
-  /** Lets the iteration end; its statistics. */
-  async finish(iteration: number): Promise<IterationStats> {
-    Atomics.store(this.#gate, 1, iteration);
-    Atomics.notify(this.#gate, 1);
-    await expect.poll(() => this.stats.length, { interval: 1 }).toBe(iteration);
-    return this.stats[iteration - 1]!;
-  }
-
-  async close(): Promise<void> {
-    Atomics.store(this.#gate, 1, 2 ** 31 - 1);
-    Atomics.notify(this.#gate, 1);
-    await this.host.close({ abort: true });
-  }
-}
+import { SteppedHost, TOKENS_PER_BLOCK } from '../support/stepped-host.js';
 
 const hosts: SteppedHost[] = [];
 afterEach(async () => {

@@ -20,8 +20,11 @@ async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
 }
 
 /** A server whose every iteration takes 10 ms. What it draws depends on the prompt alone where the request is greedy. */
-const slow = (flags: Record<string, string> = {}, fakeOptions: Record<string, number | string> = {}) =>
-  started(startFakeServer({ model, ...flags }, { vocabSize: 320, stepMs: 10, ...fakeOptions }));
+const slow = (
+  flags: Record<string, string> = {},
+  fakeOptions: Record<string, number | string> = {},
+  more: Parameters<typeof startFakeServer>[2] = {},
+) => started(startFakeServer({ model, ...flags }, { vocabSize: 320, stepMs: 10, ...fakeOptions }, more));
 
 function complete(server: SkeinProcess, fields: object, signal?: AbortSignal): Promise<Response> {
   return fetch(`${server.url}/v1/completions`, {
@@ -208,6 +211,7 @@ describe('skein serve', () => {
     const server = await slow(
       { exitOnFailure: String(exits) },
       { dieToken: 32, loads: join(folder, `loads-${exits}`) },
+      { workerRestart: { delayMs: 200, factor: 1 } },
     );
     const deadly = await complete(server, { prompt: [32], max_tokens: 5 });
     expect(deadly.status).toBe(500);

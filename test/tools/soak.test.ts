@@ -1,6 +1,5 @@
 import { GptManager } from 'skein';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Engine } from '../../engine/engine.js';
+import { afterAll, describe, expect, it } from 'vitest';
 import { Answer } from '../../tools/soak/answer.js';
 import { MIXES } from '../../tools/soak/mixes.js';
 import { runSoak, type SoakOptions } from '../../tools/soak/soak.js';
@@ -10,15 +9,14 @@ import { TestEngines, tinyModelPath } from '../support/test-engine.js';
 const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 60);
 
 const engines = new TestEngines();
-let engine: Engine;
-beforeAll(async () => {
-  engine = await engines.get(tinyModelPath('gqa'), 'bf16');
-});
 afterAll(() => engines.remove());
 
 function soak(options: Pick<SoakOptions, 'seconds' | 'seed' | 'mixes'>) {
-  const { directory: enginePath, manifest } = engine;
-  return runSoak({ Manager: GptManager, enginePath, vocabSize: manifest.config.vocabSize, ...options });
+  const engineOf: SoakOptions['engineOf'] = async (precision) => {
+    const { directory, manifest } = await engines.get(tinyModelPath('gqa'), precision);
+    return { path: directory, vocabSize: manifest.config.vocabSize };
+  };
+  return runSoak({ Manager: GptManager, engineOf, ...options });
 }
 
 describe('the soak', () => {

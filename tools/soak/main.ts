@@ -36,15 +36,22 @@ async function main(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'skein-soak-'));
   try {
     const model = fileURLToPath(new URL('../../test/fixtures/tiny-gqa', import.meta.url));
-    const enginePath = join(folder, 'engine');
-    const { manifest } = await buildEngine({ model, outputDirectory: enginePath, precision: 'bf16' });
+    const built = new Map<string, Promise<{ path: string; vocabSize: number }>>();
+    const build = async (precision: string) => {
+      const path = join(folder, precision);
+      const { manifest } = await buildEngine({ model, outputDirectory: path, precision });
+      return { path, vocabSize: manifest.config.vocabSize };
+    };
     const mixes = MIXES.filter(({ name }) => name.includes(flags.mix));
     if (mixes.length === 0) throw new Error(`no mix has "${flags.mix}" in its name`);
     console.log(`seed ${flags.seed}, ${flags.seconds} s, ${mixes.length} mixes`);
     const { failures, resources } = await runSoak({
       Manager: GptManager,
-      enginePath,
-      vocabSize: manifest.config.vocabSize,
+      engineOf: (precision) => {
+        const known = built.get(precision) ?? build(precision);
+        built.set(precision, known);
+        return known;
+      },
       seconds: Number(flags.seconds),
       seed: Number(flags.seed),
       mixes,

@@ -5,6 +5,8 @@ export interface Mix {
   name: string;
   modelType: ModelType;
   schedulerPolicy: SchedulerPolicy;
+  /** Of the weights; default bf16. */
+  precision?: 'f32' | 'bf16' | 'int8' | 'int4';
   /** The same for the crowd and for the requests alone. */
   numerics?: OptionalParams;
   /** Of the crowd only; an answer must not show any of it. */
@@ -67,6 +69,13 @@ export const MIXES: readonly Mix[] = [
     modelType: 'InflightBatching',
     schedulerPolicy: 'GUARANTEED_NO_EVICT',
     crowd: { ...CHUNKS, enableTrtOverlap: true, kvCacheConfig: TINY_POOL },
+  },
+  {
+    name: 'fused, utilization, reuse, int4 weights',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    precision: 'int4',
+    crowd: { kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true } },
   },
   {
     name: 'lockstep',

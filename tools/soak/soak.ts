@@ -8,8 +8,8 @@ import { heldResources, type Resources } from './resources.js';
 
 export interface SoakOptions {
   Manager: typeof GptManager;
-  enginePath: string;
-  vocabSize: number;
+  /** The engine directory of a tiny model in a precision. */
+  engineOf: (precision: NonNullable<Mix['precision']>) => Promise<{ path: string; vocabSize: number }>;
   /** Of all mixes together. */
   seconds: number;
   seed: number;
@@ -33,9 +33,11 @@ export interface SoakReport {
   failures: string[];
 }
 
-/** Shares of a mix's time that the crowd and the requests alone have; the rest is for starting and ending. */
-const CROWD_SHARE = 0.6;
+/** Of a mix's time the requests alone have this share, but no more than is good for a sample; the crowd has the rest. */
 const ALONE_SHARE = 0.3;
+const MAX_ALONE_MS = 30_000;
+/** Of the crowd's time, for starting and ending. */
+const MARGIN_SHARE = 0.1;
 /** Memory that comes and goes with the garbage of two heaps. */
 const RSS_SLACK_BYTES = 96 * 2 ** 20;
 const HEAP_SLACK_BYTES = 8 * 2 ** 20;
@@ -63,24 +65,27 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
 }
 
 async function runMix(
-  { Manager, enginePath, vocabSize }: SoakOptions,
+  { Manager, engineOf }: SoakOptions,
   mix: Mix,
   ms: number,
   seed: number,
 ): Promise<MixReport> {
   const startMs = performance.now();
+  const aloneMs = Math.min(MAX_ALONE_MS, ms * ALONE_SHARE);
+  const crowdMs = (ms - aloneMs) * (1 - MARGIN_SHARE);
   const random = new Random(seed);
+  const { path: enginePath, vocabSize } = await engineOf(mix.precision ?? 'bf16');
   const engine = { Manager, enginePath };
   const factory = new RequestFactory(random, { vocabSize, maxSeqLen: BASE.maxSeqLen! });
   const crowd = new Crowd(engine, mix, random, factory);
   await crowd.ready;
-  await load(crowd, startMs + (ms * CROWD_SHARE) / 4);
+  await load(crowd, startMs + crowdMs / 4);
   const early = heldResources().rssBytes;
-  await load(crowd, startMs + ms * CROWD_SHARE);
+  await load(crowd, startMs + crowdMs);
   const late = heldResources().rssBytes;
   await crowd.end();
   if (late - early > RSS_SLACK_BYTES) crowd.fail(`resident memory grew from ${mib(early)} to ${mib(late)}`);
-  const compared = crowd.failures.length > 0 ? 0 : await compareAlone(engine, mix, crowd, ms * ALONE_SHARE);
+  const compared = crowd.failures.length > 0 ? 0 : await compareAlone(engine, mix, crowd, aloneMs);
   const { counts, failures } = crowd;
   const named = failures.map((failure) => `${mix.name} (seed ${seed}): ${failure}`);
   return { name: mix.name, counts, compared, rssBytes: [early, late], failures: named };

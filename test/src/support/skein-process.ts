@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { ModelOptions } from 'skein';
 
 export const cliPath = fileURLToPath(new URL('../../../dist/src/cli.js', import.meta.url));
 
@@ -62,14 +63,15 @@ export function startServer(
   return start([cliPath, 'serve', '--port', '0', '--cache-dir', testCacheDir, ...args], environment);
 }
 
-/** The same with the fake executor; `flags` are options by their names in camelCase, as text. */
+/** The same with the fake executor; `flags` are options by their names in camelCase, as text; `more` has no flags. */
 export function startFakeServer(
   flags: Record<string, string>,
   fakeOptions: Record<string, number | string>,
+  more: Pick<ModelOptions, 'workerRestart'> = {},
 ): Promise<SkeinProcess> {
   const script = fileURLToPath(new URL('./serve-child.mjs', import.meta.url));
   const all = { port: '0', cacheDir: testCacheDir, ...flags };
-  return start([script, JSON.stringify(all), fakeExecutorModule(fakeOptions)], {});
+  return start([script, JSON.stringify(all), fakeExecutorModule(fakeOptions), JSON.stringify(more)], {});
 }
 
 async function start(args: readonly string[], environment: Record<string, string>): Promise<SkeinProcess> {
