@@ -44,8 +44,17 @@ const { values: flags } = parseArgs({
 const ENGINE = join(tmpdir(), `skein-overlap-${process.pid}`);
 const sequences = flags.sequences.split(',').map(Number);
 
-/** Rates by number of sequences, one entry a round. */
-type Measured = Map<number, EngineRates[]>;
+interface Measured {
+  rates: EngineRates;
+  /** Of all threads of this process, the prompts included. */
+  cpuMs: number;
+}
+
+interface Run {
+  bench: EngineBench;
+  /** By number of sequences, one entry a round. */
+  measured: Map<number, Measured[]>;
+}
 
 async function main(): Promise<void> {
   if (flags.model === '') throw new Error('Which model? Give --model PATH or set SKEIN_TEST_MODEL.');
@@ -55,52 +64,60 @@ async function main(): Promise<void> {
   const { buildEngine } = (await dist('engine/builder.js')) as typeof import('../../engine/builder.js');
   const precision = flags.weights as WeightPrecision;
   await buildEngine({ model: flags.model, outputDirectory: ENGINE, precision });
-  const params = { threads: Number(flags.threads), maxNumSequences: Math.max(...sequences) };
-  // One after the other, since the KV cache of each is sized by the memory that is left.
-  const runs = [false, true].map((enableTrtOverlap) => ({
-    enableTrtOverlap,
-    measured: new Map() as Measured,
+  const maxNumSequences = Math.max(...sequences);
+  // Both are there at once; the one that is idle sleeps.
+  const kvCacheConfig = { maxTokens: maxNumSequences * 512 };
+  const params = { threads: Number(flags.threads), maxNumSequences, kvCacheConfig };
+  const runs: Run[] = [false, true].map((enableTrtOverlap) => ({
+    bench: new EngineBench(GptManager, ENGINE, { ...params, enableTrtOverlap }),
+    measured: new Map(sequences.map((n) => [n, []])),
   }));
+  for (const { bench } of runs) {
+    await bench.ready;
+    await bench.measure({ sequences: 2, promptTokens: 16, generate: 4 });
+  }
   for (let round = 0; round < Number(flags.rounds); round++) {
-    for (const { enableTrtOverlap, measured } of round % 2 === 0 ? runs : runs.toReversed()) {
-      const kvCacheConfig = { maxTokens: Math.max(...sequences) * 512 };
-      const bench = new EngineBench(GptManager, ENGINE, { ...params, kvCacheConfig, enableTrtOverlap });
-      await bench.ready;
-      await measureAll(bench, measured);
-      await bench.shutdown();
+    for (const n of sequences) {
+      for (const run of round % 2 === 0 ? runs : runs.toReversed()) await measure(run, n);
     }
   }
-  const [off, on] = runs.map(({ measured }) => measured);
-  report(off!, on!);
+  for (const { bench } of runs) await bench.shutdown();
+  report(runs[0]!, runs[1]!);
 }
 
-async function measureAll(bench: EngineBench, measured: Measured): Promise<void> {
-  const shape = { promptTokens: Number(flags.prompt), generate: Number(flags.generate) };
-  await bench.measure({ sequences: 2, promptTokens: 16, generate: 4 });
-  for (const n of sequences) {
-    const rates = await bench.measure({ sequences: n, ...shape });
-    measured.set(n, [...(measured.get(n) ?? []), rates]);
-    console.error(`${n} sequences: ${rates.generationPerSecond.toFixed(0)} tokens/s`);
-  }
+async function measure({ bench, measured }: Run, n: number): Promise<void> {
+  const before = process.cpuUsage();
+  const shape = { sequences: n, promptTokens: Number(flags.prompt), generate: Number(flags.generate) };
+  const rates = await bench.measure(shape);
+  const { user, system } = process.cpuUsage(before);
+  measured.get(n)!.push({ rates, cpuMs: (user + system) / 1000 });
 }
 
-function report(off: Measured, on: Measured): void {
+function report(off: Run, on: Run): void {
   const { cpu, cores, features } = describeMachine();
   const lines = [
     `${cpu}, ${cores} cores, ${features.join(' ')}; ${flags.threads} threads, ${flags.weights} weights; medians of ` +
       `${flags.rounds} alternations; prompt ${flags.prompt}, ${flags.generate} tokens generated.${flags.note && ` ${flags.note}`}`,
     '',
-    '| sequences | tokens/s without | with overlap | ratio | outside the executor without | with overlap |',
-    '|---:|---:|---:|---:|---:|---:|',
+    '| sequences | tokens/s without | with overlap | ratio | ratio of CPU time | outside the executor without | with overlap |',
+    '|---:|---:|---:|---:|---:|---:|---:|',
   ];
   for (const n of sequences) {
-    const rate = (measured: Measured) => median(measured.get(n)!.map((rates) => rates.generationPerSecond));
-    const share = (measured: Measured) =>
-      100 * median(measured.get(n)!.map((rates) => rates.javascriptShare));
-    const ratio = (rate(on) / rate(off)).toFixed(2);
-    lines.push(
-      `| ${n} | ${rate(off).toFixed(0)} | ${rate(on).toFixed(0)} | ${ratio} | ${share(off).toFixed(1)} % | ${share(on).toFixed(1)} % |`,
-    );
+    const of = ({ measured }: Run, value: (entry: Measured) => number) =>
+      median(measured.get(n)!.map((entry) => value(entry)));
+    const rate = (run: Run) => of(run, ({ rates }) => rates.generationPerSecond);
+    const cpu = (run: Run) => of(run, ({ cpuMs }) => cpuMs);
+    const share = (run: Run) => (100 * of(run, ({ rates }) => rates.javascriptShare)).toFixed(1);
+    const cells = [
+      n,
+      rate(off).toFixed(0),
+      rate(on).toFixed(0),
+      (rate(on) / rate(off)).toFixed(2),
+      (cpu(on) / cpu(off)).toFixed(2),
+      `${share(off)} %`,
+      `${share(on)} %`,
+    ];
+    lines.push(`| ${cells.join(' | ')} |`);
   }
   if (flags.write) writeSection('BENCHMARKS.md', 'overlap', lines.join('\n'));
   else console.log(lines.join('\n'));
