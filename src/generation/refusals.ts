@@ -24,8 +24,9 @@ const FIELDS: Readonly<Record<string, string>> = {
   return_context_logits: 'returnContextLogits',
   return_generation_logits: 'returnGenerationLogits',
   cache_salt: 'cacheSalt',
+  time_limit_ms: 'timeLimitMs',
   ...sameName('temperature', 'topK', 'topP', 'minP', 'repetitionPenalty', 'presencePenalty'),
-  ...sameName('frequencyPenalty', 'seed', 'priority', 'cacheSalt'),
+  ...sameName('frequencyPenalty', 'seed', 'priority', 'cacheSalt', 'timeLimitMs'),
 };
 const PROMPT_FIELDS: ReadonlySet<string> = new Set(['input_ids', 'promptTokens']);
 

@@ -74,6 +74,7 @@ describe('a request that is refused', () => {
   it.each<[string, string, string | null, string]>([
     ['runtime_top_k is 5; it must be less.', 'top_k is 5; it must be less.', 'top_k', 'prompt'],
     ['request_output_len is 5; too many.', 'max_tokens is 5; too many.', 'max_tokens', 'prompt'],
+    ['time_limit_ms is 0; too few.', 'time_limit_ms is 0; too few.', 'time_limit_ms', 'prompt'],
     ['min_length is 9; too many.', 'min_tokens is 9; too many.', 'min_tokens', 'prompt'],
     ['stop_words_list has too many words.', 'stop_token_ids has too many words.', 'stop_token_ids', 'prompt'],
     ['input_ids holds 900 at place 1.', 'The prompt holds 900 at place 1.', 'prompt', 'prompt'],
