@@ -45,8 +45,9 @@ export type ReturnBatchManagerStatsCallback = (json: string) => void | Promise<v
 
 /**
  * The four callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run
- * inside the worker and are synchronous. They end with it: after a failure of the worker (GptManager.failure) what was
- * active gets no final response, since nobody is left to call sendResponse. Callbacks given as functions get one each.
+ * inside the worker and are synchronous. They end with it: after a failure of the worker the module is loaded afresh by
+ * the next one, and its sendResponse is first called with the end of every request that its life before had brought and
+ * not heard of. Where no other worker comes (GptManager.failure) nobody is left to be told.
  */
 export interface CallbackModule {
   getInferenceRequests(max: number): InferenceRequest[];
