@@ -1,23 +1,25 @@
 import { afterAll, expect, it } from 'vitest';
+import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { openExecutor, TestEngines } from '../support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
-import { runAlone, runLoop } from './run-loop.js';
+import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { expectAllowedLength, randomScenario } from './scenario.js';
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 describeWithTestModel('SmolLM2 on the default path', () => {
-  it('answers each of 32 requests together as alone, paused and chunked', async () => {
+  it('answers each of 32 requests together as alone, paused and chunked, in every batching scheme', async () => {
     const engine = await engines.get(testModelPath!, 'bf16');
     const { config } = engine.manifest;
+    const padding = paddingRoom('V1', { maxBatchSize: 32, maxNumTokens: 256, tokensPerBlock: 16 });
     const executor = openExecutor(engine, {
       threads: 2,
       maxSeqLen: 64,
       tokensPerBlock: 16,
-      numBlocks: 32 * 4,
+      numBlocks: 32 * 4 + padding.blocks,
       maxNumTokens: 256,
-      maxNumSequences: 32,
+      maxNumSequences: 32 + padding.sequences,
       maxLogitRows: 32,
     });
     const limits = { requests: 32, maxPrompt: 24, maxNew: 30, arrivalSpan: 10, seed: 5 };
@@ -38,14 +40,24 @@ describeWithTestModel('SmolLM2 on the default path', () => {
       maxNumTokens: 256,
       chunked: false,
     } as const;
-    for (const options of [small, wide, { ...small, reuse: true }, { ...wide, overlap: true }]) {
+    const runs: RunOptions[] = [
+      small,
+      wide,
+      { ...small, reuse: true },
+      { ...wide, overlap: true },
+      { ...small, modelType: 'InflightBatching' },
+      { ...wide, modelType: 'V1' },
+    ];
+    for (const options of runs) {
       const result = runLoop(executor, config, arrivals, options);
       expect(result.answers).toStrictEqual(alone);
       expect(result.replayMismatches).toBe(0);
       if (options.numBlocks === small.numBlocks) expect(result.pauses).toBeGreaterThan(2);
-      else expect([result.pauses, result.greatestBatch > ('overlap' in options ? 8 : 16)]).toEqual([0, true]);
-      if ('overlap' in options) expect(result.overlapped).toBeGreaterThan(10);
-      if ('reuse' in options) expect(result.reusedTokens).toBeGreaterThan(0);
+      else expect(result.pauses).toBe(0);
+      if (options.overlap) expect(result.overlapped).toBeGreaterThan(10);
+      if (options === wide) expect(result.greatestBatch).toBeGreaterThan(16);
+      if (options.modelType === 'V1') expect(result.emptyGenerationSlots).toBeGreaterThan(20);
+      if (options.reuse) expect(result.reusedTokens).toBeGreaterThan(0);
     }
     executor.close();
   });

@@ -225,6 +225,7 @@ async function expectReuseChangesNothing(
     run('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false),
     run('MAX_UTILIZATION', SMALL_POOL, 512, false),
     run('MAX_UTILIZATION', SMALL_POOL, 64, true),
+    { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' as const },
     { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true), overlap: true },
     { ...run('MAX_UTILIZATION', SMALL_POOL, 512, false), overlap: true },
   ]) {
