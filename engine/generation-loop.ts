@@ -79,8 +79,8 @@ export class GenerationLoop {
     this.#planner = planner;
     this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses);
     this.#split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
-    this.#calls = options.enableTrtOverlap
-      ? new OverlappedCalls(world, [newCall(), newCall()])
+    this.#calls = this.#split
+      ? new OverlappedCalls(world, [newCall(), newCall()], this.#split)
       : new SerialCalls(world, newCall());
     this.#update = new TokenUpdate(planner, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks);

@@ -33,26 +33,11 @@ export class SerialCalls implements CallRunner {
 
   start(chunks: Chunks, iteration: Iteration): EndedCall {
     this.#call.pack(chunks, iteration);
-    return this.#call.end(!this.#call.isEmpty && this.#step(this.#call));
+    return step(this.#call, this.#parts);
   }
 
   finish(): null {
     return null;
-  }
-
-  #step(call: PackedCall): boolean {
-    const { executor, clock } = this.#parts;
-    const startMs = clock();
-    copyBlocks(this.#parts);
-    try {
-      executor.step(call.batch, call.batch.sampling, call.output);
-      return true;
-    } catch (error) {
-      call.fail(messageOf(error));
-      return false;
-    } finally {
-      call.iteration.counts.executorMs += clock() - startMs;
-    }
   }
 }
 
@@ -73,6 +58,9 @@ export class SerialCalls implements CallRunner {
  * Blocks of requests in flight are held by them, and no request in flight is paused or freed, so nothing that a step
  * reads or writes is handed out while it runs. Blocks that both micro-batches read are shared ones, full and never
  * written again; where one is copied or swapped, that is done between the steps too.
+ *
+ * A micro-batch that is all there is runs in the loop's own thread, as without overlap: there is nothing to hide behind
+ * it, and waking another thread twice would only cost.
  */
 export class OverlappedCalls implements CallRunner {
   readonly #parts: RunnerParts;
@@ -80,9 +68,15 @@ export class OverlappedCalls implements CallRunner {
   #other: PackedCall;
   #running: PackedCall | null = null;
   #beganMs = 0;
+  readonly #split: { readonly runsTogether: boolean };
 
-  constructor(parts: RunnerParts, calls: readonly [PackedCall, PackedCall]) {
+  constructor(
+    parts: RunnerParts,
+    calls: readonly [PackedCall, PackedCall],
+    split: { readonly runsTogether: boolean },
+  ) {
     this.#parts = parts;
+    this.#split = split;
     [this.#next, this.#other] = calls;
   }
 
@@ -93,6 +87,7 @@ export class OverlappedCalls implements CallRunner {
   start(chunks: Chunks, iteration: Iteration): EndedCall | null {
     const call = this.#next;
     call.pack(chunks, iteration);
+    if (this.#split.runsTogether) return step(call, this.#parts);
     const ended = this.finish();
     if (!call.isEmpty) this.#begin(call);
     return ended;
@@ -128,6 +123,23 @@ export class OverlappedCalls implements CallRunner {
     this.#running = call;
     [this.#next, this.#other] = [this.#other, this.#next];
   }
+}
+
+/** Runs a packed call in this thread, if there is anything in it. */
+function step(call: PackedCall, parts: RunnerParts): EndedCall {
+  if (call.isEmpty) return call.end(false);
+  const { executor, clock } = parts;
+  const startMs = clock();
+  copyBlocks(parts);
+  let hasRun = false;
+  try {
+    executor.step(call.batch, call.batch.sampling, call.output);
+    hasRun = true;
+  } catch (error) {
+    call.fail(messageOf(error));
+  }
+  call.iteration.counts.executorMs += clock() - startMs;
+  return call.end(hasRun);
 }
 
 /**

@@ -20,18 +20,25 @@ export const MIN_MICRO_BATCH_SIZE = 16;
 export class MicroBatchSplit {
   readonly #minimum: number;
   #hasWaited = false;
+  #runsTogether = false;
 
   constructor(minimum = MIN_MICRO_BATCH_SIZE) {
     this.#minimum = minimum;
   }
 
+  /** The next micro-batch is all there is: nothing will run beside it. */
+  get runsTogether(): boolean {
+    return this.#runsTogether;
+  }
+
   /** Most requests of the next micro-batch; 0: none until those in flight have ended. */
   mostRequests(withCapacity: number, inFlight: number): number {
     if (inFlight === 0) {
-      const runsTogether = this.#hasWaited || withCapacity < 2 * this.#minimum;
+      this.#runsTogether = this.#hasWaited || withCapacity < 2 * this.#minimum;
       this.#hasWaited = false;
-      return runsTogether ? Number.POSITIVE_INFINITY : Math.ceil(withCapacity / 2);
+      return this.#runsTogether ? Number.POSITIVE_INFINITY : Math.ceil(withCapacity / 2);
     }
+    this.#runsTogether = false;
     if (withCapacity < this.#minimum) {
       this.#hasWaited = withCapacity > 0;
       return 0;

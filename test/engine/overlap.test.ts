@@ -91,6 +91,7 @@ describe('few requests', () => {
     const requests = requestsOf(count, 6);
     const steps = [false, true].map((enableTrtOverlap) => {
       const harness = new LoopHarness({ enableTrtOverlap, minMicroBatchSize: 3 });
+      harness.executor.begin = () => expect.fail('there is nothing to run beside it');
       harness.waiting.push(...requests);
       harness.runToEnd();
       expectSameAsAlone(harness, requests);
@@ -213,11 +214,13 @@ describe('the end', () => {
     expect(harness.loop.iterate()).toBe(false);
   });
 
-  it('of the last request leaves no step behind: the loop is busy until it has reported', () => {
-    const harness = started([makeRequest(1n, [1, 2], 1)]);
+  it('of the last requests leaves no step behind: the loop is busy until it has reported', () => {
+    const harness = started([makeRequest(1n, [1, 2], 1), makeRequest(2n, [3], 1)]);
     expect(harness.responses).toHaveLength(0);
     expect(harness.loop.iterate()).toBe(true);
-    expect(harness.resultOf(1n).tokens).toHaveLength(1);
+    expect(harness.responses).toHaveLength(1);
+    expect(harness.loop.iterate()).toBe(true);
+    expect(harness.resultOf(2n).tokens).toHaveLength(1);
     expect(harness.loop.iterate()).toBe(false);
     harness.executor.close();
   });
