@@ -23,6 +23,8 @@ export interface EngineInfo {
   maxTopLogProbs: number;
   numBlocks: number;
   tokensPerBlock: number;
+  /** Tokens that a token attends to; null: all before it. */
+  maxAttentionWindow: number | null;
   kvDtype: string;
   /** Tokens that end a generation, as the model names them; the first is the usual end_id. */
   endTokenIds: number[];

@@ -52,10 +52,12 @@ export class BatchFormer implements PackedBatch {
     this.ropeRows = new Int32Array(maxSequences);
     this.ropeFrequencies = rope.frequencies;
     this.ropeScales = rope.scales;
-    // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there.
-    const tokensOfPool = kvCache.enableBlockReuse
-      ? Number.POSITIVE_INFINITY
-      : kvCache.numBlocks * kvCache.tokensPerBlock;
+    // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there,
+    // and of those longer than a window only a part is there.
+    const isWholeInPool = !kvCache.enableBlockReuse && kvCache.window === null;
+    const tokensOfPool = isWholeInPool
+      ? kvCache.numBlocks * kvCache.tokensPerBlock
+      : Number.POSITIVE_INFINITY;
     const maxHistory = Math.min(maxNumSequences * kvCache.maxSeqLen, tokensOfPool + maxNumSequences);
     this.sampling = new SamplingRows(maxNumSequences, maxHistory);
     this.#nextPaddingBlock = kvCache.numBlocks;
@@ -118,23 +120,27 @@ export class BatchFormer implements PackedBatch {
    *   the pool has blocks 0..31           table        32   |    32   |  33
    *                                       rows                   * *     * *
    *
+   * With an attention window these blocks take turns as those of requests do.
+   *
    * `drawsToken`: the last row costs its logits and a draw as well; the token is nobody's.
    */
   addPadding(start: number, end: number, drawsToken: boolean): void {
-    const { tokensPerBlock } = this.#kvCache;
+    const { tokensPerBlock, window } = this.#kvCache;
     const sequence = this.numSequences++;
     const first = this.numTokens;
     const firstEntry = Math.floor(start / tokensPerBlock);
     const lastEntry = Math.floor((end - 1) / tokensPerBlock);
     const table = sequence * this.maxBlocks;
     this.blockTables.fill(0, table, table + this.maxBlocks);
-    for (let entry = 0; entry <= lastEntry; entry++) {
-      this.blockTables[table + entry] = this.#nextPaddingBlock + Math.max(0, entry - firstEntry);
+    for (let index = 0; index <= lastEntry; index++) {
+      const block = this.#nextPaddingBlock + Math.max(0, index - firstEntry);
+      this.blockTables[table + (window?.entryOf(index) ?? index)] = block;
     }
     this.#nextPaddingBlock += lastEntry - firstEntry + 1;
     for (let position = start; position < end; position++) {
       const row = first + position - start;
-      const block = this.blockTables[table + Math.floor(position / tokensPerBlock)]!;
+      const index = Math.floor(position / tokensPerBlock);
+      const block = this.blockTables[table + (window?.entryOf(index) ?? index)]!;
       this.tokenIds[row] = 0;
       this.positions[row] = position;
       this.slots[row] = block * tokensPerBlock + (position % tokensPerBlock);

@@ -1,4 +1,6 @@
+import type { AttentionWindow } from '../kvcache/attention-window.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
+import { resolveWindow } from '../kvcache/kv-cache-options.js';
 import { kvCacheSize } from '../kvcache/kv-cache-size.js';
 import type { MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
@@ -24,6 +26,8 @@ export interface EngineLimits {
   maxTopLogProbs: number;
   maxReturnedLogitsBytes: number;
   tokensPerBlock: number;
+  /** null: a token attends to all before it. */
+  window: AttentionWindow | null;
   microBatch: MicroBatchLimits;
   /** What an executor needs beyond maxBatchSize sequences and the pool's blocks. */
   padding: PaddingRoom;
@@ -44,9 +48,6 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
       'V1 computes every prompt whole; use an in-flight modelType or leave it out',
     );
   }
-  if (kvCacheConfig.maxAttentionWindow !== undefined) {
-    throw refused('kvCacheConfig.maxAttentionWindow', 'attention windows are not supported yet');
-  }
   if (modelType === 'V1' && params.enableTrtOverlap) {
     throw refused(
       'enableTrtOverlap',
@@ -55,6 +56,8 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   }
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
   checkSecondaryPool(kvCacheConfig);
+  checkCount('kvCacheConfig.maxAttentionWindow', kvCacheConfig.maxAttentionWindow);
+  checkSinks(kvCacheConfig.sinkTokenLength, kvCacheConfig.maxAttentionWindow ?? 2 ** 31);
   const events = kvCacheConfig.eventBufferMaxSize;
   if (events !== undefined) {
     checkRange('kvCacheConfig.eventBufferMaxSize', events, { min: 0, max: 1_000_000, integer: true });
@@ -122,7 +125,7 @@ function checkSecondaryPool(config: KvCacheConfig): void {
 /** Lowers the engine's limits to what is asked for and fills in the rest. */
 export function resolveLimits(
   params: OptionalParams,
-  engine: { maxInputLen: number; maxSeqLen: number },
+  engine: { maxInputLen: number; maxSeqLen: number; config?: { slidingWindow: number | null } },
   modelType: ModelType = 'InflightFusedBatching',
 ): EngineLimits {
   const maxSeqLen = lowered('maxSeqLen', params.maxSeqLen, engine.maxSeqLen);
@@ -143,9 +146,37 @@ export function resolveLimits(
     maxTopLogProbs: params.maxTopLogProbs ?? DEFAULT_MAX_TOP_LOG_PROBS,
     maxReturnedLogitsBytes: params.maxReturnedLogitsBytes ?? DEFAULT_MAX_RETURNED_LOGITS_BYTES,
     tokensPerBlock,
+    window: windowOf(params, engine.config?.slidingWindow ?? null, { maxSeqLen, tokensPerBlock }),
     microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
     padding: paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock }),
   };
+}
+
+function windowOf(
+  { kvCacheConfig = {} }: OptionalParams,
+  slidingWindow: number | null,
+  sizes: { maxSeqLen: number; tokensPerBlock: number },
+): AttentionWindow | null {
+  const { maxAttentionWindow: asked, sinkTokenLength = 0 } = kvCacheConfig;
+  if (asked !== undefined && slidingWindow !== null && asked > slidingWindow) {
+    throw new ParameterError(
+      'kvCacheConfig.maxAttentionWindow',
+      `kvCacheConfig.maxAttentionWindow is ${asked}; the model attends to at most ${slidingWindow} tokens.`,
+    );
+  }
+  const maxAttentionWindow = asked ?? slidingWindow ?? undefined;
+  checkSinks(sinkTokenLength, maxAttentionWindow);
+  return resolveWindow({ ...sizes, maxAttentionWindow, sinkTokenLength });
+}
+
+/** `window`: undefined where there is none. */
+function checkSinks(sinkTokenLength: number | undefined, window: number | undefined): void {
+  if (sinkTokenLength === undefined || sinkTokenLength === 0) return;
+  const field = 'kvCacheConfig.sinkTokenLength';
+  if (window === undefined) {
+    throw refused(field, 'there is no attention window for sinks to be in; give maxAttentionWindow too');
+  }
+  checkRange(field, sinkTokenLength, { min: 0, max: window - 1, integer: true });
 }
 
 export interface KvBudget {
@@ -187,6 +218,7 @@ export function kvBlocks(params: OptionalParams, { limits, bytesPerBlock, availa
     ...(maxTokens === undefined ? {} : { maxTokens }),
     maxNumSequences: limits.maxNumSequences,
     maxSeqLen: limits.maxSeqLen,
+    window: limits.window,
   }).numBlocks;
 }
 

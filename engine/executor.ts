@@ -26,6 +26,9 @@ export interface ExecutorOptions {
   numSecondaryBlocks?: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
+  /** Tokens that a token attends to, and of these the sequence's first ones: see kvcache/attention-window.ts. Absent: all. */
+  maxAttentionWindow?: number;
+  sinkTokenLength?: number;
   /** Not given: the best that this processor has, or what SKEIN_ISA names. */
   instructionSet?: InstructionSet;
 }

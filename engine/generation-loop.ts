@@ -49,7 +49,7 @@ export class GenerationLoop {
       microBatch: options.microBatch,
       numBlocks: kvCache.numBlocks,
       tokensPerBlock,
-      maxAttentionWindow: Number.POSITIVE_INFINITY,
+      maxAttentionWindow: kvCache.cachedTokensPerSequence,
     };
     const scheme = createScheme(modelType, options.schedulerPolicy, options.maxSeqLen);
     const { capacityPolicy: policy, scheduleMicroBatch } = scheme;

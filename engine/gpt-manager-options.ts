@@ -26,8 +26,13 @@ export type ChunkingPolicy = 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
 export interface KvCacheConfig {
   /** Most tokens in the KV cache over all requests. Not given: only the fraction limits it. */
   maxTokens?: number;
-  /** Not supported yet: refused when given. */
+  /**
+   * Tokens that a token attends to, itself included; a request holds blocks for no more, and may be longer than the
+   * pool. Not given: the model's sliding window where it has one, else all tokens.
+   */
   maxAttentionWindow?: number;
+  /** Of the window, the first tokens of the sequence, which are always attended to (StreamingLLM); default 0. */
+  sinkTokenLength?: number;
   /** Share of the memory that is available after loading which the KV cache may take; default 0.9. */
   freeGpuMemoryFraction?: number;
   /** Keep the blocks of ended requests and let prompts that begin alike share them; default false. */

@@ -1,4 +1,4 @@
-import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
+import type { KvCacheManager, SharedPrefix } from '../kvcache/kv-cache-manager.js';
 import { scheduleCapacity } from '../scheduler/capacity-scheduler.js';
 import { type MicroBatchScheduler, scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
 import type { ResumeLimits } from '../scheduler/pause.js';
@@ -84,8 +84,9 @@ export class IterationPlanner {
     if (request.phase === 'generation') {
       if (!this.#kvCache.growSequence(requestId, request.numTokens + request.draftLength)) return false;
     } else if (request.contextPosition === 0) {
-      const { promptLength, shared, beamWidth } = request;
-      if (!this.#kvCache.addSequence(requestId, promptLength, shared ?? undefined, beamWidth)) return false;
+      const shared = this.sharedOf(request) ?? undefined;
+      if (!this.#kvCache.addSequence(requestId, request.promptLength, shared, request.beamWidth))
+        return false;
       request.beginContext(this.#kvCache.reuseOf(requestId));
     }
     request.blocksHeld = this.#kvCache.blocksHeld(requestId);
@@ -97,10 +98,15 @@ export class IterationPlanner {
    * all that went into finite logits; between two chunks what has been written, if it is finite.
    */
   keep(request: RequestProgress): void {
-    const { requestId, shared } = request;
-    if (shared === null || !this.#kvCache.enableBlockReuse) return;
+    const shared = this.sharedOf(request);
+    if (shared === null) return;
     const numVerified = request.phase === 'context' ? this.#verifiedContext(request) : request.numVerified;
-    if (numVerified > 0) this.#kvCache.store(requestId, shared.tokens, numVerified);
+    if (numVerified > 0) this.#kvCache.store(request.requestId, shared.tokens, numVerified);
+  }
+
+  /** What the request shares with others; null: nothing, since it does not want to or the cache cannot. */
+  sharedOf(request: RequestProgress): SharedPrefix | null {
+    return this.#kvCache.canShare(request.finalLength) ? request.shared : null;
   }
 
   /** Between two chunks no logits have shown yet that all is well, so the blocks themselves are looked at. */
@@ -127,8 +133,8 @@ export class IterationPlanner {
     const version = this.#kvCache.cacheVersion;
     if (request.phase === 'generation') request.firstMissingBlock = null;
     else if (request.firstMissingAsOf !== version) {
-      const { shared, promptLength } = request;
-      request.firstMissingBlock = shared && this.#kvCache.firstMissingBlock(shared, promptLength);
+      const shared = this.sharedOf(request);
+      request.firstMissingBlock = shared && this.#kvCache.firstMissingBlock(shared, request.promptLength);
       request.firstMissingAsOf = version;
     }
   }

@@ -54,6 +54,7 @@ export const loadExecutor = (
     maxSeqLen: limits.maxSeqLen,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype,
+    ...limits.window?.options,
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
   };
   const { plan, weightsFile, directory: packedFolder } = engine;

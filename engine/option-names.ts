@@ -54,6 +54,7 @@ const OPTIONAL = {
 const KV_CACHE = {
   maxTokens: true,
   maxAttentionWindow: true,
+  sinkTokenLength: true,
   freeGpuMemoryFraction: true,
   enableBlockReuse: true,
   enablePartialReuse: true,

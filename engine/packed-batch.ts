@@ -36,6 +36,7 @@ export interface ReturnedRows {
  *   queryStart     0              5          6               7               [B + 1]
  *   contextLength  8                         10              3               [B]  tokens in the cache after this step
  *   blockTables    maxBlocks entries per sequence, unused ones 0             [B x maxBlocks]
+ *                  (with an attention window they take turns: kvcache/attention-window.ts)
  *   logitRows      4              5          6                               [R]  rows of T whose logits are needed
  *
  * The arrays are allocated once at their greatest size; the counts say how much of each is valid.

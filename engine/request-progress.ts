@@ -83,6 +83,11 @@ export abstract class RequestProgress implements SchedulableRequest {
     return this.promptLength + this.generatedLength;
   }
 
+  /** Length of the sequence when its last token is drawn; a pause does not change it. */
+  get finalLength(): number {
+    return this.promptLength + this.maxNewTokens;
+  }
+
   /** True where the running iteration computes the logits of this request's next token. */
   get drawsToken(): boolean {
     return this.phase === 'generation' || this.contextPosition + this.chunkLength === this.promptLength;

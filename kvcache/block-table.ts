@@ -1,3 +1,5 @@
+import type { AttentionWindow } from './attention-window.js';
+
 /**
  * Where a sequence's tokens lie: entry i is the block of positions i * tokensPerBlock and on.
  *
@@ -5,18 +7,22 @@
  *   position 17 = 2 * 8 + 1               slot   table[2] * 8 + 1 = 17
  *   position  9 = 1 * 8 + 1               slot   table[1] * 8 + 1 = 73
  *
+ * With an attention window the entries take turns: see AttentionWindow.
+ *
  * The array doubles as the sequence grows, up to the blocks of the longest sequence.
  */
 export class BlockTable {
   readonly #tokensPerBlock: number;
   readonly #maxBlocks: number;
+  readonly #window: AttentionWindow | null;
   #entries: Int32Array;
   #numBlocks = 0;
   #length = 0;
 
-  constructor(tokensPerBlock: number, maxBlocks: number) {
+  constructor(tokensPerBlock: number, maxBlocks: number, window: AttentionWindow | null = null) {
     this.#tokensPerBlock = tokensPerBlock;
     this.#maxBlocks = maxBlocks;
+    this.#window = window;
     this.#entries = new Int32Array(Math.min(4, maxBlocks));
   }
 
@@ -29,7 +35,7 @@ export class BlockTable {
     return this.#numBlocks;
   }
 
-  /** The blocks in the order of positions: a view, valid until the table grows. */
+  /** The blocks in the order of positions, as long as none has been written over: a view, valid until the table grows. */
   get blocks(): Int32Array {
     return this.#entries.subarray(0, this.#numBlocks);
   }
@@ -59,7 +65,7 @@ export class BlockTable {
     this.#length = length;
   }
 
-  /** Writes the slots of positions [start, end) into target from `offset` on. */
+  /** Writes the slots of positions [start, end) into target from `offset` on. In a window, positions can share one. */
   writeSlots(start: number, end: number, target: Int32Array, offset: number): void {
     const tokensPerBlock = this.#tokensPerBlock;
     let position = start;
@@ -67,7 +73,8 @@ export class BlockTable {
     while (position < end) {
       const index = Math.floor(position / tokensPerBlock);
       const blockEnd = Math.min(end, (index + 1) * tokensPerBlock);
-      let slot = this.#entries[index]! * tokensPerBlock + (position - index * tokensPerBlock);
+      const entry = this.#window?.entryOf(index) ?? index;
+      let slot = this.#entries[entry]! * tokensPerBlock + (position - index * tokensPerBlock);
       for (; position < blockEnd; position += 1) {
         target[cursor] = slot;
         cursor += 1;

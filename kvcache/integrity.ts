@@ -5,6 +5,8 @@ import { findWrongNode } from './tree-integrity.js';
 /** The block manager's state as plain data. */
 export interface KvCacheSnapshot {
   tokensPerBlock: number;
+  /** Entries of the longest table. */
+  maxBlocks: number;
   /** Free blocks of the primary pool, and of the secondary one. */
   free: ArrayLike<number>;
   secondaryFree: ArrayLike<number>;
@@ -63,7 +65,7 @@ function markFree(
 
 function countHolders(cache: KvCacheSnapshot, holders: Int32Array): string | null {
   for (const { requestId, length, blocks, beams } of cache.sequences) {
-    const needed = Math.ceil(length / cache.tokensPerBlock);
+    const needed = Math.min(Math.ceil(length / cache.tokensPerBlock), cache.maxBlocks);
     if (blocks.length !== needed) {
       return (
         `Request ${requestId} has ${length} tokens and should hold ${needed} blocks of ${cache.tokensPerBlock}; ` +

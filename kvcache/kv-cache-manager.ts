@@ -1,4 +1,5 @@
 import type { KvCapacity } from '../scheduler/types.js';
+import type { AttentionWindow } from './attention-window.js';
 import { BeamBlocks } from './beam-blocks.js';
 import { BlockCache } from './block-cache.js';
 import type { KvCacheEvent } from './cache-events.js';
@@ -35,6 +36,7 @@ export class KvCacheManager implements KvCacheSizes {
   readonly tokensPerBlock: number;
   readonly numBlocks: number;
   readonly maxSeqLen: number;
+  readonly window: AttentionWindow | null;
   readonly maxBlocksPerSequence: number;
   readonly numSecondaryBlocks: number;
   readonly enableBlockReuse: boolean;
@@ -50,6 +52,7 @@ export class KvCacheManager implements KvCacheSizes {
     this.numBlocks = sizes.numBlocks;
     this.tokensPerBlock = sizes.tokensPerBlock;
     this.maxSeqLen = sizes.maxSeqLen;
+    this.window = sizes.window;
     this.maxBlocksPerSequence = sizes.maxBlocksPerSequence;
     this.enableBlockReuse = options.enableBlockReuse ?? false;
     this.numSecondaryBlocks = sizes.numSecondaryBlocks;
@@ -70,9 +73,22 @@ export class KvCacheManager implements KvCacheSizes {
     return {
       freeBlocks: this.#cache.availableBlocks,
       tokensPerBlock: this.tokensPerBlock,
-      maxAttentionWindow: Number.POSITIVE_INFINITY,
+      maxAttentionWindow: this.cachedTokensPerSequence,
       ...(this.enableBlockReuse ? { creditOfPauses: () => this.#sequences.creditOfPauses() } : {}),
     };
+  }
+
+  /** Tokens of one sequence that the cache has room for at most, as the schedulers count; Infinity without a window. */
+  get cachedTokensPerSequence(): number {
+    return this.window?.cachedTokens ?? Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Whether a sequence that ends with this length may share blocks with others. Past the window it would write over
+   * blocks that others hold or find, so then it neither finds nor leaves any.
+   */
+  canShare(finalLength: number): boolean {
+    return this.enableBlockReuse && (this.window === null || finalLength <= this.#longestUnbroken());
   }
 
   hasSequence(requestId: bigint): boolean {
@@ -124,9 +140,11 @@ export class KvCacheManager implements KvCacheSizes {
     }
     this.#sequences.checkLength(requestId, promptLength);
     const shared = this.enableBlockReuse && prefix !== undefined ? prefix : null;
+    if (shared) this.#checkUnbroken(requestId, promptLength);
     const match = this.#sharing.find(shared, promptLength);
     const numBlocks = this.#sequences.blocksOf(promptLength);
-    const fullBlocks = Math.min(numBlocks, Math.floor(promptLength / this.tokensPerBlock));
+    const heldTokens = Math.min(promptLength, this.cachedTokensPerSequence);
+    const fullBlocks = Math.floor(heldTokens / this.tokensPerBlock);
     const beams = new BeamBlocks(fullBlocks, beamWidth);
     const allBlocks = numBlocks + beams.numBlocksBeside(numBlocks);
     if (allBlocks - this.#sharing.numHeld(match) > this.#cache.availableBlocks) return false;
@@ -175,6 +193,7 @@ export class KvCacheManager implements KvCacheSizes {
   growSequence(requestId: bigint, length: number): boolean {
     const sequence = this.#sequences.sequence(requestId);
     this.#sequences.checkLength(requestId, length);
+    if (sequence.shared) this.#checkUnbroken(requestId, length);
     if (!this.#sequences.hasRoomToGrow(sequence, length)) return false;
     this.#sequences.grow(sequence, length);
     return true;
@@ -237,7 +256,27 @@ export class KvCacheManager implements KvCacheSizes {
     const { tokensPerBlock } = this;
     const sequences = this.#sequences.inspect();
     const { roots } = this.#cache.tree;
-    const wrong = findInconsistency({ tokensPerBlock, sequences, roots, ...this.#cache.inspect() });
+    const maxBlocks = this.maxBlocksPerSequence;
+    const wrong = findInconsistency({
+      tokensPerBlock,
+      maxBlocks,
+      sequences,
+      roots,
+      ...this.#cache.inspect(),
+    });
     if (wrong !== null) throw new Error(`The KV cache is inconsistent: ${wrong}`);
+  }
+
+  /** The longest sequence that writes over nothing of its own. */
+  #longestUnbroken(): number {
+    return this.maxBlocksPerSequence * this.tokensPerBlock;
+  }
+
+  #checkUnbroken(requestId: bigint, length: number): void {
+    if (this.window === null || length <= this.#longestUnbroken()) return;
+    throw new RangeError(
+      `Request ${requestId} shares its blocks, but ${length} tokens are more than the ${this.#longestUnbroken()} ` +
+        'that fit into its window: it would write over what others may need.',
+    );
   }
 }

@@ -1,3 +1,5 @@
+import { AttentionWindow } from './attention-window.js';
+
 export const DEFAULT_TOKENS_PER_BLOCK = 32;
 const GREATEST_SLOT = 2 ** 31 - 1;
 
@@ -7,6 +9,10 @@ export interface KvCacheOptions {
   tokensPerBlock?: number;
   /** Longest sequence, prompt and generated tokens together. */
   maxSeqLen: number;
+  /** Tokens that a token attends to; a sequence holds blocks for no more. Absent, or maxSeqLen and more: no window. */
+  maxAttentionWindow?: number;
+  /** Of the window, the first tokens of the sequence, which stay; default 0. See AttentionWindow. */
+  sinkTokenLength?: number;
   /** Full blocks are kept after their sequence has ended, and shared by sequences that begin alike. Default false. */
   enableBlockReuse?: boolean;
   /** A block of which only the first tokens are common is reused too; default true. */
@@ -26,7 +32,9 @@ export interface KvCacheSizes {
   numBlocks: number;
   tokensPerBlock: number;
   maxSeqLen: number;
-  /** Blocks of the longest sequence. */
+  /** null: sequences are held whole. */
+  window: AttentionWindow | null;
+  /** Entries of the longest table. */
   maxBlocksPerSequence: number;
   /** Numbered behind the blocks of the primary pool, which alone are in tables. */
   numSecondaryBlocks: number;
@@ -50,14 +58,45 @@ export function resolveSizes(options: KvCacheOptions): KvCacheSizes {
         'the most that a 32-bit slot number can name.',
     );
   }
-  const maxBlocksPerSequence = Math.ceil(maxSeqLen / tokensPerBlock);
+  const window = resolveWindow({ ...options, tokensPerBlock });
+  const maxBlocksPerSequence = longestTable(maxSeqLen, tokensPerBlock, window);
   if (numBlocks < maxBlocksPerSequence) {
+    const [within, which] = window
+      ? [` in a window of maxAttentionWindow = ${window.maxAttentionWindow}`, 'maxAttentionWindow']
+      : ['', 'maxSeqLen'];
     throw new RangeError(
       `The KV cache has ${numBlocks} blocks of ${tokensPerBlock} tokens, but one sequence of maxSeqLen = ` +
-        `${maxSeqLen} needs ${maxBlocksPerSequence}. Give it more memory or lower maxSeqLen.`,
+        `${maxSeqLen}${within} needs ${maxBlocksPerSequence}. Give it more memory or lower ${which}.`,
     );
   }
-  return { numBlocks, tokensPerBlock, maxSeqLen, maxBlocksPerSequence, numSecondaryBlocks };
+  return { numBlocks, tokensPerBlock, maxSeqLen, window, maxBlocksPerSequence, numSecondaryBlocks };
+}
+
+/** null where no sequence is longer than the window. Throws a RangeError for a window that makes no sense. */
+export function resolveWindow(options: {
+  maxSeqLen: number;
+  tokensPerBlock: number;
+  maxAttentionWindow?: number | undefined;
+  sinkTokenLength?: number | undefined;
+}): AttentionWindow | null {
+  const { maxAttentionWindow, sinkTokenLength = 0, tokensPerBlock, maxSeqLen } = options;
+  if (maxAttentionWindow === undefined) {
+    if (sinkTokenLength === 0) return null;
+    throw new RangeError(
+      `sinkTokenLength is ${sinkTokenLength}, but there is no maxAttentionWindow for sinks to be in.`,
+    );
+  }
+  const window = new AttentionWindow({ maxAttentionWindow, sinkTokenLength, tokensPerBlock });
+  return maxAttentionWindow < maxSeqLen ? window : null;
+}
+
+/** Blocks of a sequence of maxSeqLen tokens. */
+export function longestTable(
+  maxSeqLen: number,
+  tokensPerBlock: number,
+  window: AttentionWindow | null,
+): number {
+  return Math.min(Math.ceil(maxSeqLen / tokensPerBlock), window?.maxBlocks ?? Number.POSITIVE_INFINITY);
 }
 
 function checkAtLeastOne(name: string, value: number): void {

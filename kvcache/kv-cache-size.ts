@@ -1,5 +1,7 @@
 import type { KvDtype } from '../engine/executor.js';
 import type { AttentionShape } from '../engine/network/plan.js';
+import type { AttentionWindow } from './attention-window.js';
+import { longestTable } from './kv-cache-options.js';
 
 export interface KvCacheSizeOptions {
   /** Memory that may still be taken, after the weights are loaded. */
@@ -14,6 +16,8 @@ export interface KvCacheSizeOptions {
   maxTokens?: number;
   maxNumSequences: number;
   maxSeqLen: number;
+  /** null or absent: sequences are held whole. */
+  window?: AttentionWindow | null;
 }
 
 export interface KvCacheSize {
@@ -40,12 +44,13 @@ export function kvBytesPerBlock(
  *   memory                        freeMemoryFraction * availableBytes, rounded down
  *   maxNumSequences x maxSeqLen   more than this could never be held
  *
+ * With an attention window a sequence of maxSeqLen takes the blocks of the window.
  * Throws with the numbers if not even one sequence of maxSeqLen fits.
  */
 export function kvCacheSize(options: KvCacheSizeOptions): KvCacheSize {
   checkOptions(options);
   const { bytesPerBlock, tokensPerBlock, maxTokens, maxSeqLen, maxNumSequences } = options;
-  const blocksPerSequence = Math.ceil(maxSeqLen / tokensPerBlock);
+  const blocksPerSequence = longestTable(maxSeqLen, tokensPerBlock, options.window ?? null);
   const memoryBytes = Math.floor(options.freeMemoryFraction * options.availableBytes);
   let numBlocks = maxNumSequences * blocksPerSequence;
   let limitedBy: KvCacheSize['limitedBy'] = 'maxNumSequences x maxSeqLen';
@@ -69,18 +74,20 @@ function tooSmall(
   limitedBy: KvCacheSize['limitedBy'],
 ): RangeError {
   const { tokensPerBlock, bytesPerBlock, maxSeqLen, maxTokens } = options;
+  const window = options.window ? ` in a window of ${options.window.maxAttentionWindow}` : '';
+  const lower = options.window ? 'maxAttentionWindow' : 'maxSeqLen';
   const needed =
-    `One sequence of maxSeqLen = ${maxSeqLen} tokens needs ${blocksPerSequence} KV cache blocks of ` +
+    `One sequence of maxSeqLen = ${maxSeqLen} tokens${window} needs ${blocksPerSequence} KV cache blocks of ` +
     `${tokensPerBlock} tokens (${mebibytes(blocksPerSequence * bytesPerBlock)})`;
   if (limitedBy === 'maxTokens') {
     return new RangeError(
-      `${needed}, but maxTokens = ${maxTokens} allows ${numBlocks}. Raise maxTokens or lower maxSeqLen.`,
+      `${needed}, but maxTokens = ${maxTokens} allows ${numBlocks}. Raise maxTokens or lower ${lower}.`,
     );
   }
   const from = options.availableFrom === undefined ? '' : ` (${options.availableFrom})`;
   return new RangeError(
     `${needed}, but ${numBlocks} fit into ${options.freeMemoryFraction} of the ` +
-      `${mebibytes(options.availableBytes)} of memory available${from}. Give it more memory or lower maxSeqLen.`,
+      `${mebibytes(options.availableBytes)} of memory available${from}. Give it more memory or lower ${lower}.`,
   );
 }
 

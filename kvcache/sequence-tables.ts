@@ -51,7 +51,8 @@ export class SequenceTables {
   }
 
   createTable(): BlockTable {
-    return new BlockTable(this.#sizes.tokensPerBlock, this.#sizes.maxBlocksPerSequence);
+    const { tokensPerBlock, maxBlocksPerSequence, window } = this.#sizes;
+    return new BlockTable(tokensPerBlock, maxBlocksPerSequence, window);
   }
 
   /** 0 for a request that has no sequence. */
@@ -60,9 +61,10 @@ export class SequenceTables {
     return sequence ? sequence.table.numBlocks + sequence.beams.numBlocks : 0;
   }
 
-  /** Blocks of a table that covers `length` tokens. */
+  /** Blocks of a table that covers `length` tokens, or the window's part of them. */
   blocksOf(length: number): number {
-    return Math.ceil(length / this.#sizes.tokensPerBlock);
+    const { tokensPerBlock, maxBlocksPerSequence } = this.#sizes;
+    return Math.min(Math.ceil(length / tokensPerBlock), maxBlocksPerSequence);
   }
 
   /** Throws where no sequence can have this length. */

@@ -53,6 +53,8 @@ export interface ModelConfig {
   mlpBias: boolean;
   tieWordEmbeddings: boolean;
   maxPositions: number;
+  /** Tokens that each layer attends to, as Mistral has it; null: all. */
+  slidingWindow: number | null;
   rope: RopeConfig;
   bosTokenId: number | null;
   /** Tokens that end a generation; config.json and generation_config.json may name several. */

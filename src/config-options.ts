@@ -258,6 +258,18 @@ export const OPTIONS = {
     gptManagerField: 'optionalParams.kvCacheConfig.secondaryOffloadMinPriority',
     seedName: 'kvCacheConfig.secondaryOffloadMinPriority',
   }),
+  maxAttentionWindow: integer(1, MOST, {
+    help: 'tokens that each token attends to; a request holds KV cache for no more, and may be longer than the cache',
+    defaultText: "the model's",
+    gptManagerField: 'optionalParams.kvCacheConfig.maxAttentionWindow',
+    seedName: 'kvCacheConfig.maxAttentionWindow',
+  }),
+  sinkTokenLength: integer(0, MOST, {
+    help: 'of the attention window, the first tokens of a request, which stay in it (StreamingLLM)',
+    defaultText: '0',
+    gptManagerField: 'optionalParams.kvCacheConfig.sinkTokenLength',
+    seedName: 'kvCacheConfig.sinkTokenLength',
+  }),
   tokensPerBlock: {
     schema: z.literal(TOKENS_PER_BLOCK, { error: `one of ${TOKENS_PER_BLOCK.join(', ')}` }).optional(),
     ...describe(

@@ -47,6 +47,8 @@ export interface ModelOptions {
   secondaryOffloadMinPriority?: number | undefined;
   /** See OptionalParams.maxReturnedLogitsBytes. */
   maxReturnedLogitsBytes?: number | undefined;
+  maxAttentionWindow?: number | undefined;
+  sinkTokenLength?: number | undefined;
   tokensPerBlock?: number | undefined;
   /** Seconds; see OptionalParams.watchdogTimeoutMs. */
   watchdogTimeout?: number | undefined;
@@ -186,8 +188,8 @@ class EngineEvents {
 
 function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo {
   const kvTokens = loaded.numBlocks * loaded.tokensPerBlock;
-  // A sequence that the whole cache cannot hold would be refused later, with less of an explanation.
-  const maxSeqLen = Math.min(loaded.maxSeqLen, kvTokens);
+  // A sequence that the whole cache cannot hold would be refused later, with less of an explanation. In a window all can.
+  const maxSeqLen = Math.min(loaded.maxSeqLen, loaded.maxAttentionWindow === null ? kvTokens : Infinity);
   return {
     name: basename(resolve(model)).replace(/\.gguf$/i, ''),
     fingerprint: fingerprint(engine),
@@ -205,26 +207,11 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
 
 /** Options of the host: those of the same names that were given. */
 function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOptions {
-  const {
-    maxTokens,
-    freeGpuMemoryFraction,
-    secondaryOffloadMinPriority,
-    kvDtype,
-    maxQueueSize,
-    watchdogTimeout,
-    modelType = 'InflightFusedBatching',
-  } = options;
+  const { kvDtype, maxQueueSize, watchdogTimeout, modelType = 'InflightFusedBatching' } = options;
   // The first two are on by default in the server; V1 knows none of them.
   const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse' | 'hostCacheSize'> =
     modelType === 'V1' ? {} : options;
   const { enableChunkedContext, enableBlockReuse, hostCacheSize } = inFlightOnly;
-  const kvCache = {
-    maxTokens,
-    freeGpuMemoryFraction,
-    enableBlockReuse,
-    hostCacheSize,
-    secondaryOffloadMinPriority,
-  };
   const optionalParams: OptionalParams = {
     ...given(options, [
       'threads',
@@ -243,9 +230,11 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
     ]),
     ...(watchdogTimeout === undefined ? {} : { watchdogTimeoutMs: 1000 * watchdogTimeout }),
     ...given({ enableChunkedContext }, ['enableChunkedContext']),
-    kvCacheConfig: given(kvCache, [
+    kvCacheConfig: given({ ...options, enableBlockReuse, hostCacheSize }, [
       'maxTokens',
       'freeGpuMemoryFraction',
+      'maxAttentionWindow',
+      'sinkTokenLength',
       'enableBlockReuse',
       'hostCacheSize',
       'secondaryOffloadMinPriority',

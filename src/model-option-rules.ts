@@ -43,6 +43,8 @@ const RULES = {
   hostCacheSize: wholeNumber(0, Number.MAX_SAFE_INTEGER),
   secondaryOffloadMinPriority: wholeNumber(0, 100),
   maxReturnedLogitsBytes: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  maxAttentionWindow: wholeNumber(1, MAX_COUNT),
+  sinkTokenLength: wholeNumber(0, MAX_COUNT),
   tokensPerBlock: rule(`one of ${TOKENS_PER_BLOCK.join(', ')}`, (value) =>
     TOKENS_PER_BLOCK.includes(value as number),
   ),

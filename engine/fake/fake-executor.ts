@@ -1,3 +1,5 @@
+import type { AttentionWindow } from '../../kvcache/attention-window.js';
+import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import { ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
@@ -25,6 +27,9 @@ export interface FakeExecutorOptions extends ExecutorOptions {
   allowsOverwriting?: boolean;
 }
 
+/** In the place of a hash, which is never below 0. */
+const POISONED = -1;
+
 /**
  * An executor without a model: its KV pool holds token ids, and the token it draws is a hash of all tokens of the
  * sequence, read back through the block table, and of the row's sampling parameters. So a wrong slot, a stale or
@@ -34,6 +39,9 @@ export interface FakeExecutorOptions extends ExecutorOptions {
  *   slot     0   1   2  ...        a slot holds 0 after zeroing, token + 1 once written
  *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new. With
  *                                  allowsOverwriting only what memory held before is refused.
+ *
+ * With an attention window the hash is of the tokens in it, and a slot may also be written over by the token that its
+ * turn has come for.
  */
 export class FakeExecutor implements Executor {
   readonly name = 'fake';
@@ -45,9 +53,12 @@ export class FakeExecutor implements Executor {
   readonly #firstPaddingSlot: number;
   /** Secondary blocks lie here and behind. */
   readonly #firstSecondarySlot: number;
+  readonly #window: AttentionWindow | null;
   readonly #pool: Int32Array;
-  readonly #hashes: Uint32Array;
-  readonly #poisoned: Uint8Array;
+  /** Position of the token in each slot. */
+  readonly #positions: Int32Array;
+  /** Of each row of logits, or POISONED. */
+  readonly #hashes: Float64Array;
   readonly #logits: Float32Array;
   #begun: BegunStep | null = null;
 
@@ -55,12 +66,13 @@ export class FakeExecutor implements Executor {
     this.options = options;
     this.vocabSize = options.vocabSize;
     this.#firstPaddingSlot = (options.firstPaddingBlock ?? options.numBlocks) * options.tokensPerBlock;
-    // What memory held before is never 0, so that a block that nobody zeroed is noticed.
     this.#firstSecondarySlot = options.numBlocks * options.tokensPerBlock;
     const numBlocks = options.numBlocks + (options.numSecondaryBlocks ?? 0);
+    // What memory held before is never 0, so that a block that nobody zeroed is noticed.
     this.#pool = new Int32Array(numBlocks * options.tokensPerBlock).fill(-1);
-    this.#hashes = new Uint32Array(options.maxLogitRows);
-    this.#poisoned = new Uint8Array(options.maxLogitRows);
+    this.#positions = new Int32Array(this.#pool.length);
+    this.#window = resolveWindow(options);
+    this.#hashes = new Float64Array(options.maxLogitRows);
     this.#logits = new Float32Array(options.maxLogitRows * options.vocabSize);
   }
 
@@ -100,14 +112,14 @@ export class FakeExecutor implements Executor {
     pause(this.options.stepMs ?? 0);
     this.#run(batch);
     for (let row = 0; row < batch.numLogitRows; row++)
-      this.#logits.set(this.#logitsOf(row), row * this.vocabSize);
+      this.#logits.set(this.#logitsOf(this.#hashes[row]!), row * this.vocabSize);
     return this.#logits.subarray(0, batch.numLogitRows * this.vocabSize);
   }
 
   sample(sampling: SamplingBatch, output: SamplingOutput): void {
     this.#refuseWhileBegun();
     for (let row = 0; row < sampling.numRows; row++) {
-      output.status[row] = this.#poisoned[row] === 1 ? ROW_NOT_FINITE : ROW_OK;
+      output.status[row] = this.#hashes[row] === POISONED ? ROW_NOT_FINITE : ROW_OK;
       if (output.status[row] === ROW_NOT_FINITE) continue;
       const hash = hashParameters(this.#hashes[row]!, sampling, row);
       let token = hash % this.vocabSize;
@@ -129,6 +141,7 @@ export class FakeExecutor implements Executor {
     const size = this.options.tokensPerBlock;
     for (const [i, block] of source.entries()) {
       this.#pool.copyWithin(target[i]! * size, block * size, (block + 1) * size);
+      this.#positions.copyWithin(target[i]! * size, block * size, (block + 1) * size);
     }
   }
 
@@ -162,32 +175,32 @@ export class FakeExecutor implements Executor {
   #run(batch: PackedBatch): void {
     this.numSteps++;
     this.#zeroNewBlocks(batch);
-    for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#write(batch, sequence);
+    for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#runSequence(batch, sequence);
     for (const rows of batch.returnedRows ?? []) {
-      if (rows.of === 'tokens') this.#returnTokenRows(batch, rows);
-    }
-    for (let row = 0; row < batch.numLogitRows; row++) this.#hashRow(batch, batch.logitRows[row]!, row);
-    for (const rows of batch.returnedRows ?? []) {
-      if (rows.of === 'logitRows') this.#returnRow(rows, 0, rows.first);
+      if (rows.of === 'logitRows') this.#returnRow(rows, 0, this.#hashes[rows.first]!);
     }
   }
 
-  #returnTokenRows(batch: PackedBatch, rows: ReturnedRows): void {
-    for (let i = 0; i < rows.count; i++) {
-      this.#hashRow(batch, rows.first + i, 0);
-      this.#returnRow(rows, i, 0);
+  /** What row t of T, which has just been written, is asked for. */
+  #readRow(batch: PackedBatch, sequence: number, t: number): void {
+    const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
+    for (let row = logitRows.indexOf(t); row >= 0; row = logitRows.indexOf(t, row + 1)) {
+      this.#hashes[row] = this.#hashOf(batch, sequence, t);
+    }
+    for (const rows of batch.returnedRows ?? []) {
+      if (rows.of !== 'tokens' || t < rows.first || t >= rows.first + rows.count) continue;
+      this.#returnRow(rows, t - rows.first, this.#hashOf(batch, sequence, t));
     }
   }
 
-  #returnRow({ logits, logProbs }: ReturnedRows, index: number, row: number): void {
-    const values = this.#logitsOf(row);
+  #returnRow({ logits, logProbs }: ReturnedRows, index: number, hash: number): void {
+    const values = this.#logitsOf(hash);
     logits?.set(values, index * this.vocabSize);
     if (logProbs !== null) writeLogProbs(logProbs, index, values);
   }
 
-  #logitsOf(row: number): Float32Array {
-    const hash = this.#hashes[row]!;
-    if (this.#poisoned[row] === 1) return new Float32Array(this.vocabSize).fill(Number.NaN);
+  #logitsOf(hash: number): Float32Array {
+    if (hash === POISONED) return new Float32Array(this.vocabSize).fill(Number.NaN);
     return Float32Array.from({ length: this.vocabSize }, (_, token) => mix(hash, token) / 2 ** 32);
   }
 
@@ -199,7 +212,8 @@ export class FakeExecutor implements Executor {
     }
   }
 
-  #write(batch: PackedBatch, sequence: number): void {
+  /** Each row is written and then reads what it attends to: in a window, later rows may take those slots. */
+  #runSequence(batch: PackedBatch, sequence: number): void {
     const start = batch.queryStart[sequence]!;
     const end = batch.queryStart[sequence + 1]!;
     for (let t = start; t < end; t++) {
@@ -211,10 +225,14 @@ export class FakeExecutor implements Executor {
       if (slot !== expected)
         throw new Error(`row ${t} is to be written to slot ${slot}, its table says ${expected}`);
       const held = this.#pool[slot]!;
-      const isWritable = this.options.allowsOverwriting ? held >= 0 : held === 0;
+      const isWritable =
+        (this.options.allowsOverwriting ? held >= 0 : held === 0) ||
+        this.#isItsTurn(slot, batch.positions[t]!);
       if (!isWritable && slot < this.#firstPaddingSlot)
         throw new Error(`slot ${slot} of row ${t} holds ${held}, not 0`);
       this.#pool[slot] = token + 1;
+      this.#positions[slot] = batch.positions[t]!;
+      this.#readRow(batch, sequence, t);
     }
     const length = batch.contextLength[sequence]!;
     if (end === start || batch.positions[end - 1] !== length - 1) {
@@ -224,29 +242,46 @@ export class FakeExecutor implements Executor {
 
   #slotOf(batch: PackedBatch, sequence: number, position: number): number {
     const size = this.options.tokensPerBlock;
-    const block = batch.blockTables[sequence * batch.maxBlocks + Math.floor(position / size)]!;
+    const index = Math.floor(position / size);
+    const entry = this.#window?.entryOf(index) ?? index;
+    const block = batch.blockTables[sequence * batch.maxBlocks + entry]!;
     if (block * size >= this.#firstSecondarySlot)
       throw new Error(`position ${position} of sequence ${sequence} lies in the secondary block ${block}`);
     return block * size + (position % size);
   }
 
-  /** Hashes the sequence up to row t of T as a row of logits. */
-  #hashRow(batch: PackedBatch, t: number, row: number): void {
-    let sequence = 0;
-    while (batch.queryStart[sequence + 1]! <= t) sequence++;
+  #isItsTurn(slot: number, position: number): boolean {
+    if (this.#window === null) return false;
+    return this.#positions[slot] === position - this.#window.ringBlocks * this.options.tokensPerBlock;
+  }
+
+  #isSeen(position: number, from: number): boolean {
+    if (this.#window === null) return true;
+    const { maxAttentionWindow, sinkTokenLength } = this.#window;
+    return position < sinkTokenLength || position > from - (maxAttentionWindow - sinkTokenLength);
+  }
+
+  /** A hash of what row t of T attends to; POISONED if that cannot be computed. */
+  #hashOf(batch: PackedBatch, sequence: number, t: number): number {
+    const last = batch.positions[t]!;
     let hash = 0x9e3779b9;
-    this.#poisoned[row] = 0;
+    let isPoisoned = false;
     const isPadding = this.#slotOf(batch, sequence, 0) >= this.#firstPaddingSlot;
-    for (let position = 0; position <= batch.positions[t]! && !isPadding; position++) {
+    for (let position = 0; position <= last && !isPadding; position++) {
+      if (!this.#isSeen(position, last)) continue;
       const slot = this.#slotOf(batch, sequence, position);
       if (slot >= this.#firstPaddingSlot)
         throw new Error(`position ${position} of sequence ${sequence} lies in a block for padding`);
       const token = this.#pool[slot]! - 1;
       if (token < 0) throw new Error(`position ${position} of sequence ${sequence} was never written`);
-      if (token === this.options.poisonToken) this.#poisoned[row] = 1;
+      if (this.#window !== null && this.#positions[slot] !== position)
+        throw new Error(
+          `position ${position} of sequence ${sequence} was written over by position ${this.#positions[slot]}`,
+        );
+      if (token === this.options.poisonToken) isPoisoned = true;
       hash = mix(mix(hash, position), token);
     }
-    this.#hashes[row] = hash;
+    return isPoisoned ? POISONED : hash;
   }
 }
 

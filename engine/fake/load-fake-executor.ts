@@ -27,6 +27,7 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType }) =>
     maxNumSequences: maxBatchSize + limits.padding.sequences,
     maxLogitRows: maxBatchSize,
     maxSeqLen: limits.maxSeqLen,
+    ...limits.window?.options,
     numBlocks: numBlocks + limits.padding.blocks,
     numSecondaryBlocks: secondaryBlocks(params, bytesPerBlock),
     firstPaddingBlock: numBlocks,

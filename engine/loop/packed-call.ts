@@ -56,7 +56,7 @@ export class PackedCall {
       if (contextTokens > 0) counts.contextRequests++;
       else counts.generationRequests++;
       counts.contextTokens += request.chunkLength;
-      if (isFirstChunk && request.shared !== null) this.#countReuse(request, counts);
+      if (isFirstChunk && this.#parts.planner.sharedOf(request) !== null) this.#countReuse(request, counts);
       request.timing.noteScheduled(nowMs);
       this.batch.add(request);
     }
@@ -83,7 +83,6 @@ export class PackedCall {
   }
 
   #countReuse({ promptLength, contextPosition }: LlmRequest, counts: IterationCounts): void {
-    if (!this.#parts.kvCache.enableBlockReuse) return;
     counts.queriedTokens += promptLength;
     counts.reusedTokens += contextPosition;
   }

@@ -34,6 +34,9 @@ export interface NativeExecutorOptions {
   numBlocks: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
+  /** 0: none. */
+  maxAttentionWindow: number;
+  sinkTokenLength: number;
 }
 
 /** The addon has one KV pool; which of its blocks are secondary is decided outside. */

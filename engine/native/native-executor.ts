@@ -115,6 +115,8 @@ function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeEx
     process.env.SKEIN_ISA,
   );
   return {
+    maxAttentionWindow: 0,
+    sinkTokenLength: 0,
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
     plan: engine.plan,

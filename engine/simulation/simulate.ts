@@ -76,8 +76,12 @@ export class SimulationError extends Error {
  *     written by another waits for it: it is active but not scheduled.
  * 12. STATIC_BATCH is the capacity policy of V1: nobody starts while anybody generates. V1's padding, and its slots that
  *     run on empty until the whole batch has ended, are not simulated.
- * 13. Refused by name, because the engine cannot do them yet: loraTaskId, maxAttentionWindow. A request that could
- *     never run is an error with the numbers.
+ * 13. With `maxAttentionWindow` W a request never holds more than ceil(W / tokensPerBlock) blocks: once it has them all,
+ *     its tokens are written over its oldest ones, and a step of it takes no block. So a request may be longer than the
+ *     pool. `sinkTokenLength` (0) tokens stay, in blocks of their own; a bubble behind them counts like tokens: see
+ *     kvcache/attention-window.ts. A request that ends longer than its blocks hold shares none, with anybody or itself.
+ * 14. Refused by name, because the engine cannot do it yet: loraTaskId. A request that could never run is an error with
+ *     the numbers.
  *
  * Worked example: MAX_UTILIZATION, 4 blocks of 4 tokens; A arrives in iteration 0 with a prompt of 4 and 6 new tokens, B
  * in iteration 1 with a prompt of 5 and 5 new tokens. `past` is the number of tokens in the cache before a step.
@@ -122,11 +126,13 @@ function newSimulation(input: SimulationInput): Simulation {
   const maxBatchSize = input.maxBatchSize ?? maxNumRequests;
   const maxNumTokens = input.maxNumTokens ?? Number.POSITIVE_INFINITY;
   const microBatch = { maxBatchSize, maxNumTokens, ...(chunk ? { chunking: withoutUndefined(chunk) } : {}) };
-  const enableBlockReuse = input.enableBlockReuse ?? false;
+  const { enableBlockReuse = false, maxAttentionWindow, sinkTokenLength } = input;
   const { maxWaitIterations, startHorizon } = input;
   return new Simulation({
     ...{ policy, numBlocks, tokensPerBlock, maxNumRequests, microBatch, enableBlockReuse },
     ...{ maxWaitIterations, startHorizon },
+    ...(maxAttentionWindow === undefined ? {} : { maxAttentionWindow }),
+    ...(sinkTokenLength === undefined ? {} : { sinkTokenLength }),
   });
 }
 

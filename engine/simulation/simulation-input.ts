@@ -69,10 +69,8 @@ const simulation = z.strictObject(
     policy: oneOf(['MAX_UTILIZATION', 'GUARANTEED_NO_EVICT', 'STATIC_BATCH']),
     numBlocks: whole(1, MAX_BLOCKS),
     tokensPerBlock: whole(1, MAX_TOKENS),
-    maxAttentionWindow: refused(
-      undefined,
-      'the KV cache manager holds whole sequences; windows do not work yet',
-    ).optional(),
+    maxAttentionWindow: whole(1, GREATEST_INT32).optional(),
+    sinkTokenLength: whole(0, GREATEST_INT32).optional(),
     maxNumRequests: whole(1, GREATEST_INT32),
     maxBatchSize: whole(1, GREATEST_INT32).optional(),
     maxNumTokens: whole(1, GREATEST_INT32).optional(),
@@ -100,13 +98,8 @@ export function checkSimulationInput(input: unknown): SimulationInput {
   return parsed.data;
 }
 
-function checkTogether({ numBlocks, tokensPerBlock, requests }: SimulationInput): void {
-  if (numBlocks * tokensPerBlock > GREATEST_INT32) {
-    throw new SimulationInputError(
-      `numBlocks is ${numBlocks}; with tokensPerBlock = ${tokensPerBlock} it must be at most ` +
-        `${Math.floor(GREATEST_INT32 / tokensPerBlock)}.`,
-    );
-  }
+function checkTogether({ requests, ...sizes }: SimulationInput): void {
+  checkSizes(sizes);
   const seen = new Map<string, number>();
   for (const [index, { id, promptLength, tokens }] of requests.entries()) {
     const field = `requests[${index}]`;
@@ -122,6 +115,27 @@ function checkTogether({ numBlocks, tokensPerBlock, requests }: SimulationInput)
       throw new SimulationInputError(`${field} must have either promptLength or tokens; it has ${found}.`);
     }
   }
+}
+
+function checkSizes({
+  numBlocks,
+  tokensPerBlock,
+  maxAttentionWindow,
+  sinkTokenLength = 0,
+}: Omit<SimulationInput, 'requests'>): void {
+  if (numBlocks * tokensPerBlock > GREATEST_INT32) {
+    throw new SimulationInputError(
+      `numBlocks is ${numBlocks}; with tokensPerBlock = ${tokensPerBlock} it must be at most ` +
+        `${Math.floor(GREATEST_INT32 / tokensPerBlock)}.`,
+    );
+  }
+  if (sinkTokenLength === 0 || (maxAttentionWindow !== undefined && sinkTokenLength < maxAttentionWindow))
+    return;
+  const limit =
+    maxAttentionWindow === undefined
+      ? 'without maxAttentionWindow it must be 0'
+      : `with maxAttentionWindow = ${maxAttentionWindow} it must be at most ${maxAttentionWindow - 1}`;
+  throw new SimulationInputError(`sinkTokenLength is ${sinkTokenLength}; ${limit}.`);
 }
 
 function sentence(issue: z.core.$ZodIssue, input: unknown): string {

@@ -1,3 +1,4 @@
+import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
 import type { CapacityPolicy, MicroBatchLimits } from '../../scheduler/types.js';
@@ -5,6 +6,8 @@ import { ActiveRequests } from '../active-requests.js';
 import { IterationPlanner } from '../iteration-planner.js';
 import { type SimulatedArrival, SimulatedRequest } from './simulated-request.js';
 import { SimulatedTokens } from './simulated-tokens.js';
+
+const GREATEST_LENGTH = 2 ** 31 - 1;
 
 export interface SimulationOptions {
   policy: CapacityPolicy;
@@ -15,6 +18,9 @@ export interface SimulationOptions {
   microBatch: MicroBatchLimits;
   /** Default false. */
   enableBlockReuse?: boolean;
+  /** See KvCacheOptions. */
+  maxAttentionWindow?: number;
+  sinkTokenLength?: number;
   /** Longest prompt, that of a resumed request included; absent: only the pool limits it. */
   maxInputLen?: number;
   /** See OptionalParams. */
@@ -66,15 +72,14 @@ export class Simulation {
   constructor(options: SimulationOptions) {
     const { enableBlockReuse = false, startHorizon } = options;
     const { numBlocks, tokensPerBlock, policy, microBatch, maxNumRequests: maxNumSequences } = options;
-    const maxSeqLen = numBlocks * tokensPerBlock;
-    this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen, enableBlockReuse });
+    this.kvCache = new KvCacheManager({ ...options, maxSeqLen: longestSequence(options), enableBlockReuse });
     this.#tokens = enableBlockReuse ? new SimulatedTokens() : null;
     this.limits = {
       maxInputLen: options.maxInputLen ?? Number.POSITIVE_INFINITY,
       maxSeqLen: Number.POSITIVE_INFINITY,
       numBlocks,
       tokensPerBlock,
-      maxAttentionWindow: Number.POSITIVE_INFINITY,
+      maxAttentionWindow: this.kvCache.cachedTokensPerSequence,
       microBatch,
     };
     // No model, no NaN.
@@ -140,4 +145,13 @@ export class Simulation {
     const { contextPosition: contextAfter, generated } = request;
     return { requestId, phase, contextBefore, contextAfter, generated };
   }
+}
+
+/** The longest that the pool can hold: any length where it holds a window, unless that is the whole pool anyway. */
+function longestSequence(options: SimulationOptions): number {
+  const { numBlocks, tokensPerBlock, maxAttentionWindow, sinkTokenLength } = options;
+  const wholePool = numBlocks * tokensPerBlock;
+  if (maxAttentionWindow === undefined) return wholePool;
+  const window = new AttentionWindow({ maxAttentionWindow, sinkTokenLength, tokensPerBlock });
+  return window.maxBlocks <= numBlocks ? GREATEST_LENGTH : wholePool;
 }

@@ -11,7 +11,7 @@ const ARCHITECTURES = new Map<string, Architecture>([['llama', llama]]);
 /** What config.json calls them in "architectures", and what GGUF calls them in general.architecture. */
 const HUGGING_FACE_NAMES = new Map([
   ['LlamaForCausalLM', 'llama'],
-  // The same network; config reading refuses a sliding window, which is where Mistral differs.
+  // The same network; Mistral's sliding window is the engine's attention window.
   ['MistralForCausalLM', 'llama'],
 ]);
 const GGUF_NAMES = new Map([['llama', 'llama']]);

@@ -25,6 +25,11 @@ export class ConfigFields {
     return Object.hasOwn(this.#fields, key) ? (this.#fields[key] ?? undefined) : undefined;
   }
 
+  /** Whether it is there, null included. */
+  has(key: string): boolean {
+    return Object.hasOwn(this.#fields, key);
+  }
+
   integer(key: string, least: number, most: number, fallback?: number): number {
     const value = this.raw(key) ?? fallback;
     if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) {

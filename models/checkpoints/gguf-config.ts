@@ -46,6 +46,8 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
+    // 0 stands for none.
+    slidingWindow: keys.integer('attention.sliding_window', 0, LIMITS.positions, 0) || null,
     rope: ropeOf(keys, tensors, headDim, maxPositions),
     bosTokenId: tokenId(special('bos')[0], vocabSize),
     eosTokenIds: eosTokenIds(
@@ -125,13 +127,8 @@ function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys): void {
   if (type !== 'model') {
     throw new CheckpointError(`${metadata.file}: general.type should be model, found ${type.slice(0, 100)}.`);
   }
-  for (const [key, what] of [
-    ['expert_count', 'mixtures of experts are not supported'],
-    ['attention.sliding_window', 'attention windows are not supported'],
-  ] as const) {
-    const value = keys.number(key) ?? 0;
-    if (value !== 0) throw keys.error(key, `0 (${what})`, value);
-  }
+  const experts = keys.number('expert_count') ?? 0;
+  if (experts !== 0) throw keys.error('expert_count', '0 (mixtures of experts are not supported)', experts);
 }
 
 /** GGUF has no key for it. One bias calls for them all: the network has no place for some of them. */

@@ -20,7 +20,7 @@ export function configOfHuggingFace(
   generation: ConfigFields | null,
 ): ModelConfig {
   const config = new ConfigFields(file, json);
-  const architecture = architectureOf(config);
+  const { name, architecture } = architectureOf(config);
   refuseUnsupported(config);
 
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);
@@ -51,6 +51,7 @@ export function configOfHuggingFace(
     mlpBias: config.boolean('mlp_bias', false),
     tieWordEmbeddings: config.boolean('tie_word_embeddings', false),
     maxPositions,
+    slidingWindow: slidingWindowOf(config, name),
     rope: ropeOfHuggingFace(config, headDim, maxPositions),
     bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
     eosTokenIds: eosTokenIds(
@@ -61,14 +62,33 @@ export function configOfHuggingFace(
   };
 }
 
-function architectureOf(config: ConfigFields): string {
+function architectureOf(config: ConfigFields): { name: string; architecture: string } {
   const names = config.raw('architectures');
   const name = Array.isArray(names) ? names[0] : undefined;
   const architecture = typeof name === 'string' ? architectureOfHuggingFace(name) : undefined;
-  if (architecture === undefined) {
+  if (typeof name !== 'string' || architecture === undefined) {
     throw config.error('architectures', `one of ${supportedHuggingFaceArchitectures.join(', ')}`);
   }
-  return architecture;
+  return { name, architecture };
+}
+
+/** What transformers' MistralConfig takes where config.json has no such field; null there means no window. */
+const MISTRAL_SLIDING_WINDOW = 4096;
+
+/** Mistral's layers all have the same window. Llama has none: a field that says otherwise is not this network. */
+function slidingWindowOf(config: ConfigFields, name: string): number | null {
+  if (config.raw('use_sliding_window') === false) return null;
+  if (name !== 'MistralForCausalLM') {
+    if (config.raw('sliding_window') === undefined) return null;
+    throw config.error('sliding_window', `absent: ${name} has no attention window`);
+  }
+  const layerTypes = config.raw('layer_types');
+  if (Array.isArray(layerTypes) && layerTypes.some((type) => type !== 'sliding_attention')) {
+    throw config.error('layer_types', 'sliding_attention for each layer: mixed layers are not supported');
+  }
+  if (!config.has('sliding_window')) return MISTRAL_SLIDING_WINDOW;
+  if (config.raw('sliding_window') === undefined) return null;
+  return config.integer('sliding_window', 1, LIMITS.positions);
 }
 
 /** What would be computed wrongly, silently, if it were not read. */
@@ -78,9 +98,6 @@ function refuseUnsupported(config: ConfigFields): void {
       'quantization_config',
       'absent: weights in F32, F16 and BF16 are read, or a GGUF file',
     );
-  }
-  if (config.raw('sliding_window') !== undefined && config.raw('use_sliding_window') !== false) {
-    throw config.error('sliding_window', 'absent: attention windows are not supported');
   }
   if (config.raw('rope_interleaved') === true) throw config.error('rope_interleaved', 'false');
   if (config.raw('num_local_experts') !== undefined) {

@@ -7,6 +7,7 @@ import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { SchedulerPolicy } from '../../scheduler/types.js';
 import type { Arrival } from './scenario.js';
@@ -109,6 +110,7 @@ export function runLoop(
         maxSeqLen,
         enableBlockReuse: options.reuse ?? false,
         numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
+        ...resolveWindow(executor.options)?.options,
       }),
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxBatchSize),
       callbacks: recorder,

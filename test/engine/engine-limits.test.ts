@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkOptionalParams, kvBlocks, resolveLimits, secondaryBlocks } from '../../engine/engine-limits.js';
+import type { KvCacheConfig } from '../../engine/gpt-manager-options.js';
 
 const ENGINE = { maxInputLen: 1000, maxSeqLen: 1024 };
 
@@ -35,6 +36,7 @@ describe('resolveLimits', () => {
       maxTopLogProbs: 20,
       maxReturnedLogitsBytes: 512 * 2 ** 20,
       tokensPerBlock: 32,
+      window: null,
       microBatch: { maxBatchSize: 64, maxNumTokens: 2048 },
       padding: { sequences: 0, blocks: 0 },
     });
@@ -59,6 +61,50 @@ describe('resolveLimits', () => {
     expect(resolveLimits({ maxSeqLen: 100 }, ENGINE)).toMatchObject({ maxSeqLen: 100, maxInputLen: 100 });
     expect(() => resolveLimits({ maxSeqLen: 2000 }, ENGINE)).toThrow(/maxSeqLen is 2000; .* at most 1024/);
     expect(resolveLimits({ maxNumSequences: 4, maxBatchSize: 9 }, ENGINE).microBatch.maxBatchSize).toBe(4);
+  });
+});
+
+describe('the attention window', () => {
+  const mistral = { ...ENGINE, config: { slidingWindow: 256 } };
+  const windowOf = (kvCacheConfig: KvCacheConfig, engine: Parameters<typeof resolveLimits>[1] = mistral) =>
+    resolveLimits({ kvCacheConfig }, engine).window?.options ?? null;
+
+  it("is the one asked for, else the model's, and none where no sequence is longer", () => {
+    expect(windowOf({}, ENGINE)).toBeNull();
+    expect(windowOf({ maxAttentionWindow: 100 }, ENGINE)).toEqual({
+      maxAttentionWindow: 100,
+      sinkTokenLength: 0,
+    });
+    expect(windowOf({ maxAttentionWindow: 1024 }, ENGINE)).toBeNull();
+    expect(windowOf({})).toEqual({ maxAttentionWindow: 256, sinkTokenLength: 0 });
+    expect(windowOf({ sinkTokenLength: 4 })).toEqual({ maxAttentionWindow: 256, sinkTokenLength: 4 });
+    expect(windowOf({ maxAttentionWindow: 100, sinkTokenLength: 4 })).toEqual({
+      maxAttentionWindow: 100,
+      sinkTokenLength: 4,
+    });
+  });
+
+  it('is refused with the numbers', () => {
+    expect(() => windowOf({ maxAttentionWindow: 300 })).toThrow(
+      'kvCacheConfig.maxAttentionWindow is 300; the model attends to at most 256 tokens.',
+    );
+    expect(() => windowOf({ sinkTokenLength: 256 })).toThrow(/kvCacheConfig.sinkTokenLength is 256/);
+    expect(() => windowOf({ sinkTokenLength: 4 }, ENGINE)).toThrow(
+      'kvCacheConfig.sinkTokenLength is refused: there is no attention window for sinks to be in',
+    );
+    for (const wrong of [{ maxAttentionWindow: 0 }, { maxAttentionWindow: 1.5 }, { sinkTokenLength: -1 }]) {
+      expect(() => checkOptionalParams({ kvCacheConfig: wrong }, 'V1')).toThrow(/kvCacheConfig\.\w+ is/);
+    }
+  });
+
+  it('lets a pool hold sequences longer than itself', () => {
+    const limits = resolveLimits({ maxNumSequences: 4, kvCacheConfig: { maxAttentionWindow: 100 } }, ENGINE);
+    const budget = { limits, bytesPerBlock: 3200, available: { bytes: 1e9, from: 'the test' } };
+    expect(kvBlocks({}, budget)).toBe(4 * 4);
+    expect(kvBlocks({ kvCacheConfig: { maxTokens: 128 } }, budget)).toBe(4);
+    expect(() => kvBlocks({ kvCacheConfig: { maxTokens: 96 } }, budget)).toThrow(
+      /in a window of 100 needs 4/,
+    );
   });
 });
 

@@ -308,8 +308,13 @@ describe('options', () => {
     ],
     [
       'a window',
-      { optionalParams: { kvCacheConfig: { maxAttentionWindow: 4 } } },
-      /maxAttentionWindow is refused/,
+      { optionalParams: { kvCacheConfig: { maxAttentionWindow: 0 } } },
+      /kvCacheConfig.maxAttentionWindow is 0/,
+    ],
+    [
+      'sinks as long as the window',
+      { optionalParams: { kvCacheConfig: { maxAttentionWindow: 8, sinkTokenLength: 8 } } },
+      /kvCacheConfig.sinkTokenLength is 8/,
     ],
     [
       'V1 with reuse',

@@ -6,6 +6,7 @@ import { type PrefixNode, PrefixTree } from '../../kvcache/prefix-tree.js';
 function sound(): KvCacheSnapshot {
   return {
     tokensPerBlock: 8,
+    maxBlocks: 4,
     free: [4, 2],
     secondaryFree: [],
     numSecondaryBlocks: 0,
@@ -98,6 +99,7 @@ describe('findInconsistency in the tree', () => {
     const others = (from: number) => [from, from + 1].filter((block) => block !== first && block !== second);
     const snapshot: KvCacheSnapshot = {
       tokensPerBlock: 8,
+      maxBlocks: 4,
       free: others(0),
       secondaryFree: others(2),
       numSecondaryBlocks: 2,

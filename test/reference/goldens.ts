@@ -11,6 +11,12 @@ export interface TinyPrompt {
   logits: { position: number; values: number[] }[];
 }
 
+/** One prompt of test/goldens/windows.json: full logits of tiny-gqa where tokens attend to a window. */
+export interface WindowPrompt extends Omit<TinyPrompt, 'ropeFinalLength'> {
+  window: number;
+  sinks: number;
+}
+
 /** One prompt of test/goldens/smollm2.json: the greatest logits. */
 export interface Smollm2Prompt {
   name: string;

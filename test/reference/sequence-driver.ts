@@ -1,6 +1,7 @@
 import type { Executor } from '../../engine/executor.js';
 import { ropeFrequencies } from '../../engine/network/rope.js';
 import type { PackedBatch } from '../../engine/packed-batch.js';
+import { longestTable, resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { ModelConfig } from '../../models/model-config.js';
 
 /**
@@ -59,11 +60,17 @@ export class SequenceDriver {
 
   #batch(tokens: readonly number[], rows: readonly number[]): PackedBatch {
     const { tokensPerBlock, maxSeqLen } = this.#executor.options;
-    const maxBlocks = Math.ceil(maxSeqLen / tokensPerBlock);
+    const window = resolveWindow(this.#executor.options);
+    const maxBlocks = longestTable(maxSeqLen, tokensPerBlock, window);
     const positions = Int32Array.from(tokens, (_, i) => this.#length + i);
     const contextLength = this.#length + tokens.length;
-    const firstNew = Math.ceil(this.#length / tokensPerBlock);
-    const numNew = Math.ceil(contextLength / tokensPerBlock) - firstNew;
+    const blocksOf = (length: number) => Math.min(Math.ceil(length / tokensPerBlock), maxBlocks);
+    const firstNew = blocksOf(this.#length);
+    const numNew = blocksOf(contextLength) - firstNew;
+    const slotOf = (position: number) => {
+      const block = Math.floor(position / tokensPerBlock);
+      return (window?.entryOf(block) ?? block) * tokensPerBlock + (position % tokensPerBlock);
+    };
     const { inverseFrequencies, scale } = ropeFrequencies(this.#config.rope, this.#finalLength);
     return {
       numTokens: tokens.length,
@@ -73,12 +80,10 @@ export class SequenceDriver {
       maxBlocks,
       tokenIds: Int32Array.from(tokens),
       positions,
-      slots: positions,
+      slots: positions.map(slotOf),
       queryStart: Int32Array.of(0, tokens.length),
       contextLength: Int32Array.of(contextLength),
-      blockTables: Int32Array.from({ length: maxBlocks }, (_, i) =>
-        i * tokensPerBlock < contextLength ? i : 0,
-      ),
+      blockTables: Int32Array.from({ length: maxBlocks }, (_, i) => (i < blocksOf(contextLength) ? i : 0)),
       logitRows: Int32Array.from(rows),
       newBlocks: Int32Array.from({ length: numNew }, (_, i) => firstNew + i),
       ropeRows: Int32Array.of(0),

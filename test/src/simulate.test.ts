@@ -81,9 +81,9 @@ describe('skein simulate', () => {
     ],
     [
       'a field that cannot work yet',
-      () => [file({ ...INPUT, maxAttentionWindow: 8 })],
+      () => [file({ ...INPUT, requests: [{ ...REQUEST, loraTaskId: 2 }] })],
       2,
-      /maxAttentionWindow = 8 is refused/,
+      /loraTaskId = 2 is refused/,
     ],
     [
       'a request that can never run',

@@ -30,6 +30,8 @@ export interface HarnessOptions {
   maxReturnedLogitsBytes?: number;
   enableTrtOverlap?: boolean;
   minMicroBatchSize?: number;
+  maxAttentionWindow?: number;
+  sinkTokenLength?: number;
   fake?: Partial<FakeExecutorOptions>;
 }
 
@@ -61,6 +63,8 @@ export class LoopHarness implements LoopCallbacks {
     const maxBatchSize = options.maxBatchSize ?? maxNumSequences;
     const modelType = options.modelType ?? 'InflightFusedBatching';
     const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
+    const { maxAttentionWindow, sinkTokenLength = 0 } = options;
+    const window = maxAttentionWindow === undefined ? {} : { maxAttentionWindow, sinkTokenLength };
     this.maxSeqLen = maxSeqLen;
     this.executor = new FakeExecutor({
       threads: 1,
@@ -75,6 +79,7 @@ export class LoopHarness implements LoopCallbacks {
       kvDtype: 'f32',
       vocabSize: 100,
       allowsOverwriting: options.enableBlockReuse ?? false,
+      ...window,
       ...options.fake,
     });
     this.kvCache = new KvCacheManager({
@@ -83,6 +88,7 @@ export class LoopHarness implements LoopCallbacks {
       maxSeqLen,
       enableBlockReuse: options.enableBlockReuse ?? false,
       numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
+      ...window,
     });
     const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
     const loopOptions: LoopOptions = {

@@ -7,6 +7,8 @@ export interface NaiveOptions {
   /** [rotaryDim / 2] */
   inverseFrequencies: Float32Array;
   ropeScale: number;
+  /** Tokens that a token attends to, the `sinks` first ones of the sequence among them; absent: all. */
+  window?: { tokens: number; sinks: number };
 }
 
 type Matrix = Float64Array[];
@@ -95,6 +97,11 @@ export function naiveLogits(
     }
   }
 
+  function isSeen(s: number, t: number): boolean {
+    const { window } = options;
+    return !window || s < window.sinks || t - s < window.tokens - window.sinks;
+  }
+
   function attend(qkv: Matrix, t: number, scale: number): Float64Array {
     const { numHeads, numKvHeads, headDim } = plan.attention;
     const cached = options.kvDtype === 'bf16' ? roundToBf16 : (x: number) => x;
@@ -103,8 +110,9 @@ export function naiveLogits(
       const kvHead = Math.floor(head / (numHeads / numKvHeads));
       const k = (numHeads + kvHead) * headDim;
       const v = (numHeads + numKvHeads + kvHead) * headDim;
-      const scores = new Float64Array(t + 1);
+      const scores = new Float64Array(t + 1).fill(Number.NEGATIVE_INFINITY);
       for (let s = 0; s <= t; s++) {
+        if (!isSeen(s, t)) continue;
         let dot = 0;
         for (let i = 0; i < headDim; i++) dot += qkv[t]![head * headDim + i]! * cached(qkv[s]![k + i]!);
         scores[s] = dot * scale;

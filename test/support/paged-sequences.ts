@@ -1,4 +1,6 @@
 import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import type { AttentionWindow } from '../../kvcache/attention-window.js';
+import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import { makeStepBatch, type StepSequence } from './step-batch.js';
 import type { TinyNetwork } from './tiny-network.js';
 
@@ -17,6 +19,7 @@ export class PagedSequences {
   readonly logits: Float32Array[][];
   readonly #executor: NativeExecutor;
   readonly #network: TinyNetwork;
+  readonly #window: AttentionWindow | null;
   readonly #tokens: readonly (readonly number[])[];
   readonly #freeBlocks: number[];
   readonly #blocks: number[][];
@@ -30,6 +33,7 @@ export class PagedSequences {
   ) {
     this.#executor = executor;
     this.#network = network;
+    this.#window = resolveWindow(executor.options);
     this.#tokens = tokens;
     this.#freeBlocks = [...freeBlocks];
     this.#blocks = tokens.map(() => []);
@@ -42,7 +46,8 @@ export class PagedSequences {
     const newBlocks: number[] = [];
     const rows: StepSequence[] = pieces.map(({ sequence, upTo }) => {
       const blocks = this.#blocks[sequence]!;
-      while (blocks.length * tokensPerBlock < upTo) {
+      const needed = Math.ceil(upTo / tokensPerBlock);
+      while (blocks.length < Math.min(needed, this.#window?.maxBlocks ?? needed)) {
         const block = this.#freeBlocks.pop()!;
         blocks.push(block);
         newBlocks.push(block);
@@ -52,7 +57,7 @@ export class PagedSequences {
     });
     const { inverseFrequencies } = this.#network;
     const view = this.#executor.forward(
-      makeStepBatch(rows, { tokensPerBlock, inverseFrequencies, newBlocks }),
+      makeStepBatch(rows, { tokensPerBlock, inverseFrequencies, newBlocks, window: this.#window }),
     );
     let row = 0;
     for (const { sequence, upTo } of pieces) {

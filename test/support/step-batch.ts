@@ -1,4 +1,5 @@
 import type { PackedBatch } from '../../engine/packed-batch.js';
+import type { AttentionWindow } from '../../kvcache/attention-window.js';
 
 /** What one sequence brings to a step. */
 export interface StepSequence {
@@ -17,11 +18,12 @@ export interface StepOptions {
   inverseFrequencies: Float32Array;
   ropeScale?: number;
   newBlocks?: readonly number[];
+  window?: AttentionWindow | null;
 }
 
 /** Writes a PackedBatch as the loop does, at its exact size. */
 export function makeStepBatch(sequences: readonly StepSequence[], options: StepOptions): PackedBatch {
-  const { tokensPerBlock, inverseFrequencies, ropeScale = 1, newBlocks = [] } = options;
+  const { tokensPerBlock, inverseFrequencies, ropeScale = 1, newBlocks = [], window } = options;
   const maxBlocks = Math.max(...sequences.map((sequence) => sequence.blocks.length));
   const tokenIds: number[] = [];
   const positions: number[] = [];
@@ -36,9 +38,9 @@ export function makeStepBatch(sequences: readonly StepSequence[], options: StepO
       if (wanted) logitRows.push(tokenIds.length);
       tokenIds.push(tokens[position]!);
       positions.push(position);
-      slots.push(
-        blocks[Math.floor(position / tokensPerBlock)]! * tokensPerBlock + (position % tokensPerBlock),
-      );
+      const index = Math.floor(position / tokensPerBlock);
+      const block = blocks[window?.entryOf(index) ?? index]!;
+      slots.push(block * tokensPerBlock + (position % tokensPerBlock));
     }
     queryStart.push(tokenIds.length);
   }

@@ -181,6 +181,7 @@ export const TINY_MODEL_CONFIG = {
   mlpBias: false,
   tieWordEmbeddings: true,
   maxPositions: 32,
+  slidingWindow: null,
   rope: { theta: 10_000, rotaryDim: 4, scaling: { type: 'none' } },
   bosTokenId: 1,
   eosTokenIds: [2],

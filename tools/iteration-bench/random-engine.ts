@@ -25,6 +25,7 @@ const CONFIG: ModelConfig = {
   mlpBias: false,
   tieWordEmbeddings: true,
   maxPositions: 8192,
+  slidingWindow: null,
   rope: { theta: 100000, rotaryDim: 64, scaling: { type: 'none' } },
   bosTokenId: null,
   eosTokenIds: [],

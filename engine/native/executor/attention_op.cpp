@@ -12,9 +12,12 @@ struct Layer {
   const NetworkPlan& plan;
   const BatchView& batch;
   KvLayer kv;
+  const FreshChunks& fresh;
+  const void* freshBlocks;
   const float* qkv;
   float* output;
   float scale;
+  AttentionWindow window;
 
   int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
   // Floats of one row's and of one unit's partial results in one split.
@@ -26,18 +29,24 @@ struct Layer {
   }
 };
 
-// partials: [split][row][head][headDim + 2]. Rows that end before the split are left out.
-void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t split, float* scratch, float* partials) {
+// partials: [split of the unit][row][head][headDim + 2]. Rows that end before the split are left out.
+void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, float* scratch, float* partials) {
+  const int32_t split = unit.splitAt(index);
   const int32_t first = layer.firstPosition(unit);
   const int32_t rowBegin = std::max(unit.rowBegin, split * kSplitTokens - first);
-  const AttentionArgs args{.kv = &layer.kv,
+  AttentionArgs args{.kv = &layer.kv,
                            .blockTable = layer.batch.blockTables.data + unit.sequence * layer.batch.maxBlocks,
                            .q = layer.qkv + int64_t(layer.batch.queryStart[unit.sequence]) * layer.plan.qkvWidth(),
                            .ldq = layer.plan.qkvWidth(),
                            .numHeads = layer.plan.numHeads,
                            .firstPosition = first,
-                           .scale = layer.scale};
-  float* partial = partials + split * layer.splitStride(unit) + (rowBegin - unit.rowBegin) * layer.rowStride();
+                           .scale = layer.scale,
+                           .window = layer.window};
+  if (const FreshChunk* chunk = layer.fresh.of(unit.sequence)) {
+    args.fresh = static_cast<const uint8_t*>(layer.freshBlocks) + layer.kv.bytesPerBlock() * static_cast<size_t>(chunk->place);
+    args.freshBlock = chunk->firstBlock;
+  }
+  float* partial = partials + index * layer.splitStride(unit) + (rowBegin - unit.rowBegin) * layer.rowStride();
   layer.kernels.attentionSplit(args, unit.kvHead, rowBegin, unit.rowEnd, split, scratch, partial);
 }
 
@@ -47,7 +56,7 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
     const int64_t token = layer.batch.queryStart[unit.sequence] + row;
     const float* ofRow = partials + (row - unit.rowBegin) * layer.rowStride();
     float* y = layer.output + (token * layer.plan.numHeads + int64_t(unit.kvHead) * heads) * headDim;
-    const int32_t splits = (first + row) / kSplitTokens + 1;
+    const int32_t splits = unit.splitsUpTo(first + row);
     for (int32_t head = 0; head < heads; ++head) {
       layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim, y + head * headDim);
     }
@@ -57,7 +66,8 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
 }  // namespace
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
-  const Layer attended{kernels_, config_.plan, batch, layer(op.layer), value(op.input), value(op.output), op.scale};
+  const Layer attended{kernels_,         config_.plan,     batch,    layer(op.layer), fresh_, freshBlocks_, value(op.input),
+                       value(op.output), op.scale, config_.window()};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
     float* scratch = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);
@@ -78,6 +88,7 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
     const AttentionUnit& unit = schedule_.units()[static_cast<size_t>(shared[static_cast<size_t>(i)])];
     merge(attended, unit, sharedPartials_ + areaFloats * unit.sharedArea);
   });
+  if (fresh_.any()) keepFreshRows(op, batch);
 }
 
 }  // namespace skein

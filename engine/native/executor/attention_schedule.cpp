@@ -11,11 +11,22 @@ constexpr int32_t kGroupsPerThread = 6;
 
 int64_t costOf(const AttentionUnit& unit, int32_t tokens) { return int64_t(unit.rowEnd - unit.rowBegin) * tokens; }
 
+int32_t splitsOf(int64_t tokens) { return static_cast<int32_t>((tokens + kSplitTokens - 1) / kSplitTokens); }
+
+// Splits that a unit of the most rows can touch. A window of n tokens that slides over r rows covers n + r - 1, and
+// begins anywhere in a split.
+size_t mostSplits(const ExecutorConfig& config, const AttentionWindow& window) {
+  const int32_t all = splitsOf(config.maxSeqLen);
+  if (!window.on()) return static_cast<size_t>(all);
+  const int64_t recent = int64_t(window.recent) + AttentionSchedule::kRowBlock - 1;
+  return static_cast<size_t>(std::min<int64_t>(all, splitsOf(window.sinks) + int64_t(splitsOf(recent)) + 1));
+}
+
 }  // namespace
 
-AttentionSchedule::AttentionSchedule(const ExecutorConfig& config) : config_(config) {
+AttentionSchedule::AttentionSchedule(const ExecutorConfig& config) : config_(config), window_(config.window()) {
   const NetworkPlan& plan = config.plan;
-  const size_t maxSplits = static_cast<size_t>((config.maxSeqLen - 1) / kSplitTokens + 1);
+  const size_t maxSplits = mostSplits(config, window_);
   const size_t perRow = maxSplits * static_cast<size_t>(plan.numHeads / plan.numKvHeads) * static_cast<size_t>(plan.headDim + 2);
   // Very long sequences take fewer rows at a time, so that a thread's partial results stay in its cache.
   rowBlock_ = static_cast<int32_t>(std::clamp<size_t>(kPartialBytesWanted / (perRow * sizeof(float)), 1, kRowBlock));
@@ -45,13 +56,27 @@ void AttentionSchedule::addUnits(const BatchView& batch) {
     const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     const int32_t first = batch.contextLength[sequence] - rows;
     for (int32_t head = 0; head < config_.plan.numKvHeads; ++head) {
-      for (int32_t row = 0; row < rows; row += rowBlock_) {
-        const int32_t end = std::min(row + rowBlock_, rows);
-        const int32_t tokens = first + end;
-        units_.push_back({sequence, head, row, end, tokens, (tokens - 1) / kSplitTokens + 1, -1});
-      }
+      for (int32_t row = 0; row < rows; row += rowBlock_) addUnit(sequence, head, first, row, std::min(row + rowBlock_, rows));
     }
   }
+}
+
+void AttentionSchedule::addUnit(int32_t sequence, int32_t kvHead, int32_t first, int32_t row, int32_t end) {
+  const int32_t length = first + end;
+  const int32_t splits = splitsOf(length);
+  const int32_t begin = window_.on() ? std::max(0, first + row - window_.recent + 1) : 0;
+  const int32_t sinks = std::min(window_.sinks, begin);
+  const int32_t firstSplit = begin / kSplitTokens;
+  const int32_t sinkSplits = std::min(splitsOf(sinks), firstSplit);
+  units_.push_back({.sequence = sequence,
+                    .kvHead = kvHead,
+                    .rowBegin = row,
+                    .rowEnd = end,
+                    .tokens = length - begin + sinks,
+                    .splits = sinkSplits + splits - firstSplit,
+                    .sinkSplits = sinkSplits,
+                    .firstSplit = firstSplit,
+                    .sharedArea = -1});
 }
 
 void AttentionSchedule::addItems() {
@@ -79,7 +104,7 @@ void AttentionSchedule::addItems() {
     }
     unit.sharedArea = static_cast<int32_t>(sharedUnits_.size());
     sharedUnits_.push_back(i);
-    for (int32_t split = 0; split < unit.splits; ++split) add(i, split, costOf(unit, std::min(kSplitTokens, unit.tokens - split * kSplitTokens)));
+    for (int32_t split = 0; split < unit.splits; ++split) add(i, split, costOf(unit, std::clamp(unit.tokens - split * kSplitTokens, 1, kSplitTokens)));
   }
   groupStart_.push_back(static_cast<int32_t>(items_.size()));
 }

@@ -3,6 +3,11 @@
 //   unit   = one sequence x one KV head x up to kRowBlock query rows
 //   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens
 //
+// With a window they meet those of the sinks, and then those from the first row's window on:
+//
+//   splits of the cache   0 | 1 | 2 | 3 | 4      sinks in split 0, the window of the first row begins in split 3
+//   splits of the unit    0           1   2      sinkSplits 1, firstSplit 3
+//
 // Most units are one task: all of their splits, then the merge, in the thread's own scratch. A unit that is a large
 // share of the whole work (one long sequence on many threads) is cut into one task per split, whose partial results
 // lie in shared memory and are merged in a second round. Small units are grouped. None of this changes a bit:
@@ -19,15 +24,22 @@ struct AttentionUnit {
   int32_t sequence;
   int32_t kvHead;
   int32_t rowBegin, rowEnd;  // of the sequence's query rows
-  int32_t tokens;            // cache positions that its last row attends to
+  int32_t tokens;            // cache positions that its rows attend to
   int32_t splits;            // that they touch
+  int32_t sinkSplits;        // the first of them, before firstSplit; 0 without a window
+  int32_t firstSplit;
   int32_t sharedArea;        // index of its area of shared partial results, -1: whole unit in one task
+
+  // The split of the cache that is the unit's split `index`.
+  int32_t splitAt(int32_t index) const { return index < sinkSplits ? index : firstSplit + index - sinkSplits; }
+  // Splits of the unit up to the one of this cache position, which is that of a row.
+  int32_t splitsUpTo(int32_t position) const { return sinkSplits + position / kSplitTokens - firstSplit + 1; }
 };
 
 // A unit, or one split of it.
 struct AttentionItem {
   int32_t unit;
-  int32_t split;  // -1: all
+  int32_t split;  // of the unit; -1: all
 };
 
 class AttentionSchedule {
@@ -52,9 +64,11 @@ class AttentionSchedule {
 
  private:
   void addUnits(const BatchView& batch);
+  void addUnit(int32_t sequence, int32_t kvHead, int32_t first, int32_t row, int32_t end);
   void addItems();
 
   const ExecutorConfig& config_;
+  AttentionWindow window_;
   int32_t rowBlock_;
   int32_t sharedAreas_;
   size_t partialFloats_;

@@ -51,13 +51,15 @@ void checkSequence(const BatchView& batch, const ExecutorConfig& config, int64_t
   if (end > batch.numTokens) {
     fail(at("queryStart", sequence + 1) + " is " + std::to_string(end) + ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
   }
-  const int64_t room = std::min<int64_t>(config.maxSeqLen, batch.maxBlocks * config.tokensPerBlock);
+  const AttentionWindow window = config.window();
+  const bool cycles = window.on() && batch.maxBlocks >= window.sinkBlocks + window.ringBlocks;
+  const int64_t room = cycles ? config.maxSeqLen : std::min<int64_t>(config.maxSeqLen, batch.maxBlocks * config.tokensPerBlock);
   if (length < end - begin || length > room) {
     fail(at("contextLength", sequence) + " is " + std::to_string(length) + ", but it must be between " +
          std::to_string(end - begin) + " (this step's tokens) and " + std::to_string(room) + " (maxSeqLen and the block table)");
   }
   const int32_t* table = batch.blockTables.data + sequence * batch.maxBlocks;
-  const int64_t used = (length + config.tokensPerBlock - 1) / config.tokensPerBlock;
+  const int64_t used = config.tableEntries(length);
   for (int64_t i = 0; i < used; ++i) {
     if (table[i] < 0 || table[i] >= config.numBlocks) {
       fail(at("blockTables", sequence * batch.maxBlocks + i) + " is block " + std::to_string(table[i]) + ", but the pool has " +
@@ -67,7 +69,9 @@ void checkSequence(const BatchView& batch, const ExecutorConfig& config, int64_t
   // A token's K and V must go where its sequence's attention will look for them.
   for (int64_t t = begin; t < end; ++t) {
     const int64_t position = length - (end - t);
-    const int64_t slot = int64_t(table[position / config.tokensPerBlock]) * config.tokensPerBlock + position % config.tokensPerBlock;
+    const int32_t block = static_cast<int32_t>(position / config.tokensPerBlock);
+    const int32_t entry = window.on() ? window.entryOf(block) : block;
+    const int64_t slot = int64_t(table[entry]) * config.tokensPerBlock + position % config.tokensPerBlock;
     if (batch.slots[t] != slot) {
       fail(at("slots", t) + " is " + std::to_string(batch.slots[t]) + ", but the block table of sequence " +
            std::to_string(sequence) + " puts its cache position " + std::to_string(position) + " at " + std::to_string(slot));

@@ -16,6 +16,10 @@ ExecutorConfig checked(ExecutorConfig config) {
   return config;
 }
 
+KvLayer layerShape(const ExecutorConfig& config) {
+  return {nullptr, config.kvDtype, config.tokensPerBlock, config.plan.numKvHeads, config.plan.headDim};
+}
+
 // The most that the input of one product takes once quantised.
 size_t quantizedFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
   size_t bytes = 0;
@@ -31,7 +35,7 @@ size_t quantizedFloats(const ExecutorConfig& config, const KernelTable& kernels,
 }
 
 WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels, const AttentionSchedule& schedule,
-                                const PackedWeights& weights) {
+                                const PackedWeights& weights, const FreshChunks& fresh) {
   WorkspaceLayout layout{};
   const auto take = [&](size_t count) {
     const size_t offset = layout.floats;
@@ -51,14 +55,13 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
   layout.quantized = take(quantizedFloats(config, kernels, weights));
+  layout.freshBlocks = take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
   return layout;
 }
 
 // Of one layer; each layer's pool begins at a page of its own.
 size_t kvLayerBytes(const ExecutorConfig& config, const std::string& what) {
-  const KvLayer shape{nullptr, config.kvDtype, config.tokensPerBlock, config.plan.numKvHeads, config.plan.headDim};
-  const size_t element = config.kvDtype == DType::kF32 ? 4 : 2;
-  return roundUp(checkedProduct(shape.elementsPerBlock() * element, static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
+  return roundUp(checkedProduct(layerShape(config).bytesPerBlock(), static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
 }
 
 // A value is finite unless all bits of its exponent are set. No branch inside: the compiler turns it into vectors.
@@ -76,7 +79,8 @@ Executor::Executor(ExecutorConfig config)
       kernels_(kernelsOf(config_.isa)),
       pool_(config_.threads),
       weights_(config_, kernels_, pool_),
-      schedule_(config_) {
+      schedule_(config_),
+      fresh_(config_) {
   for (const PlanOp& op : config_.plan.ops) {
     const bool packs = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
     packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear) : nullptr);
@@ -102,7 +106,7 @@ void Executor::takeKvPool() {
 }
 
 void Executor::takeWorkspace() {
-  const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedule_, weights_);
+  const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedule_, weights_, fresh_);
   const std::string what = "The workspace for " + std::to_string(config_.maxNumTokens) + " tokens and " +
                            std::to_string(config_.maxLogitRows) + " rows of logits";
   workspace_ = std::make_shared<Mapping>(Mapping::anonymous(checkedProduct(layout.floats, sizeof(float), what.c_str()), what));
@@ -112,6 +116,7 @@ void Executor::takeWorkspace() {
   threadScratch_ = base + layout.threadScratch;
   sharedPartials_ = base + layout.sharedPartials;
   quantized_ = base + layout.quantized;
+  freshBlocks_ = reinterpret_cast<uint8_t*>(base + layout.freshBlocks);
   attentionScratchFloats_ = layout.attentionScratchFloats;
   threadScratchFloats_ = layout.threadScratchFloats;
 }
@@ -126,8 +131,15 @@ int64_t Executor::rowsOf(int32_t index, const BatchView& batch) const {
 }
 
 KvLayer Executor::layer(int32_t index) const {
-  return {kvPool_.data() + kvLayerBytes_ * static_cast<size_t>(index), config_.kvDtype, config_.tokensPerBlock,
-          config_.plan.numKvHeads, config_.plan.headDim};
+  KvLayer kv = layerShape(config_);
+  kv.base = kvPool_.data() + kvLayerBytes_ * static_cast<size_t>(index);
+  return kv;
+}
+
+KvLayer Executor::freshLayer() const {
+  KvLayer kv = layerShape(config_);
+  kv.base = freshBlocks_;
+  return kv;
 }
 
 MemoryReport Executor::memory() const { return {weights_.bytes(), kvPool_.size(), workspace_->size()}; }
@@ -139,7 +151,7 @@ MemoryReport Executor::measure(ExecutorConfig config) {
   const PackedWeights weights(config, kernels);
   return {.weightBytes = weights.bytes(),
           .kvCacheBytes = kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers),
-          .workspaceBytes = layOutWorkspace(config, kernels, schedule, weights).floats * sizeof(float)};
+          .workspaceBytes = layOutWorkspace(config, kernels, schedule, weights, FreshChunks(config)).floats * sizeof(float)};
 }
 
 void Executor::setProfiling(bool on) {
@@ -183,7 +195,7 @@ void Executor::sample(const SamplingView& sampling, const SamplingOutputView& ou
 void Executor::copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target) {
   pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
     const KvLayer kv = layer(index);
-    const size_t bytes = kv.elementsPerBlock() * (kv.dtype == DType::kF32 ? 4 : 2);
+    const size_t bytes = kv.bytesPerBlock();
     uint8_t* base = static_cast<uint8_t*>(kv.base);
     for (int64_t i = 0; i < source.length; ++i) {
       std::memmove(base + bytes * static_cast<size_t>(target[i]), base + bytes * static_cast<size_t>(source[i]), bytes);

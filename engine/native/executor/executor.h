@@ -7,6 +7,7 @@
 
 #include "executor/attention_schedule.h"
 #include "executor/batch.h"
+#include "executor/fresh_chunks.h"
 #include "executor/memory.h"
 #include "executor/packed_weights.h"
 #include "executor/plan.h"
@@ -22,7 +23,7 @@ struct MemoryReport {
 // Where everything lies in the workspace, and how long that is. In floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials, quantized;
+  size_t ropeAngles, threadScratch, sharedPartials, quantized, freshBlocks;
   size_t attentionScratchFloats;  // of one thread
   size_t threadScratchFloats;     // of one thread: that and the partial results of one unit
   size_t floats;
@@ -84,6 +85,11 @@ class Executor {
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
   const void* quantizedInput(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
+  // Gives the blocks of fresh chunks what is around the chunks: older tokens before, zeros behind.
+  void beginFreshChunks(int32_t layer, const BatchView& batch);
+  // Writes what the window keeps of fresh chunks into the pool.
+  void keepFreshRows(const PlanOp& op, const BatchView& batch);
+  KvLayer freshLayer() const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
   // fn(row) for each row; on one thread where the rows are too few to be worth a barrier.
@@ -106,9 +112,11 @@ class Executor {
   float* threadScratch_ = nullptr;     // [thread][attention scratch | partial results of one unit]
   float* sharedPartials_ = nullptr;    // [area][partial results of one unit]
   float* quantized_ = nullptr;         // the input of the op that runs, for products with quantised weights
+  uint8_t* freshBlocks_ = nullptr;     // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
   AttentionSchedule schedule_;
+  FreshChunks fresh_;
   std::vector<std::unique_ptr<RowSampler>> samplers_;  // by thread
   size_t firstLogitOp_ = 0;  // it and all behind it have rows of logits
   std::vector<int32_t> passRows_;                                       // rows of T of one pass: see returned_rows.cpp

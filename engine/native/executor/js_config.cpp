@@ -156,6 +156,8 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.numBlocks = integer(options, "numBlocks");
   config.tokensPerBlock = integer(options, "tokensPerBlock");
   config.kvDtype = oneOf(options, "kvDtype", kKvTypes);
+  config.maxAttentionWindow = integer(options, "maxAttentionWindow");
+  config.sinkTokens = integer(options, "sinkTokenLength");
   return config;
 }
 

@@ -62,13 +62,14 @@ void Executor::prepare(const BatchView& batch) {
   if (batch.numNewBlocks > 0) {
     pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
       const KvLayer kv = layer(index);
-      const size_t bytes = kv.elementsPerBlock() * (kv.dtype == DType::kF32 ? 4 : 2);
+      const size_t bytes = kv.bytesPerBlock();
       for (int64_t i = 0; i < batch.numNewBlocks; ++i) {
         std::memset(static_cast<uint8_t*>(kv.base) + bytes * static_cast<size_t>(batch.newBlocks[i]), 0, bytes);
       }
     });
   }
   schedule_.prepare(batch);
+  fresh_.prepare(batch);
   const int32_t half = config_.plan.rotaryDim / 2;
   if (half == 0) return;
   for (int64_t sequence = 0; sequence < batch.numSequences; ++sequence) {
@@ -172,7 +173,9 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
   const int32_t half = plan.rotaryDim / 2;
   const int64_t stride = plan.qkvWidth();
   float* qkv = value(op.input);
-  const KvLayer kv = layer(op.layer);
+  const KvLayer kv = layer(op.layer), freshKv = freshLayer();
+  const bool anyFresh = fresh_.any();
+  if (anyFresh) beginFreshChunks(op.layer, batch);
   eachRow(batch.numTokens, stride, [&](int64_t row) {
     float* q = qkv + row * stride;
     float* k = q + plan.numHeads * plan.headDim;
@@ -180,7 +183,40 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
     const float* cosine = ropeAngles_ + row * 2 * half;
     // The heads of k follow those of q and turn by the same angles.
     if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
-    kernels_.storeKv(kv, k, v, batch.slots[row]);
+    const int64_t freshSlot = anyFresh ? fresh_.slotOf(row) : -1;
+    if (freshSlot < 0)
+      kernels_.storeKv(kv, k, v, batch.slots[row]);
+    else
+      kernels_.storeKv(freshKv, k, v, freshSlot);
+  });
+}
+
+void Executor::beginFreshChunks(int32_t index, const BatchView& batch) {
+  const KvLayer kv = layer(index);
+  const size_t bytes = kv.bytesPerBlock();
+  const AttentionWindow window = config_.window();
+  pool_.run(static_cast<int32_t>(fresh_.chunks().size()), [&](int32_t i, int32_t) {
+    const FreshChunk& chunk = fresh_.chunks()[static_cast<size_t>(i)];
+    uint8_t* first = freshBlocks_ + bytes * static_cast<size_t>(chunk.place);
+    const int32_t numBlocks = chunk.endBlock - chunk.firstBlock;
+    std::memset(first + bytes * static_cast<size_t>(numBlocks - 1), 0, bytes);
+    if (!chunk.beginsInBlock) return;
+    const int32_t* table = batch.blockTables.data + chunk.sequence * batch.maxBlocks;
+    const size_t block = static_cast<size_t>(table[window.entryOf(chunk.firstBlock)]);
+    std::memcpy(first, static_cast<const uint8_t*>(kv.base) + bytes * block, bytes);
+  });
+}
+
+void Executor::keepFreshRows(const PlanOp& op, const BatchView& batch) {
+  const NetworkPlan& plan = config_.plan;
+  const int64_t stride = plan.qkvWidth();
+  const float* qkv = value(op.input);
+  const KvLayer kv = layer(op.layer);
+  const std::vector<int32_t>& rows = fresh_.keptRows();
+  eachRow(static_cast<int64_t>(rows.size()), stride, [&](int64_t i) {
+    const int64_t row = rows[static_cast<size_t>(i)];
+    const float* k = qkv + row * stride + plan.numHeads * plan.headDim;
+    kernels_.storeKv(kv, k, k + plan.numKvHeads * plan.headDim, batch.slots[row]);
   });
 }
 

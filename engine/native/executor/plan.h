@@ -74,6 +74,12 @@ struct ExecutorConfig {
   int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;
   int32_t numBlocks = 0, tokensPerBlock = 0;
   DType kvDtype = DType::kF32;
+  int32_t maxAttentionWindow = 0;  // 0: none
+  int32_t sinkTokens = 0;          // of the window
+
+  AttentionWindow window() const;
+  // Entries of a sequence's table once it holds `tokens` tokens.
+  int64_t tableEntries(int64_t tokens) const;
 };
 
 // Throws std::runtime_error with one sentence that names the op and what does not agree: unknown indices, shapes,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -157,6 +158,13 @@ class PlanChecker {
     }
   }
 
+  // What attention reads may be in the pool only after it.
+  bool followsItsCache(const PlanOp& op) const {
+    if (index_ == 0) return false;
+    const PlanOp& before = plan_.ops[index_ - 1];
+    return before.kind == OpKind::kRopeAndCache && before.layer == op.layer && before.input == op.input;
+  }
+
   void checkLinear(const PlanOp& op) {
     reads(op.input, "input");
     separate(op.input, op.output);
@@ -202,6 +210,9 @@ class PlanChecker {
           fail("layer " + std::to_string(op.layer) + " is attended to before ropeAndCache has written it");
         }
         if (!std::isfinite(op.scale)) fail("scale must be a finite number");
+        if (config_.window().on() && !followsItsCache(op)) {
+          fail("with an attention window it must follow the ropeAndCache of its layer directly");
+        }
         return writes(op.output, RowKind::kTokens, int64_t(plan_.numHeads) * plan_.headDim, "output");
       case OpKind::kSelectRows:
         reads(op.input, "input");
@@ -228,6 +239,19 @@ void checkRange(int64_t value, int64_t least, int64_t most, const char* name) {
 }
 
 }  // namespace
+
+AttentionWindow ExecutorConfig::window() const {
+  if (maxAttentionWindow == 0) return {};
+  const auto blocks = [&](int32_t tokens) { return (tokens + tokensPerBlock - 1) / tokensPerBlock; };
+  const int32_t recent = maxAttentionWindow - sinkTokens;
+  return {.recent = recent, .sinks = sinkTokens, .sinkBlocks = blocks(sinkTokens), .ringBlocks = blocks(recent)};
+}
+
+int64_t ExecutorConfig::tableEntries(int64_t tokens) const {
+  const int64_t blocks = (tokens + tokensPerBlock - 1) / tokensPerBlock;
+  const AttentionWindow range = window();
+  return range.on() ? std::min<int64_t>(blocks, range.sinkBlocks + range.ringBlocks) : blocks;
+}
 
 void checkConfig(const ExecutorConfig& config) {
   constexpr int64_t kMost = int64_t(1) << 30;
@@ -256,6 +280,8 @@ void checkConfig(const ExecutorConfig& config) {
     throw std::runtime_error("tokensPerBlock must be a power of two, but it is " + std::to_string(config.tokensPerBlock) + ".");
   }
   checkRange(int64_t(config.numBlocks) * config.tokensPerBlock, 1, INT32_MAX, "numBlocks x tokensPerBlock");
+  checkRange(config.maxAttentionWindow, 0, kMost, "maxAttentionWindow");
+  checkRange(config.sinkTokens, 0, std::max(config.maxAttentionWindow - 1, 0), "sinkTokenLength");
   PlanChecker(config).run();
 }
 

@@ -10,6 +10,10 @@
 //
 // A row's own arithmetic: s = q . k (ascending d) * scale, masked beyond its position; m' = max(m, s); c = exp(m - m');
 // p = exp(s - m'); sum = sum * c + p; acc = acc * c, then + p[t] * v[t] in ascending t. No other row takes part in it.
+//
+// With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The
+// steps stay where they are, so a row that sees all positions before it gets the bits that it has without a window.
+// Functions come in two kinds, kWindowed or not, so that the common one pays nothing for the other.
 #pragma once
 #include "kernels/math.h"
 
@@ -48,9 +52,24 @@ inline void widen(const T* from, int count, float* to) {
   for (; i < count; i++) to[i] = cacheValue(from[i]);
 }
 
+// Where the block of a position begins, in the part of one KV head.
+template <class T, bool kWindowed>
+inline const T* blockOf(const AttentionArgs& args, int kvHead, int position) {
+  const KvLayer& kv = *args.kv;
+  const size_t ofHead = size_t(kvHead) * 2 * kv.tokensPerBlock * kv.headDim;
+  const int index = position / kv.tokensPerBlock;
+  if constexpr (kWindowed) {
+    if (args.fresh && index >= args.freshBlock)
+      return static_cast<const T*>(args.fresh) + size_t(index - args.freshBlock) * kv.elementsPerBlock() + ofHead;
+    return static_cast<const T*>(kv.base) + size_t(args.blockTable[args.window.entryOf(index)]) * kv.elementsPerBlock() + ofHead;
+  } else {
+    return static_cast<const T*>(kv.base) + size_t(args.blockTable[index]) * kv.elementsPerBlock() + ofHead;
+  }
+}
+
 // Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks behind `valid`
 // are not looked at: the table may end there.
-template <class V, class T>
+template <class V, class T, bool kWindowed>
 void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* kStep, float* vStep) {
   const KvLayer& kv = *args.kv;
   const int tokens = kv.tokensPerBlock;
@@ -66,8 +85,7 @@ void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, f
     }
     const int position = stepStart + t;
     const int offset = position % tokens;
-    const T* block = static_cast<const T*>(kv.base) + size_t(args.blockTable[position / tokens]) * kv.elementsPerBlock() +
-                     size_t(kvHead) * 2 * tokens * headDim;
+    const T* block = blockOf<T, kWindowed>(args, kvHead, position);
     const T* k = block + size_t(offset / group) * headDim * group;
     const T* v = block + size_t(tokens + offset) * headDim;
     for (int d = 0; d < headDim; d++) widen<V>(k + size_t(d) * group, group, kStep + d * kStepTokens + t);
@@ -105,23 +123,39 @@ void scoreTile(const float* const* q, const T* kStep, int headDim, float* scores
     for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
+// The tokens of a step that a pair attends to: those before `end` and, with a window, of these the ones from `begin` on
+// and the ones before `sinks`.
+template <bool kWindowed>
+struct Visible {
+  int end;
+};
+template <>
+struct Visible<true> {
+  int end, begin, sinks;
+};
+
 // Scores of N pairs -> probabilities against each pair's new maximum, and the corrections of what came before: one
-// exponential for all of them. visible[p]: tokens of the step that pair p attends to, from the first on. acc[p] is followed
-// by the pair's maximum and sum.
-template <class V, int N>
-void softmaxStep(float* scores, float scale, const int* visible, float* const* acc, int headDim, float* corrections) {
+// exponential for all of them. acc[p] is followed by the pair's maximum and sum. Each pair sees a token of the step.
+template <class V, int N, bool kWindowed>
+void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, float* const* acc, int headDim,
+                 float* corrections) {
   constexpr int kVectors = kStepTokens / V::W;
   static_assert(N <= V::W);
   float gaps[V::W] = {};
 #pragma GCC unroll 4
   for (int p = 0; p < N; p++) {
-    const auto bound = V::set1(float(visible[p]));
+    const auto bound = V::set1(float(visible[p].end));
     auto top = V::set1(kMinusInfinity);
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
       auto s = V::mul(V::load(at), V::set1(scale));
-      s = V::selectLess(V::add(V::iota(), V::set1(float(i * V::W))), bound, s, V::set1(kMinusInfinity));
+      const auto lanes = V::add(V::iota(), V::set1(float(i * V::W)));
+      s = V::selectLess(lanes, bound, s, V::set1(kMinusInfinity));
+      if constexpr (kWindowed) {
+        const auto ofSinks = V::selectLess(lanes, V::set1(float(visible[p].sinks)), s, V::set1(kMinusInfinity));
+        s = V::selectLess(lanes, V::set1(float(visible[p].begin)), ofSinks, s);
+      }
       top = V::max(top, s);
       V::store(at, s);
     }
@@ -198,14 +232,14 @@ void valueTiles(const float* scores, const float* corrections, const T* vStep, i
 }
 
 // One step for N pairs that start at `pair` (pair = row * heads per KV head + head).
-template <class V, int N, class T>
+template <class V, int N, bool kWindowed, class T>
 void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const T* kStep,
                  const T* vStep, float* partial) {
   const int headDim = args.kv->headDim;
   const int heads = args.numHeads / args.kv->kvHeads;
   const float* q[N];
   float* acc[N];
-  int visible[N];
+  Visible<kWindowed> visible[N];
   float corrections[N];
   float scores[N * kStepTokens];
   for (int p = 0; p < N; p++) {
@@ -213,20 +247,25 @@ void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, 
     const int head = kvHead * heads + (pair + p) % heads;
     q[p] = args.q + row * args.ldq + int64_t(head) * headDim;
     acc[p] = partial + size_t(pair + p) * (headDim + 2);
-    visible[p] = args.firstPosition + row - stepStart + 1;
+    visible[p].end = args.firstPosition + row - stepStart + 1;
+    if constexpr (kWindowed) {
+      visible[p].begin = visible[p].end - args.window.recent;
+      visible[p].sinks = args.window.sinks - stepStart;
+    }
   }
   scoreTile<V, N>(q, kStep, headDim, scores);
-  softmaxStep<V, N>(scores, args.scale, visible, acc, headDim, corrections);
+  softmaxStep<V, N, kWindowed>(scores, args.scale, visible, acc, headDim, corrections);
   valueTiles<V, N>(scores, corrections, vStep, headDim, acc);
 }
 
 // One step for the pairs from `pair` on, N at once, then what is left.
-template <class V, int N, class T>
+template <class V, int N, bool kWindowed, class T>
 void attendStep(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int pairs, int stepStart, const T* kStep,
                 const T* vStep, float* partial) {
-  for (; pair + N <= pairs; pair += N) attendPairs<V, N>(args, kvHead, rowBegin, pair, stepStart, kStep, vStep, partial);
+  for (; pair + N <= pairs; pair += N)
+    attendPairs<V, N, kWindowed>(args, kvHead, rowBegin, pair, stepStart, kStep, vStep, partial);
   if constexpr (N > 1)
-    if (pair < pairs) attendStep<V, N - 1>(args, kvHead, rowBegin, pair, pairs, stepStart, kStep, vStep, partial);
+    if (pair < pairs) attendStep<V, N - 1, kWindowed>(args, kvHead, rowBegin, pair, pairs, stepStart, kStep, vStep, partial);
 }
 
 // Pairs up to which widening bf16 in each tile is cheaper than widening the step first: generation rows.
@@ -238,30 +277,53 @@ bool readsInPlace(const KvLayer& kv, int pairs) {
   return kv.tokensPerBlock >= kStepTokens && kv.headDim % V::W == 0 && (sizeof(T) == 4 || pairs <= kPairsInPlace);
 }
 
-template <class V, class T>
+// The first step of the split from `step` on of which a row sees a token: the rows from rowBegin on see the sinks, and
+// nothing else before the window of the first of them.
+inline int skipUnseen(const AttentionArgs& args, int rowBegin, int step) {
+  if (step < args.window.sinks) return step;
+  const int first = args.firstPosition + rowBegin - args.window.recent + 1;
+  return first > step ? first / kStepTokens * kStepTokens : step;
+}
+
+template <class V, class T, bool kWindowed>
 void splitOf(const AttentionArgs& args, int kvHead, int rowBegin, int rowEnd, int split, float* scratch, float* partial) {
   const KvLayer& kv = *args.kv;
   const int heads = args.numHeads / kv.kvHeads;
-  const int pairs = (rowEnd - rowBegin) * heads;
   float* kWide = scratch;
   float* vWide = scratch + size_t(kv.headDim) * kStepTokens;
   const int lastPosition = args.firstPosition + rowEnd - 1;
   const int splitEnd = (split + 1) * kSplitTokens;
   for (int step = split * kSplitTokens; step < splitEnd && step <= lastPosition; step += kStepTokens) {
+    int pairs = (rowEnd - rowBegin) * heads;
+    if constexpr (kWindowed) {
+      step = skipUnseen(args, rowBegin, step);
+      if (step >= splitEnd) return;
+      // The window of the rows from this one on begins behind the step.
+      const int unseen = step + kStepTokens - 1 + args.window.recent - args.firstPosition;
+      if (step >= args.window.sinks && unseen < rowEnd) pairs = (unseen - rowBegin) * heads;
+    }
     // Rows before this one end before the step begins.
     const int firstRow = step - args.firstPosition > rowBegin ? step - args.firstPosition : rowBegin;
     const int pair = (firstRow - rowBegin) * heads;
     if (readsInPlace<V, T>(kv, pairs - pair)) {
       const int offset = step % kv.tokensPerBlock;
-      const T* k = static_cast<const T*>(kv.base) + size_t(args.blockTable[step / kv.tokensPerBlock]) * kv.elementsPerBlock() +
-                   (size_t(kvHead) * 2 * kv.tokensPerBlock + offset) * kv.headDim;
-      attendStep<V, V::kAttentionPairs>(args, kvHead, rowBegin, pair, pairs, step, k, k + size_t(kv.tokensPerBlock) * kv.headDim, partial);
+      const T* k = blockOf<T, kWindowed>(args, kvHead, step) + size_t(offset) * kv.headDim;
+      attendStep<V, V::kAttentionPairs, kWindowed>(args, kvHead, rowBegin, pair, pairs, step, k,
+                                                   k + size_t(kv.tokensPerBlock) * kv.headDim, partial);
       continue;
     }
     const int valid = lastPosition + 1 - step < kStepTokens ? lastPosition + 1 - step : kStepTokens;
-    loadStep<V, T>(args, kvHead, step, valid, kWide, vWide);
-    attendStep<V, V::kAttentionPairs, float>(args, kvHead, rowBegin, pair, pairs, step, kWide, vWide, partial);
+    loadStep<V, T, kWindowed>(args, kvHead, step, valid, kWide, vWide);
+    attendStep<V, V::kAttentionPairs, kWindowed, float>(args, kvHead, rowBegin, pair, pairs, step, kWide, vWide, partial);
   }
+}
+
+template <class V, class T>
+void splitOfType(const AttentionArgs& args, int kvHead, int rowBegin, int rowEnd, int split, float* scratch, float* partial) {
+  if (args.window.on())
+    splitOf<V, T, true>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
+  else
+    splitOf<V, T, false>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
 }
 
 template <class V>
@@ -276,12 +338,12 @@ void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin,
     acc[headDim + 1] = 0.0f;
   }
   if (args.kv->dtype == DType::kF32)
-    splitOf<V, float>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
+    splitOfType<V, float>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
   else
-    splitOf<V, uint16_t>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
+    splitOfType<V, uint16_t>(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
 }
 
-// Splits in ascending position. A split that the row does not reach has maximum -inf and weighs nothing.
+// Splits in ascending position. A split in which the row sees nothing has maximum -inf and is left out.
 template <class V>
 void attentionMerge(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y) {
   float maximum = kMinusInfinity;
@@ -293,6 +355,7 @@ void attentionMerge(const float* partials, int64_t stride, int32_t splits, int32
   for (int d = 0; d < headDim; d++) y[d] = 0.0f;
   for (int s = 0; s < splits; s++) {
     const float* part = partials + s * stride;
+    if (part[headDim] == kMinusInfinity) continue;
     float lanes[V::W];
     V::store(lanes, vexp<V>(V::set1(part[headDim] - maximum)));
     const auto weight = V::set1(lanes[0]);

@@ -79,6 +79,29 @@ struct KvLayer {
   int32_t kvHeads;
   int32_t headDim;
   size_t elementsPerBlock() const { return size_t(2) * kvHeads * tokensPerBlock * headDim; }
+  size_t bytesPerBlock() const { return elementsPerBlock() * (dtype == DType::kF32 ? 4 : 2); }
+};
+
+// Which positions a row attends to, and where a sequence's blocks lie when it holds no more than a window of them.
+//
+// The row at position q attends to t where t <= q and (t < sinks or t > q - recent). Block b of a sequence (positions
+// b * tokensPerBlock and on) is entry b of its table where b < sinkBlocks; the others take turns:
+//
+//   sinkBlocks 1, ringBlocks 3      block   0 | 1 2 3 | 4 5 6 | 7 8 ...
+//                                   entry   0 | 1 2 3 | 1 2 3 | 1 2 ...
+//
+// so the entry of the newest block may hold, behind the newest token, what is left of the block ringBlocks before it:
+// recent <= ringBlocks * tokensPerBlock keeps these apart.
+struct AttentionWindow {
+  int32_t recent = 0;  // 0: no window, all positions up to the row's own are attended to, entry b is block b
+  int32_t sinks = 0;
+  int32_t sinkBlocks = 0;
+  int32_t ringBlocks = 0;
+
+  bool on() const { return recent > 0; }
+  int32_t entryOf(int32_t block) const {
+    return block < sinkBlocks ? block : sinkBlocks + (block - sinkBlocks) % ringBlocks;
+  }
 };
 
 // Attention of query rows [rowBegin, rowEnd) of one sequence for one KV head, over the split
@@ -89,8 +112,13 @@ struct AttentionArgs {
   const float* q;              // first query row of this sequence, first head; rotated
   int64_t ldq;                 // floats between query rows
   int32_t numHeads;            // query heads; heads per KV head = numHeads / kvHeads
-  int32_t firstPosition;       // cache position of query row 0; row i attends to 0 .. firstPosition + i
+  int32_t firstPosition;       // cache position of query row 0; row i attends up to firstPosition + i
   float scale;
+  AttentionWindow window = {};
+  // With a window, a step may write over blocks that its own earlier rows attend to. Blocks from freshBlock on are
+  // then read from here, one after the other in the pool's layout, and not through the table. Null: none.
+  const void* fresh = nullptr;
+  int32_t freshBlock = 0;
 };
 constexpr int32_t kStepTokens = 32;
 constexpr int32_t kSplitTokens = 512;
@@ -134,6 +162,7 @@ struct KernelTable {
   // Floats of scratch that attentionSplit wants.
   size_t (*attentionScratchFloats)(int32_t headDim, int32_t headsPerKvHead);
   // Merges the splits of one (row, head) in ascending position: partials[s * stride], s < splits. y: [headDim]
+  // Those in which the row attends to nothing are left out.
   void (*attentionMerge)(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y);
 
   // Sampling helpers over one row of logits; sums run over fixed chunks of kVocabChunk.

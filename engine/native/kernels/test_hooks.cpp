@@ -34,7 +34,11 @@ class Fields {
  public:
   explicit Fields(const Napi::CallbackInfo& info) : object_(info[1].As<Napi::Object>()) {}
 
-  int32_t integer(const char* name) const { return object_.Get(name).As<Napi::Number>().Int32Value(); }
+  // 0 when the field is absent.
+  int32_t integer(const char* name) const {
+    const Napi::Value value = object_.Get(name);
+    return value.IsNumber() ? value.As<Napi::Number>().Int32Value() : 0;
+  }
   float number(const char* name) const { return object_.Get(name).As<Napi::Number>().FloatValue(); }
   DType dtype() const { return dtypeOf(object_.Get("dtype").As<Napi::String>()); }
   // Where a typed array's view begins; null when the field is absent or null.
@@ -131,7 +135,9 @@ void attention(const Napi::CallbackInfo& info) {
   const KvLayer kv = layerOf(f);
   const AttentionArgs args{.kv = &kv, .blockTable = f.data<int32_t>("blockTable"), .q = f.data("q"),
                            .ldq = f.integer("ldq"), .numHeads = f.integer("numHeads"),
-                           .firstPosition = f.integer("firstPosition"), .scale = f.number("scale")};
+                           .firstPosition = f.integer("firstPosition"), .scale = f.number("scale"),
+                           .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
+                           .fresh = f.data<void>("fresh"), .freshBlock = f.integer("freshBlock")};
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
   const int32_t heads = args.numHeads / kv.kvHeads;
   const int32_t splits = (args.firstPosition + rowEnd - 1) / kSplitTokens + 1;

@@ -88,7 +88,16 @@ describe('worker threads', () => {
     const { plan, weightsFile, tensors, packedFolder } = tiny;
     const packedFile = join(packedFolder, 'packed-of-worker.bin');
     const instructionSet = instructionSets[instructionSets.length - 1]!;
-    const options = { ...executorOptions(), plan, weightsFile, tensors, packedFile, instructionSet };
+    const window = { maxAttentionWindow: 0, sinkTokenLength: 0 };
+    const options = {
+      ...executorOptions(),
+      plan,
+      weightsFile,
+      tensors,
+      packedFile,
+      instructionSet,
+      ...window,
+    };
     return new Worker(script, { workerData: { options, batch: batch() } });
   };
 

@@ -20,6 +20,13 @@ const inputs: fc.Arbitrary<SimulationInput> = fc
       { nil: undefined },
     ),
     maxNumTokens: fc.integer({ min: 14, max: 40 }),
+    window: fc.option(
+      fc.record({
+        maxAttentionWindow: fc.integer({ min: 4, max: 26 }),
+        sinkTokenLength: fc.integer({ min: 0, max: 3 }),
+      }),
+      { nil: undefined },
+    ),
     requests: fc.array(
       fc.record({
         arrivalIteration: fc.integer({ min: 0, max: 12 }),
@@ -31,8 +38,9 @@ const inputs: fc.Arbitrary<SimulationInput> = fc
       { minLength: 1, maxLength: 9 },
     ),
   })
-  .map(({ chunk, requests, ...rest }) => ({
+  .map(({ chunk, window, requests, ...rest }) => ({
     ...rest,
+    ...window,
     tokensPerBlock: 3,
     ...(chunk ? { chunk } : {}),
     requests: requests.map((request, index) => ({ id: `r${index}`, ...request })),
@@ -79,11 +87,16 @@ describe('any simulation', () => {
 
   /**
    * Blocks from the rules alone: the whole prompt with the first chunk, past + 1 + draft while generating, those of
-   * the draft given back, everything with a pause or the end.
+   * the draft given back, everything with a pause or the end; in a window never more than its blocks.
    */
   it('uses as many blocks as the rules say, iteration by iteration', () => {
     check((input, { iterations, requests }) => {
       const size = input.tokensPerBlock;
+      const { maxAttentionWindow = Infinity, sinkTokenLength = 0 } = input;
+      // Blocks of the sinks, and of the rest of the window.
+      const most =
+        Math.ceil(sinkTokenLength / size) + Math.ceil((maxAttentionWindow - sinkTokenLength) / size);
+      const blocksOf = (tokens: number) => Math.min(most, Math.ceil(tokens / size));
       const held = new Map(requests.map(({ id }) => [id, 0]));
       const known = new Map(requests.map(({ id }) => [id, 0]));
       for (const { iteration, scheduled, paused, blocks } of iterations) {
@@ -96,8 +109,8 @@ describe('any simulation', () => {
           const past = promptLength! + generated - 2;
           const draft = Math.min(draftLength!, maxNewTokens - generated);
           if (phase === 'generation') {
-            held.set(id, Math.ceil((past + 1 + draft) / size));
-            after.set(id, Math.ceil((past + 1) / size));
+            held.set(id, blocksOf(past + 1 + draft));
+            after.set(id, blocksOf(past + 1));
           } else if (contextBefore === 0) {
             // Without chunks a resumed prompt is at most what an iteration takes, with its draft.
             const resumed = promptLength! + known.get(id)!;
@@ -105,7 +118,7 @@ describe('any simulation', () => {
               ? Infinity
               : Math.max(promptLength!, input.maxNumTokens! - draftLength!);
             if (resumed > longest) return;
-            held.set(id, Math.ceil(resumed / size));
+            held.set(id, blocksOf(resumed));
           }
           known.set(id, generated);
         }

@@ -44,6 +44,29 @@ describe('simulate', () => {
     ]);
   });
 
+  // A window of 6 tokens is 2 blocks, so both fit: nobody waits and nobody is paused.
+  it('holds no more than a window of a request, which may be longer than the pool', () => {
+    const requests = [request('A', 0, 4, 6), request('B', 1, 9, 12)];
+    const result = simulate({ ...TWO, maxAttentionWindow: 6, requests });
+    expect(lines(result).slice(0, 6)).toEqual([
+      'A | A 0-4 1 |  | 1/3',
+      'A B | B 0-9 1, A gen 2 |  | 4/0', // 3 blocks of prompt, but no more than 2
+      'A B | A gen 3, B gen 2 |  | 4/0',
+      'A B | A gen 4, B gen 3 |  | 4/0',
+      'A B | A gen 5, B gen 4 |  | 4/0',
+      'A B | A gen 6, B gen 5 |  | 4/0', // past 8, and past 13: written over the oldest
+    ]);
+    expect(spans(result)).toEqual({ A: [0, 5, 0], B: [1, 12, 0] }); // B: 21 tokens in a pool of 16
+    expect(() => simulate({ ...TWO, requests })).toThrow(/can never run: .* need 6 KV cache blocks/);
+  });
+
+  // 3 sinks are a block, 5 more tokens two: a bubble of 1 token behind the sinks.
+  it('gives the sinks of a window blocks of their own', () => {
+    const sizes = { ...TWO, requests: [request('A', 0, 9, 30)], maxAttentionWindow: 8 };
+    expect(simulate({ ...sizes, sinkTokenLength: 3 }).iterations[20]!.blocks.used).toBe(3);
+    expect(simulate(sizes).iterations[20]!.blocks.used).toBe(2);
+  });
+
   it('GUARANTEED_NO_EVICT lets the second wait for its blocks to completion', () => {
     const result = simulate({ ...TWO, policy: 'GUARANTEED_NO_EVICT' });
     expect(lines(result)).toEqual([

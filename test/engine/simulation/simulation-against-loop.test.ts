@@ -7,6 +7,7 @@ const REQUESTS = { minLength: 2, maxLength: 8 };
 
 const histories = fc.record({
   policy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
+  window: fc.constantFrom(undefined, [5, 0], [16, 0], [22, 3], [40, 9]),
   chunkPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
   requests: fc.array(
     fc.record({
@@ -59,9 +60,15 @@ describe('the simulation and the generation loop', () => {
   it('agree on what runs, pauses and holds blocks in every iteration', () => {
     let pauses = 0;
     let reused = 0;
-    const property = fc.property(histories, ({ policy, chunkPolicy, requests, paths }) => {
+    const property = fc.property(histories, ({ policy, chunkPolicy, window, requests, paths }) => {
       const enableBlockReuse = paths !== null;
-      const pool = { numBlocks: 8, tokensPerBlock: 8, maxNumTokens: 48 };
+      const pool = {
+        numBlocks: 8,
+        tokensPerBlock: 8,
+        maxNumTokens: 48,
+        // What is drawn in a window can happen to be a token of another's path, as simulated tokens never are.
+        ...(window && paths === null ? { maxAttentionWindow: window[0]!, sinkTokenLength: window[1]! } : {}),
+      };
       const result = simulate({
         ...pool,
         policy,

@@ -93,8 +93,13 @@ describe('the input of a simulation', () => {
       'requests[0].loraTaskId = 3 is refused: LoRA is not supported yet.',
     ],
     [
-      { ...INPUT, maxAttentionWindow: 64 },
-      'maxAttentionWindow = 64 is refused: the KV cache manager holds whole sequences; windows do not work yet.',
+      { ...INPUT, maxAttentionWindow: 0 },
+      'maxAttentionWindow is 0; it must be a whole number from 1 to 2147483647.',
+    ],
+    [{ ...INPUT, sinkTokenLength: 2 }, 'sinkTokenLength is 2; without maxAttentionWindow it must be 0.'],
+    [
+      { ...INPUT, maxAttentionWindow: 8, sinkTokenLength: 8 },
+      'sinkTokenLength is 8; with maxAttentionWindow = 8 it must be at most 7.',
     ],
     [{ ...INPUT, enableBlockReuse: 'yes' }, 'enableBlockReuse is "yes"; it must be true or false.'],
   ])('%j is refused with field, value and limit', (input, message) => {

@@ -17,6 +17,7 @@ const config: ModelConfig = {
   mlpBias: false,
   tieWordEmbeddings: true,
   maxPositions: 64,
+  slidingWindow: null,
   rope: { theta: 10_000, rotaryDim: 4, scaling: { type: 'none' } },
   bosTokenId: 1,
   eosTokenIds: [2],

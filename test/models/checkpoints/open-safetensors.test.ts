@@ -141,7 +141,21 @@ describe('openCheckpoint of a folder with safetensors', () => {
     ],
     ['huge dimensions', { config: { num_hidden_layers: 1e9 } }, /num_hidden_layers should be/],
     ['an unknown activation', { config: { hidden_act: 'relu' } }, /hidden_act should be one of silu/],
-    ['a sliding window', { config: { sliding_window: 4096 } }, /sliding_window should be absent/],
+    [
+      'a sliding window of a model that has none',
+      { config: { sliding_window: 4096 } },
+      /sliding_window should be absent: LlamaForCausalLM has no attention window, found 4096/,
+    ],
+    [
+      'a sliding window that is none',
+      { config: { architectures: ['MistralForCausalLM'], sliding_window: 0 } },
+      /sliding_window should be a whole number from 1 to/,
+    ],
+    [
+      'layers of several kinds',
+      { config: { architectures: ['MistralForCausalLM'], layer_types: ['full_attention'] } },
+      /layer_types should be sliding_attention for each layer/,
+    ],
     [
       'quantised weights',
       { config: { quantization_config: { quant_method: 'gptq' } } },
