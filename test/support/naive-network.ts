@@ -24,6 +24,8 @@ export function naiveLogits(
   options: NaiveOptions,
 ): Matrix {
   const values: Matrix[] = plan.values.map(() => []);
+  /** Of the layer that runs: the rows rotated to their positions in the cache, which count towards the sinks. */
+  const sinkQueries: Matrix = [];
   for (const op of plan.ops) runOp(op);
   return values[plan.logits]!;
 
@@ -56,7 +58,11 @@ export function naiveLogits(
         break;
       }
       case 'ropeAndCache':
-        for (const [position, row] of values[op.qkv]!.entries()) rotate(row, position);
+        for (const [position, row] of values[op.qkv]!.entries()) {
+          sinkQueries[position] = row.slice();
+          rotate(sinkQueries[position]!, cachePosition(position));
+          rotate(row, position);
+        }
         break;
       case 'attention':
         values[op.output] = values[op.qkv]!.map((_, t) => attend(values[op.qkv]!, t, op.scale));
@@ -97,6 +103,10 @@ export function naiveLogits(
     }
   }
 
+  function cachePosition(position: number): number {
+    return options.window ? Math.min(position, options.window.tokens - 1) : position;
+  }
+
   function isSeen(s: number, t: number): boolean {
     const { window } = options;
     return !window || s < window.sinks || t - s < window.tokens - window.sinks;
@@ -113,8 +123,9 @@ export function naiveLogits(
       const scores = new Float64Array(t + 1).fill(Number.NEGATIVE_INFINITY);
       for (let s = 0; s <= t; s++) {
         if (!isSeen(s, t)) continue;
+        const queries = options.window && s < options.window.sinks ? sinkQueries : qkv;
         let dot = 0;
-        for (let i = 0; i < headDim; i++) dot += qkv[t]![head * headDim + i]! * cached(qkv[s]![k + i]!);
+        for (let i = 0; i < headDim; i++) dot += queries[t]![head * headDim + i]! * cached(qkv[s]![k + i]!);
         scores[s] = dot * scale;
       }
       const maximum = Math.max(...scores);

@@ -4,15 +4,16 @@ What Hugging Face transformers answers where a token attends only to a window of
     python tools/reference/windows.py
 
 writes test/goldens/windows.json from test/fixtures/tiny-gqa in float32. Without sinks the weights are loaded as a Mistral
-model, whose `sliding_window` is the window: transformers makes the mask. With sinks (StreamingLLM, but at the positions
-of the whole sequence) a 4D mask is written out here: position q sees t <= q with t < sinks or q - t < window - sinks.
+model, whose `sliding_window` is the window: transformers makes the mask. With sinks (StreamingLLM)
+an attention of its own is given to transformers: position q sees t <= q with t < sinks or q - t < window - sinks, and
+counts as its position in the cache, min(q, window - 1), so that its distance to a sink s is min(q, window - 1) - s.
 Both are computed uncached, so that nothing depends on how a cache drops tokens.
 """
 
 import os
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM, MistralConfig, MistralForCausalLM
 
 from golden import row, significant, write_json
 
@@ -25,11 +26,31 @@ KEPT = [19, 20, 97, 159]
 NEW_TOKENS = 24
 
 
-def mask(length, window, sinks):
-    q = torch.arange(length)[:, None]
-    t = torch.arange(length)[None, :]
-    seen = (t <= q) & ((t < sinks) | (q - t < window - sinks))
-    return torch.where(seen, 0.0, torch.finfo(torch.float32).min)[None, None]
+def turned_back(x, steps, theta):
+    """Takes `steps` positions back from RoPE's rotation of x [batch, heads, length, dim]."""
+    half = x.shape[-1] // 2
+    angle = steps[:, None] / theta ** (torch.arange(half, dtype=torch.float64) / half)
+    cos, sin = angle.cos().float(), angle.sin().float()
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat([a * cos + b * sin, b * cos - a * sin], -1)
+
+
+def with_sinks(window, sinks, theta):
+    """An attention as transformers calls it: queries and keys come rotated at the positions of the whole sequence."""
+
+    def attention(module, query, key, value, attention_mask, scaling, **_):
+        key = key.repeat_interleave(module.num_key_value_groups, 1)
+        value = value.repeat_interleave(module.num_key_value_groups, 1)
+        q = torch.arange(query.shape[2])
+        t = torch.arange(key.shape[2])
+        beyond = (q - (window - 1)).clamp(min=0).double()
+        to_sinks = turned_back(query, beyond, theta) @ key.transpose(2, 3)
+        scores = torch.where(t < sinks, to_sinks, query @ key.transpose(2, 3)) * scaling
+        seen = (t <= q[:, None]) & ((t < sinks) | (q[:, None] - t < window - sinks))
+        weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+        return (weights @ value).transpose(1, 2), weights
+
+    return attention
 
 
 def mistral(window):
@@ -42,23 +63,28 @@ def mistral(window):
     ).eval()
 
 
+def streaming(window, sinks):
+    config = AutoConfig.from_pretrained(MODEL)
+    theta = config.rope_parameters["rope_theta"]
+    name = f"sinks-{window}-{sinks}"
+    AttentionInterface.register(name, with_sinks(window, sinks, theta))
+    return AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32, attn_implementation=name).eval()
+
+
 @torch.no_grad()
-def logits_of(model, ids, window, sinks):
-    given = {} if sinks == 0 else {"attention_mask": mask(len(ids), window, sinks)}
-    return model(input_ids=torch.tensor([ids]), use_cache=False, **given).logits[0].float()
+def logits_of(model, ids):
+    return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].float()
 
 
 def golden(window, sinks):
-    model = mistral(window) if sinks == 0 else AutoModelForCausalLM.from_pretrained(
-        MODEL, dtype=torch.float32, attn_implementation="eager"
-    ).eval()
+    model = mistral(window) if sinks == 0 else streaming(window, sinks)
     generator = torch.Generator().manual_seed(window)
     ids = torch.randint(3, model.config.vocab_size, (PROMPT_TOKENS,), generator=generator).tolist()
-    logits = logits_of(model, ids, window, sinks)
+    logits = logits_of(model, ids)
     kept = [{"position": position, "values": row(logits[position])} for position in KEPT]
     tokens, gaps = [], []
     for _ in range(NEW_TOKENS):
-        last = logits_of(model, ids + tokens, window, sinks)[-1]
+        last = logits_of(model, ids + tokens)[-1]
         top = torch.topk(last, 2).values
         tokens.append(int((last == top[0]).nonzero()[0, 0]))
         gaps.append(significant(top[0] - top[1], 4))

@@ -18,6 +18,7 @@ struct Layer {
   float* output;
   float scale;
   AttentionWindow window;
+  const float* sinkQueries;
 
   int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
   // Floats of one row's and of one unit's partial results in one split.
@@ -42,6 +43,10 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, floa
                            .firstPosition = first,
                            .scale = layer.scale,
                            .window = layer.window};
+  if (layer.sinkQueries) {
+    const int64_t rowFloats = int64_t(layer.plan.numHeads) * layer.plan.headDim;
+    args.sinkQ = layer.sinkQueries + int64_t(layer.batch.queryStart[unit.sequence]) * rowFloats;
+  }
   if (const FreshChunk* chunk = layer.fresh.of(unit.sequence)) {
     args.fresh = static_cast<const uint8_t*>(layer.freshBlocks) + layer.kv.bytesPerBlock() * static_cast<size_t>(chunk->place);
     args.freshBlock = chunk->firstBlock;
@@ -67,7 +72,7 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
   const Layer attended{kernels_,         config_.plan,     batch,    layer(op.layer), fresh_, freshBlocks_, value(op.input),
-                       value(op.output), op.scale, config_.window()};
+                       value(op.output), op.scale, config_.window(), sinkQueries_};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
     float* scratch = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);

@@ -34,6 +34,9 @@ size_t quantizedFloats(const ExecutorConfig& config, const KernelTable& kernels,
   return roundUp(bytes, sizeof(float)) / sizeof(float);
 }
 
+// Towards the sinks a query counts from its position in the cache, so where RoPE turns it there is a second one.
+bool needsSinkQueries(const ExecutorConfig& config) { return config.window().sinks > 0 && config.plan.rotaryDim > 0; }
+
 WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels, const AttentionSchedule& schedule,
                                 const PackedWeights& weights, const FreshChunks& fresh) {
   WorkspaceLayout layout{};
@@ -56,6 +59,11 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
   layout.quantized = take(quantizedFloats(config, kernels, weights));
   layout.freshBlocks = take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
+  if (needsSinkQueries(config)) {
+    const size_t tokens = static_cast<size_t>(config.maxNumTokens);
+    layout.sinkAngles = take(tokens * static_cast<size_t>(config.plan.rotaryDim));
+    layout.sinkQueries = take(tokens * static_cast<size_t>(config.plan.numHeads) * static_cast<size_t>(config.plan.headDim));
+  }
   return layout;
 }
 
@@ -116,6 +124,10 @@ void Executor::takeWorkspace() {
   threadScratch_ = base + layout.threadScratch;
   sharedPartials_ = base + layout.sharedPartials;
   quantized_ = base + layout.quantized;
+  if (needsSinkQueries(config_)) {
+    sinkAngles_ = base + layout.sinkAngles;
+    sinkQueries_ = base + layout.sinkQueries;
+  }
   freshBlocks_ = reinterpret_cast<uint8_t*>(base + layout.freshBlocks);
   attentionScratchFloats_ = layout.attentionScratchFloats;
   threadScratchFloats_ = layout.threadScratchFloats;

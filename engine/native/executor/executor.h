@@ -23,7 +23,7 @@ struct MemoryReport {
 // Where everything lies in the workspace, and how long that is. In floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials, quantized, freshBlocks;
+  size_t ropeAngles, threadScratch, sharedPartials, quantized, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
   size_t threadScratchFloats;     // of one thread: that and the partial results of one unit
   size_t floats;
@@ -109,6 +109,8 @@ class Executor {
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;     // in floats
   float* ropeAngles_ = nullptr;        // [token][cosine rotaryDim / 2 | sine rotaryDim / 2]
+  float* sinkAngles_ = nullptr;        // the same of the tokens' cache positions, where sinkQueries_ is there
+  float* sinkQueries_ = nullptr;       // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
   float* threadScratch_ = nullptr;     // [thread][attention scratch | partial results of one unit]
   float* sharedPartials_ = nullptr;    // [area][partial results of one unit]
   float* quantized_ = nullptr;         // the input of the op that runs, for products with quantised weights

@@ -76,8 +76,13 @@ void Executor::prepare(const BatchView& batch) {
     const int64_t row = batch.ropeRows[sequence];
     for (int64_t t = batch.queryStart[sequence]; t < batch.queryStart[sequence + 1]; ++t) {
       float* cosine = ropeAngles_ + t * 2 * half;
-      kernels_.ropeAngles(batch.ropeFrequencies.data + row * half, half, batch.ropeScales[row], batch.positions[t], cosine,
-                          cosine + half);
+      const float* frequencies = batch.ropeFrequencies.data + row * half;
+      const float scale = batch.ropeScales[row];
+      kernels_.ropeAngles(frequencies, half, scale, batch.positions[t], cosine, cosine + half);
+      if (!sinkQueries_) continue;
+      float* ofSinks = sinkAngles_ + t * 2 * half;
+      const int32_t cachePosition = config_.window().cachePosition(batch.positions[t]);
+      kernels_.ropeAngles(frequencies, half, scale, cachePosition, ofSinks, ofSinks + half);
     }
   }
 }
@@ -181,6 +186,13 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
     float* k = q + plan.numHeads * plan.headDim;
     const float* v = k + plan.numKvHeads * plan.headDim;
     const float* cosine = ropeAngles_ + row * 2 * half;
+    if (sinkQueries_) {
+      const int64_t rowFloats = int64_t(plan.numHeads) * plan.headDim;
+      float* sinkQ = sinkQueries_ + row * rowFloats;
+      const float* ofSinks = sinkAngles_ + row * 2 * half;
+      std::memcpy(sinkQ, q, static_cast<size_t>(rowFloats) * sizeof(float));
+      kernels_.rope(sinkQ, plan.numHeads, plan.headDim, half, ofSinks, ofSinks + half);
+    }
     // The heads of k follow those of q and turn by the same angles.
     if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
     const int64_t freshSlot = anyFresh ? fresh_.slotOf(row) : -1;

@@ -231,6 +231,25 @@ void valueTiles(const float* scores, const float* corrections, const T* vStep, i
   }
 }
 
+// Scores of the step's sinks, in place of what q gave for them.
+template <class V, int N, class T>
+void scoreSinks(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const T* kStep, float* scores) {
+  const int headDim = args.kv->headDim;
+  const int heads = args.numHeads / args.kv->kvHeads;
+  const float* q[N];
+  float ofSinks[N * kStepTokens];
+  for (int p = 0; p < N; p++) {
+    const int row = rowBegin + (pair + p) / heads;
+    const int head = kvHead * heads + (pair + p) % heads;
+    q[p] = args.sinkQ + (int64_t(row) * args.numHeads + head) * headDim;
+  }
+  scoreTile<V, N>(q, kStep, headDim, ofSinks);
+  const int left = args.window.sinks - stepStart;
+  const int sinks = left < kStepTokens ? left : kStepTokens;
+  for (int p = 0; p < N; p++)
+    for (int t = 0; t < sinks; t++) scores[p * kStepTokens + t] = ofSinks[p * kStepTokens + t];
+}
+
 // One step for N pairs that start at `pair` (pair = row * heads per KV head + head).
 template <class V, int N, bool kWindowed, class T>
 void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const T* kStep,
@@ -254,6 +273,10 @@ void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, 
     }
   }
   scoreTile<V, N>(q, kStep, headDim, scores);
+  if constexpr (kWindowed) {
+    if (args.sinkQ && stepStart < args.window.sinks)
+      scoreSinks<V, N>(args, kvHead, rowBegin, pair, stepStart, kStep, scores);
+  }
   softmaxStep<V, N, kWindowed>(scores, args.scale, visible, acc, headDim, corrections);
   valueTiles<V, N>(scores, corrections, vStep, headDim, acc);
 }

@@ -99,6 +99,8 @@ struct AttentionWindow {
   int32_t ringBlocks = 0;
 
   bool on() const { return recent > 0; }
+  // Position in the cache of the row at `position` of its sequence: past the window it stays the last one.
+  int32_t cachePosition(int32_t position) const { return position < recent + sinks ? position : recent + sinks - 1; }
   int32_t entryOf(int32_t block) const {
     return block < sinkBlocks ? block : sinkBlocks + (block - sinkBlocks) % ringBlocks;
   }
@@ -119,6 +121,9 @@ struct AttentionArgs {
   // then read from here, one after the other in the pool's layout, and not through the table. Null: none.
   const void* fresh = nullptr;
   int32_t freshBlock = 0;
+  // With sinks: the same query rows rotated to their cache positions, which are what counts towards the sinks; the
+  // distances to the other keys are the same either way. [rows][numHeads * headDim]. Null: q counts for the sinks too.
+  const float* sinkQ = nullptr;
 };
 constexpr int32_t kStepTokens = 32;
 constexpr int32_t kSplitTokens = 512;

@@ -137,7 +137,8 @@ void attention(const Napi::CallbackInfo& info) {
                            .ldq = f.integer("ldq"), .numHeads = f.integer("numHeads"),
                            .firstPosition = f.integer("firstPosition"), .scale = f.number("scale"),
                            .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
-                           .fresh = f.data<void>("fresh"), .freshBlock = f.integer("freshBlock")};
+                           .fresh = f.data<void>("fresh"), .freshBlock = f.integer("freshBlock"),
+                           .sinkQ = f.data("sinkQ")};
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
   const int32_t heads = args.numHeads / kv.kvHeads;
   const int32_t splits = (args.firstPosition + rowEnd - 1) / kSplitTokens + 1;

@@ -130,6 +130,8 @@ describe('a worker that is terminated', () => {
     const instructionSet = instructionSets.at(-1)!;
     const options = {
       ...executorOptions({ threads: 3 }),
+      maxAttentionWindow: 0,
+      sinkTokenLength: 0,
       plan,
       weightsFile,
       tensors,

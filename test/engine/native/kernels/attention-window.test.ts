@@ -51,6 +51,8 @@ class WindowedSequence {
   readonly #shape: Shape;
   readonly #ring: ReturnType<typeof ringOf>;
   readonly #q: Float32Array;
+  /** The query that counts for the sinks. */
+  readonly #sinkQ: Float32Array;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
 
@@ -60,6 +62,9 @@ class WindowedSequence {
     this.#ring = ringOf(shape);
     const { tokens, kvHeads, group, headDim } = shape;
     this.#q = randomFloats(tokens * kvHeads * group * headDim, seed).map((x) => 3 * x);
+    // Up to the window a row's position in the cache is its own, so its two queries are the same.
+    this.#sinkQ = randomFloats(this.#q.length, seed + 3).map((x) => 3 * x);
+    this.#sinkQ.set(this.#q.subarray(0, shape.window * kvHeads * group * headDim));
     this.#k = randomFloats(tokens * kvHeads * headDim, seed + 1);
     this.#v = randomFloats(tokens * kvHeads * headDim, seed + 2);
   }
@@ -118,7 +123,8 @@ class WindowedSequence {
       const query = (position * kvHeads * group + head) * headDim;
       const scores = seen.map((t) => {
         let sum = 0;
-        for (let d = 0; d < headDim; d++) sum += this.#q[query + d]! * keys[t * kvHeads * headDim + at + d]!;
+        const q = t < sinks ? this.#sinkQ : this.#q;
+        for (let d = 0; d < headDim; d++) sum += q[query + d]! * keys[t * kvHeads * headDim + at + d]!;
         return sum / Math.sqrt(headDim);
       });
       const greatest = Math.max(...scores);
@@ -164,6 +170,7 @@ class WindowedSequence {
       rowEnd: rows,
       fresh,
       freshBlock,
+      ...(this.#shape.sinks > 0 ? { sinkQ: this.#sinkQ.slice(begin * stride, end * stride) } : {}),
       y: y.view,
     });
     expect(y.guardsIntact()).toBe(true);
