@@ -55,22 +55,6 @@ export const MIXES: readonly Mix[] = [
     crowd: { ...CHUNKS, chunkingPolicy: 'EQUAL_PROGRESS', kvCacheConfig: TINY_POOL },
   },
   {
-    name: 'fused, overlapping, utilization, chunks, reuse, swap',
-    modelType: 'InflightFusedBatching',
-    schedulerPolicy: 'MAX_UTILIZATION',
-    crowd: {
-      ...CHUNKS,
-      enableTrtOverlap: true,
-      kvCacheConfig: { maxTokens: 80 * 16, enableBlockReuse: true, hostCacheSize: 2 ** 18 },
-    },
-  },
-  {
-    name: 'two calls, overlapping, no evict',
-    modelType: 'InflightBatching',
-    schedulerPolicy: 'GUARANTEED_NO_EVICT',
-    crowd: { ...CHUNKS, enableTrtOverlap: true, kvCacheConfig: TINY_POOL },
-  },
-  {
     name: 'fused, utilization, reuse, int4 weights',
     modelType: 'InflightFusedBatching',
     schedulerPolicy: 'MAX_UTILIZATION',
@@ -111,5 +95,19 @@ export const MIXES: readonly Mix[] = [
     modelType: 'InflightBatching',
     schedulerPolicy: 'GUARANTEED_NO_EVICT',
     crowd: { enableTrtOverlap: true, minMicroBatchSize: 2, kvCacheConfig: TINY_POOL },
+  },
+  {
+    name: 'a window, utilization, chunks, reuse',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    numerics: { kvCacheConfig: { maxAttentionWindow: 50 } },
+    crowd: { ...CHUNKS, kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true } },
+  },
+  {
+    name: 'a window with sinks, two micro-batches, no evict',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    numerics: { kvCacheConfig: { maxAttentionWindow: 40, sinkTokenLength: 4 } },
+    crowd: { ...CHUNKS, enableTrtOverlap: true, minMicroBatchSize: 1, kvCacheConfig: TINY_POOL },
   },
 ];
