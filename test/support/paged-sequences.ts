@@ -1,6 +1,8 @@
+import { expect } from 'vitest';
 import type { NativeExecutor } from '../../engine/native/native-executor.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
+import { Random } from './random.js';
 import { makeStepBatch, type StepSequence } from './step-batch.js';
 import type { TinyNetwork } from './tiny-network.js';
 
@@ -79,5 +81,40 @@ export class PagedSequences {
       if (pieces.length === 0) return;
       this.step(pieces);
     }
+  }
+
+  /**
+   * Context chunks of random sizes beside generation rows, in random order, until all sequences are done.
+   * @param budget tokens of a step, at most.
+   * @param drawChunk the wish for a chunk's length; it is cut to what is left.
+   */
+  runMixed(seed: number, budget: number, drawChunk: (random: Random) => number): void {
+    const random = new Random(seed);
+    const lengths = this.#tokens.map((tokens) => tokens.length);
+    const done = lengths.map(() => 0);
+    while (done.some((length, s) => length < lengths[s]!)) {
+      let room = budget;
+      const pieces: Piece[] = [];
+      for (const sequence of random.permutation(lengths.length)) {
+        const left = lengths[sequence]! - done[sequence]!;
+        if (left === 0 || room === 0 || random.uniform() < 0.2) continue;
+        const chunk = Math.min(left, room, drawChunk(random));
+        room -= chunk;
+        done[sequence]! += chunk;
+        pieces.push({ sequence, upTo: done[sequence]! });
+      }
+      if (pieces.length > 0) this.step(pieces);
+    }
+  }
+}
+
+/** [sequence][position] -> logits: fails naming the first place where a bit differs. */
+export function expectSameLogits(actual: Float32Array[][], expected: Float32Array[][]): void {
+  for (const [s, rows] of expected.entries()) {
+    for (const [position, row] of rows.entries()) {
+      const same = Buffer.compare(Buffer.from(row.buffer), Buffer.from(actual[s]![position]!.buffer)) === 0;
+      if (!same) expect.fail(`sequence ${s} differs at position ${position}`);
+    }
+    expect(actual[s]!.length).toBe(rows.length);
   }
 }

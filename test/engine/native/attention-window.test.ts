@@ -6,7 +6,7 @@ import { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import { naiveLogits } from '../../support/naive-network.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
-import { PagedSequences, type Piece } from '../../support/paged-sequences.js';
+import { expectSameLogits, PagedSequences } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';
 import { makeStepBatch } from '../../support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
@@ -61,35 +61,11 @@ function oneByOne(changes: Partial<ExecutorOptions>): Logits {
   return withExecutor(changes, (sequences) => sequences.runAll(LENGTHS.map(() => 1)));
 }
 
-/** Context chunks of random sizes beside generation rows, until all are done. */
+/** Context chunks of random sizes beside generation rows. */
 function mixed(changes: Partial<ExecutorOptions>, seed: number): Logits {
-  return withExecutor(changes, (sequences) => {
-    const random = new Random(seed);
-    const done = LENGTHS.map(() => 0);
-    while (done.some((length, s) => length < LENGTHS[s]!)) {
-      let budget = 600;
-      const pieces: Piece[] = [];
-      for (const sequence of random.permutation(LENGTHS.length)) {
-        const left = LENGTHS[sequence]! - done[sequence]!;
-        if (left === 0 || budget === 0 || random.uniform() < 0.2) continue;
-        const chunk = Math.min(left, budget, random.uniform() < 0.3 ? 1 : 1 + random.below(300));
-        budget -= chunk;
-        done[sequence]! += chunk;
-        pieces.push({ sequence, upTo: done[sequence]! });
-      }
-      if (pieces.length > 0) sequences.step(pieces);
-    }
-  });
-}
-
-function expectSameBits(actual: Logits, expected: Logits): void {
-  for (const [s, rows] of expected.entries()) {
-    for (const [position, row] of rows.entries()) {
-      const same = Buffer.compare(Buffer.from(row.buffer), Buffer.from(actual[s]![position]!.buffer)) === 0;
-      if (!same) expect.fail(`sequence ${s} differs at position ${position}`);
-    }
-    expect(actual[s]!.length).toBe(rows.length);
-  }
+  return withExecutor(changes, (sequences) =>
+    sequences.runMixed(seed, 600, (random) => (random.uniform() < 0.3 ? 1 : 1 + random.below(300))),
+  );
 }
 
 const WINDOWS = [
@@ -129,7 +105,7 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
         const options = { ...window, instructionSet, kvDtype };
         const expected = oneByOne({ ...options, threads: 1 });
         for (const threads of [1, 2, 8])
-          expectSameBits(mixed({ ...options, threads }, 100 + threads), expected);
+          expectSameLogits(mixed({ ...options, threads }, 100 + threads), expected);
       },
     );
 
@@ -137,14 +113,14 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
       const options = { instructionSet, kvDtype, maxAttentionWindow: 45, sinkTokenLength: 9 };
       const expected = oneByOne({ ...options, tokensPerBlock: 8 });
       for (const tokensPerBlock of [16, 32, 64])
-        expectSameBits(mixed({ ...options, tokensPerBlock }, tokensPerBlock), expected);
+        expectSameLogits(mixed({ ...options, tokensPerBlock }, tokensPerBlock), expected);
     });
 
     it('has the bits of no window where it is not longer than the window', () => {
       const whole = mixed({ instructionSet, kvDtype }, 5);
       const windowed = mixed({ instructionSet, kvDtype, maxAttentionWindow: 90, sinkTokenLength: 7 }, 6);
       const isShort = (_: unknown, s: number) => LENGTHS[s]! <= 90;
-      expectSameBits(windowed.filter(isShort), whole.filter(isShort));
+      expectSameLogits(windowed.filter(isShort), whole.filter(isShort));
       expect(windowed[3]![1000]).not.toEqual(whole[3]![1000]);
     });
   });

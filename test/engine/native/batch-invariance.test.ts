@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ExecutorOptions, WeightPrecision } from '../../../engine/executor.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
-import { PagedSequences, type Piece } from '../../support/paged-sequences.js';
+import { expectSameLogits, PagedSequences } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
 import { makeStepBatch } from '../../support/step-batch.js';
@@ -60,36 +60,11 @@ function alone(changes: Changes): Logits {
   });
 }
 
-/** Context chunks of random sizes beside generation rows, until all are done. */
+/** Context chunks of random sizes beside generation rows. */
 function mixed(changes: Changes, seed: number): Logits {
-  return withExecutor(changes, (sequences) => {
-    const random = new Random(seed);
-    const done = LENGTHS.map(() => 0);
-    while (done.some((length, s) => length < LENGTHS[s]!)) {
-      let budget = 600;
-      const pieces: Piece[] = [];
-      for (const sequence of random.permutation(LENGTHS.length)) {
-        const left = LENGTHS[sequence]! - done[sequence]!;
-        if (left === 0 || budget === 0 || random.uniform() < 0.2) continue;
-        const wanted = random.uniform() < 0.5 ? 1 : 1 + random.below(200);
-        const chunk = Math.min(left, budget, wanted);
-        budget -= chunk;
-        done[sequence]! += chunk;
-        pieces.push({ sequence, upTo: done[sequence]! });
-      }
-      if (pieces.length > 0) sequences.step(pieces);
-    }
-  });
-}
-
-function expectSameBits(actual: Logits, expected: Logits): void {
-  for (const [s, rows] of expected.entries()) {
-    for (const [position, row] of rows.entries()) {
-      const same = Buffer.compare(Buffer.from(row.buffer), Buffer.from(actual[s]![position]!.buffer)) === 0;
-      if (!same) expect.fail(`sequence ${s} differs at position ${position}`);
-    }
-    expect(actual[s]!.length).toBe(rows.length);
-  }
+  return withExecutor(changes, (sequences) =>
+    sequences.runMixed(seed, 600, (random) => (random.uniform() < 0.5 ? 1 : 1 + random.below(200))),
+  );
 }
 
 describe.each(instructionSets)('a sequence on %s', (instructionSet) => {
@@ -97,15 +72,15 @@ describe.each(instructionSets)('a sequence on %s', (instructionSet) => {
     it('has the same bits alone, chunked, mixed with others, at 1, 2 and 8 threads', () => {
       const expected = alone({ instructionSet, precision, threads: 1 });
       for (const threads of [1, 2, 8]) {
-        expectSameBits(mixed({ instructionSet, precision, threads }, 100 + threads), expected);
+        expectSameLogits(mixed({ instructionSet, precision, threads }, 100 + threads), expected);
       }
-      expectSameBits(alone({ instructionSet, precision, threads: 8 }), expected);
+      expectSameLogits(alone({ instructionSet, precision, threads: 8 }), expected);
     });
 
     it('has the same bits at any block size', () => {
       const expected = alone({ instructionSet, precision, tokensPerBlock: 8 });
       for (const tokensPerBlock of [16, 32, 64]) {
-        expectSameBits(mixed({ instructionSet, precision, tokensPerBlock }, tokensPerBlock), expected);
+        expectSameLogits(mixed({ instructionSet, precision, tokensPerBlock }, tokensPerBlock), expected);
       }
     });
   });
@@ -135,7 +110,7 @@ describe('a block handed out again', () => {
     };
     const clean = run(false);
     expect(clean[0]![59]!.every(Number.isFinite)).toBe(true);
-    expectSameBits(run(true), clean);
+    expectSameLogits(run(true), clean);
   });
 });
 

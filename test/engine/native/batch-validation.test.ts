@@ -1,35 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import type { PackedBatch } from '../../../engine/packed-batch.js';
-import { executorOptions } from '../../support/native-options.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
+import { SmallExecutor } from '../../support/small-executor.js';
 import { at, set } from '../../support/spoil.js';
-import { makeStepBatch } from '../../support/step-batch.js';
-import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
 
-let tiny: TinyNetwork;
-let executor: NativeExecutor;
+let small: SmallExecutor;
 beforeAll(() => {
-  tiny = makeTinyNetwork({ bias: true });
-  executor = new NativeExecutor(
-    tiny,
-    executorOptions({ maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 }),
-  );
+  small = new SmallExecutor();
 });
-afterAll(() => {
-  executor.close();
-  tiny.remove();
-});
-
-function validBatch(): PackedBatch {
-  return makeStepBatch(
-    [
-      { tokens: [1, 2, 3], cached: 0, blocks: [0] },
-      { tokens: Array.from({ length: 18 }, (_, i) => i), cached: 17, blocks: [1, 2] },
-    ],
-    { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies, newBlocks: [0] },
-  );
-}
+afterAll(() => small.close());
 
 describe('a batch that is wrong', () => {
   it.each<[string, (batch: PackedBatch) => void, RegExp]>([
@@ -58,25 +37,29 @@ describe('a batch that is wrong', () => {
     ['an array of another type', set('slots', new Float32Array(4)), /slots must be an Int32Array/],
     ['a missing array', set('logitRows', undefined), /logitRows must be an Int32Array/],
   ])('%s: named, and nothing changes', (_, spoil, message) => {
-    const before = executor.forward(validBatch()).slice();
-    const batch = validBatch();
+    const before = small.executor.forward(small.validBatch()).slice();
+    const batch = small.validBatch();
     spoil(batch);
-    expect(() => executor.forward(batch)).toThrow(message);
-    expect(() => executor.step(batch, makeSamplingBatch([{}, {}]), makeSamplingOutput(2))).toThrow(message);
-    expect(executor.forward(validBatch())).toEqual(before);
+    expect(() => small.executor.forward(batch)).toThrow(message);
+    expect(() => small.executor.step(batch, makeSamplingBatch([{}, {}]), makeSamplingOutput(2))).toThrow(
+      message,
+    );
+    expect(small.executor.forward(small.validBatch())).toEqual(before);
   });
 
   it('is named when it is no object', () => {
-    expect(() => executor.forward(undefined as unknown as PackedBatch)).toThrow('batch must be an object');
+    expect(() => small.executor.forward(undefined as unknown as PackedBatch)).toThrow(
+      'batch must be an object',
+    );
   });
 });
 
 describe('copyBlocks', () => {
   it('refuses lists that do not agree, and blocks that are not there', () => {
-    expect(() => executor.copyBlocks(Int32Array.of(1), Int32Array.of(1, 2))).toThrow(
+    expect(() => small.executor.copyBlocks(Int32Array.of(1), Int32Array.of(1, 2))).toThrow(
       'source has 1 blocks and target 2',
     );
-    expect(() => executor.copyBlocks(Int32Array.of(4), Int32Array.of(1))).toThrow('source[0] is 4');
-    expect(() => executor.copyBlocks(Int32Array.of(1), Int32Array.of(-1))).toThrow('target[0] is -1');
+    expect(() => small.executor.copyBlocks(Int32Array.of(4), Int32Array.of(1))).toThrow('source[0] is 4');
+    expect(() => small.executor.copyBlocks(Int32Array.of(1), Int32Array.of(-1))).toThrow('target[0] is -1');
   });
 });

@@ -1,36 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SamplingBatch, SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
-import { NativeExecutor } from '../../../engine/native/native-executor.js';
-import type { PackedBatch } from '../../../engine/packed-batch.js';
-import { executorOptions } from '../../support/native-options.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
+import { SmallExecutor } from '../../support/small-executor.js';
 import { at, set } from '../../support/spoil.js';
-import { makeStepBatch } from '../../support/step-batch.js';
-import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js';
 
-let tiny: TinyNetwork;
-let executor: NativeExecutor;
+let small: SmallExecutor;
 beforeAll(() => {
-  tiny = makeTinyNetwork({ bias: true });
-  executor = new NativeExecutor(
-    tiny,
-    executorOptions({ maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 }),
-  );
+  small = new SmallExecutor();
 });
-afterAll(() => {
-  executor.close();
-  tiny.remove();
-});
-
-function validBatch(): PackedBatch {
-  return makeStepBatch(
-    [
-      { tokens: [1, 2, 3], cached: 0, blocks: [0] },
-      { tokens: Array.from({ length: 18 }, (_, i) => i), cached: 17, blocks: [1, 2] },
-    ],
-    { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies, newBlocks: [0] },
-  );
-}
+afterAll(() => small.close());
 
 describe('sampling parameters that are wrong', () => {
   it.each<[string, (sampling: SamplingBatch, output: SamplingOutput) => void, RegExp]>([
@@ -77,10 +55,10 @@ describe('sampling parameters that are wrong', () => {
     const sampling = makeSamplingBatch([{ prompt: [1], generated: [2, 3], banned: [4, 5] }, {}]);
     const output = makeSamplingOutput(2, 2);
     output.tokens.fill(-7);
-    executor.forward(validBatch());
+    small.executor.forward(small.validBatch());
     spoil(sampling, output);
-    expect(() => executor.sample(sampling, output)).toThrow(message);
-    expect(() => executor.step(validBatch(), sampling, output)).toThrow(message);
+    expect(() => small.executor.sample(sampling, output)).toThrow(message);
+    expect(() => small.executor.step(small.validBatch(), sampling, output)).toThrow(message);
     expect(output.tokens.every((token) => token === -7)).toBe(true);
   });
 });
