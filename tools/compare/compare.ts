@@ -158,7 +158,7 @@ function report(plan: Plan, versions: string[], all: Measured[]): void {
   const machine = describeMachine();
   console.log(
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.features.join(' ')}; ` +
-      `${plan.threads} threads each; ${versions.join(', ')}; medians of ${flags.rounds} alternations; ` +
+      `${plan.threads} threads each; ${versions.map((version) => `${version}; `).join('')}medians of ${flags.rounds} alternations; ` +
       `tokens per second, prompt ${plan.promptTokens}, ${plan.generate} tokens generated.\n`,
   );
   console.log(markdown(all, columns(plan.sequences, plan.promptTokens, plan.prefill)));
