@@ -131,16 +131,15 @@ export class BatchFormer implements PackedBatch {
     const firstEntry = Math.floor(start / tokensPerBlock);
     const lastEntry = Math.floor((end - 1) / tokensPerBlock);
     const table = sequence * this.maxBlocks;
+    const entryOf = (index: number) => table + (window?.entryOf(index) ?? index);
     this.blockTables.fill(0, table, table + this.maxBlocks);
     for (let index = 0; index <= lastEntry; index++) {
-      const block = this.#nextPaddingBlock + Math.max(0, index - firstEntry);
-      this.blockTables[table + (window?.entryOf(index) ?? index)] = block;
+      this.blockTables[entryOf(index)] = this.#nextPaddingBlock + Math.max(0, index - firstEntry);
     }
     this.#nextPaddingBlock += lastEntry - firstEntry + 1;
     for (let position = start; position < end; position++) {
       const row = first + position - start;
-      const index = Math.floor(position / tokensPerBlock);
-      const block = this.blockTables[table + (window?.entryOf(index) ?? index)]!;
+      const block = this.blockTables[entryOf(Math.floor(position / tokensPerBlock))]!;
       this.tokenIds[row] = 0;
       this.positions[row] = position;
       this.slots[row] = block * tokensPerBlock + (position % tokensPerBlock);

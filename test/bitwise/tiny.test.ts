@@ -204,6 +204,11 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
   });
 });
 
+function promptsThatBeginAlike(vocabSize: number, seed: number) {
+  const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60 };
+  return randomScenario({ vocabSize, sharedPrompts: true, returnsLogits: true, ...limits, seed });
+}
+
 // Prompts that share beginnings of any length: blocks shared, copied in part, taken over, evicted, found after a pause.
 async function expectReuseChangesNothing(
   variant: string,
@@ -211,13 +216,7 @@ async function expectReuseChangesNothing(
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ): Promise<void> {
   const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
-  const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60, seed: 7 };
-  const arrivals = randomScenario({
-    vocabSize: config.vocabSize,
-    sharedPrompts: true,
-    returnsLogits: true,
-    ...limits,
-  });
+  const arrivals = promptsThatBeginAlike(config.vocabSize, 7);
   const alone = runAlone(executor, config, arrivals);
   for (const options of [
     run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false),
@@ -248,13 +247,7 @@ async function expectSwappingChangesNothing(
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ): Promise<void> {
   const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
-  const limits = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 60, seed: 8 };
-  const arrivals = randomScenario({
-    vocabSize: config.vocabSize,
-    sharedPrompts: true,
-    returnsLogits: true,
-    ...limits,
-  });
+  const arrivals = promptsThatBeginAlike(config.vocabSize, 8);
   const alone = runAlone(executor, config, arrivals);
   const copies = vi.spyOn(executor, 'copyBlocks');
   const isSecondary = (block: number) => block >= TINY_POOL;

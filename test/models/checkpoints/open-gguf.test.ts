@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { describeCheckpoint } from '../../../models/checkpoints/describe-checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import { freshFolders } from '../../support/fresh-folders.js';
 import type { TypedValue } from '../../support/gguf-writer.js';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 import {
@@ -15,14 +15,7 @@ import {
   writeTinyGguf,
 } from '../../support/tiny-checkpoint.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-checkpoint-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
-let count = 0;
-const fresh = () => {
-  const directory = join(root, `model-${count++}`);
-  mkdirSync(directory);
-  return directory;
-};
+const fresh = freshFolders('skein-checkpoint');
 
 describe('openCheckpoint of a GGUF', () => {
   it('gives the same dimensions and tensors under the same names', () => {

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import { freshFolders } from '../../support/fresh-folders.js';
 import {
   safetensorsBytes,
   TINY_MODEL_CONFIG,
@@ -14,14 +14,7 @@ import {
   writeTinyModel,
 } from '../../support/tiny-checkpoint.js';
 
-const root = mkdtempSync(join(tmpdir(), 'skein-checkpoint-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
-let count = 0;
-const fresh = () => {
-  const directory = join(root, `model-${count++}`);
-  mkdirSync(directory);
-  return directory;
-};
+const fresh = freshFolders('skein-checkpoint');
 
 describe('openCheckpoint of a folder with safetensors', () => {
   it('gives dimensions, tensors and tokenizer', () => {
@@ -216,8 +209,8 @@ describe('openCheckpoint of a folder with safetensors', () => {
     const pickled = copy('model.safetensors');
     writeFileSync(join(pickled, 'pytorch_model.bin'), 'x');
     expect(() => openCheckpoint(pickled)).toThrow(/pytorch_model\.bin is no such format/);
-    expect(() => openCheckpoint(join(root, 'nowhere'))).toThrow(/nowhere: no such file or folder/);
-    const pipe = join(root, 'pipe.gguf');
+    expect(() => openCheckpoint(join(fresh(), 'nowhere'))).toThrow(/nowhere: no such file or folder/);
+    const pipe = join(fresh(), 'pipe.gguf');
     execFileSync('mkfifo', [pipe]);
     expect(() => openCheckpoint(pipe)).toThrow(/pipe\.gguf: is not a regular file/);
     expect(() => openCheckpoint(join(path, 'config.json'))).toThrow(/a model is a folder or a \.gguf file/);
