@@ -1,9 +1,17 @@
+/** Which tokens some rows may draw at all. */
+export interface TokenMasks {
+  /** The mask of each row [R]; -1: the row may draw any token. */
+  readonly maskOfRow: Int32Array;
+  /** [masks x ceil(vocabSize / 32)]: bit t % 32 of word t / 32 is set where token t may be drawn. May be shared memory. */
+  readonly words: Int32Array;
+}
+
 /**
  * Sampling parameters of one iteration in flat arrays, one entry per row of logits (R = numRows, in the order of
  * PackedBatch.logitRows). The random numbers are Philox4x32-10 keyed by (seed, sequence index, position, draw),
  * so they never depend on the batch.
  *
- * Order of operations: repetition, frequency and presence penalty -> log-probs (of this distribution, before
+ * Order of operations: masks -> repetition, frequency and presence penalty -> log-probs (of this distribution, before
  * temperature and truncation) -> temperature -> top-k -> top-p -> min-p -> draw. Ties go to the lowest token id.
  */
 export interface SamplingBatch {
@@ -30,6 +38,8 @@ export interface SamplingBatch {
   /** Tokens that row r must not draw: banned[bannedStart[r] .. bannedStart[r + 1]), in any order. */
   readonly bannedStart: Int32Array;
   readonly banned: Int32Array;
+  /** Absent or null where no row has a mask. */
+  readonly tokenMasks?: TokenMasks | null;
   /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
   readonly numTopLogProbs: Int32Array;
   /** Tokens for the penalties: row r has history[historyStart[r] .. historyStart[r + 1]); empty without penalties. */

@@ -1,6 +1,6 @@
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
-import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import type { SamplingBatch, SamplingOutput, TokenMasks } from '../decoding/sampling-batch.js';
 import { ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
@@ -125,7 +125,11 @@ export class FakeExecutor implements Executor {
       let token = hash % this.vocabSize;
       const banned = sampling.banned.subarray(sampling.bannedStart[row]!, sampling.bannedStart[row + 1]!);
       if (banned.length >= this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
-      while (banned.includes(token)) token = (token + 1) % this.vocabSize;
+      const isAllowed = allowedBy(sampling.tokenMasks ?? null, row, this.vocabSize);
+      for (let tries = 0; banned.includes(token) || !isAllowed(token); tries++) {
+        if (tries === this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
+        token = (token + 1) % this.vocabSize;
+      }
       output.tokens[row] = token;
       output.logProbs[row] = -(hash >>> 8) / 2 ** 20;
       const width = sampling.numTopLogProbs[row]!;
@@ -323,4 +327,11 @@ function mix(hash: number, value: number): number {
   h ^= h >>> 13;
   h = Math.imul(h, 0xc2b2ae35);
   return (h ^ (h >>> 16)) >>> 0;
+}
+
+function allowedBy(masks: TokenMasks | null, row: number, vocabSize: number): (token: number) => boolean {
+  const mask = masks?.maskOfRow[row] ?? -1;
+  if (masks === null || mask < 0) return () => true;
+  const first = mask * Math.ceil(vocabSize / 32);
+  return (token) => (masks.words[first + (token >> 5)]! & (1 << (token & 31))) !== 0;
 }

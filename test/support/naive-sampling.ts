@@ -21,7 +21,7 @@ export function naiveUniform(seed: bigint, sequenceIndex: number, position: numb
   return Number(((BigInt(high!) << 32n) | BigInt(low!)) >> 11n) / 2 ** 53;
 }
 
-/** Logits after penalties and banned tokens, as Hugging Face and OpenAI define them. */
+/** Logits after mask, penalties and banned tokens, as Hugging Face and OpenAI define them. */
 export function naivePenalties(logits: Float32Array, row: SamplingRow): Float64Array {
   const {
     prompt = [],
@@ -30,7 +30,8 @@ export function naivePenalties(logits: Float32Array, row: SamplingRow): Float64A
     presencePenalty = 0,
     frequencyPenalty = 0,
   } = row;
-  const result = Float64Array.from(logits);
+  const allowed = new Set(row.allowed ?? logits.keys());
+  const result = Float64Array.from(logits, (logit, token) => (allowed.has(token) ? logit : -Infinity));
   for (const token of new Set([...prompt, ...generated])) {
     const logit = result[token]!;
     result[token] = logit < 0 ? logit * repetitionPenalty : logit / repetitionPenalty;

@@ -1,4 +1,4 @@
-import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
+import type { SamplingBatch, SamplingOutput, TokenMasks } from '../../engine/decoding/sampling-batch.js';
 
 /** One row's parameters; what is not given is off. */
 export interface SamplingRow {
@@ -13,12 +13,14 @@ export interface SamplingRow {
   sequenceIndex?: number;
   position?: number;
   banned?: readonly number[];
+  /** Tokens that its mask allows; not given: no mask. */
+  allowed?: readonly number[];
   numTopLogProbs?: number;
   prompt?: readonly number[];
   generated?: readonly number[];
 }
 
-export function makeSamplingBatch(rows: readonly SamplingRow[]): SamplingBatch {
+export function makeSamplingBatch(rows: readonly SamplingRow[], vocabSize = 0): SamplingBatch {
   const history: number[] = [];
   const historyStart = [0];
   const bannedStart = [0];
@@ -50,7 +52,20 @@ export function makeSamplingBatch(rows: readonly SamplingRow[]): SamplingBatch {
     historyStart: Int32Array.from(historyStart),
     history: Int32Array.from(history),
     historyPromptLength: integers((row) => row.prompt?.length, 0),
+    tokenMasks: makeTokenMasks(rows, vocabSize),
   };
+}
+
+/** Masks in shared memory, those of the last rows first; null where no row has one. */
+function makeTokenMasks(rows: readonly SamplingRow[], vocabSize: number): TokenMasks | null {
+  const masked = rows.filter(({ allowed }) => allowed !== undefined).reverse();
+  if (masked.length === 0) return null;
+  const wordsOfMask = Math.ceil(vocabSize / 32);
+  const words = new Int32Array(new SharedArrayBuffer(4 * masked.length * wordsOfMask));
+  for (const [mask, { allowed }] of masked.entries()) {
+    for (const token of allowed!) words[mask * wordsOfMask + (token >> 5)]! |= 1 << (token & 31);
+  }
+  return { maskOfRow: Int32Array.from(rows, (row) => masked.indexOf(row)), words };
 }
 
 export function makeSamplingOutput(rows: number, maxTopLogProbs = 0): SamplingOutput {

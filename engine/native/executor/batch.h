@@ -51,7 +51,12 @@ struct SamplingView {
   ArrayView<const int32_t> sequenceIndex, position, numTopLogProbs;
   ArrayView<const int32_t> bannedStart, banned;
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
+  // Without masks both are empty.
+  ArrayView<const int32_t> maskOfRow, maskWords;
 };
+
+// Words of a mask of one bit a token.
+inline int64_t wordsOfMask(int32_t vocabSize) { return (int64_t(vocabSize) + 31) / 32; }
 
 struct SamplingOutputView {
   int64_t maxTopLogProbs;

@@ -166,6 +166,9 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   checkLength(sampling.historyPromptLength, rows, "historyPromptLength");
   checkTokenLists(sampling.bannedStart, sampling.banned, rows, vocabSize, "bannedStart", "banned");
   checkTokenLists(sampling.historyStart, sampling.history, rows, vocabSize, "historyStart", "history");
+  if (sampling.maskOfRow.length > 0) {
+    checkEntries(sampling.maskOfRow, rows, -1, sampling.maskWords.length / wordsOfMask(vocabSize), "maskOfRow");
+  }
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t length = int64_t(sampling.historyStart[row + 1]) - sampling.historyStart[row];
     if (sampling.historyPromptLength[row] < 0 || sampling.historyPromptLength[row] > length) {

@@ -91,6 +91,13 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
 
 SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
   const Fields sampling(value, "sampling", held);
+  ArrayView<const int32_t> maskOfRow, maskWords;
+  const Napi::Value masks = property(sampling.object(), "tokenMasks");
+  if (!masks.IsUndefined() && !masks.IsNull()) {
+    const Fields fields(masks, "tokenMasks", held);
+    maskOfRow = fields.integers("maskOfRow");
+    maskWords = fields.integers("words");
+  }
   return {.numRows = sampling.number("numRows"),
           .temperature = sampling.floats("temperature"),
           .topK = sampling.integers("topK"),
@@ -107,7 +114,9 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
           .banned = sampling.integers("banned"),
           .historyStart = sampling.integers("historyStart"),
           .history = sampling.integers("history"),
-          .historyPromptLength = sampling.integers("historyPromptLength")};
+          .historyPromptLength = sampling.integers("historyPromptLength"),
+          .maskOfRow = maskOfRow,
+          .maskWords = maskWords};
 }
 
 SamplingOutputView readSamplingOutput(const Napi::Value& value, HeldValues* held) {

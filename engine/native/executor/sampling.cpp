@@ -15,6 +15,7 @@ RowSampler::RowSampler(const KernelTable& kernels, int32_t vocabSize)
       chunkSums_(static_cast<size_t>((vocabSize + kVocabChunk - 1) / kVocabChunk)),
       counts_(static_cast<size_t>(vocabSize)),
       seen_(static_cast<size_t>(vocabSize)),
+      unmasked_(static_cast<size_t>(vocabSize)),
       selection_(vocabSize) {
   changed_.reserve(static_cast<size_t>(vocabSize) + 1);
 }
@@ -22,7 +23,9 @@ RowSampler::RowSampler(const KernelTable& kernels, int32_t vocabSize)
 void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits) {
   float maximum = 0;
   int32_t best = -1;
-  if (applyPenalties(sampling, row, logits)) best = kernels_.argmax(logits, vocabSize_, &maximum);
+  const bool masked = sampling.maskOfRow.length > 0 && sampling.maskOfRow[row] >= 0;
+  const bool finite = !masked || applyMask(sampling, row, logits);
+  if (applyPenalties(sampling, row, logits) && finite) best = kernels_.argmax(logits, vocabSize_, &maximum);
   if (best < 0) {
     output.status[row] = kRowNotFinite;
     output.tokens[row] = -1;
@@ -32,7 +35,25 @@ void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& 
     output.tokens[row] = choose(sampling, row, logits, best, maximum);
     writeLogProbs(sampling, output, row, logits, maximum);
   }
-  restore(logits);
+  restore(logits, masked);
+}
+
+// A mask takes out most of a vocabulary, so the row is kept whole. False as with a banned token.
+bool RowSampler::applyMask(const SamplingView& sampling, int64_t row, float* logits) {
+  std::copy_n(logits, vocabSize_, unmasked_.data());
+  const int32_t* words = sampling.maskWords.data + sampling.maskOfRow[row] * wordsOfMask(vocabSize_);
+  bool finite = true;
+  for (int32_t begin = 0; begin < vocabSize_; begin += 32, ++words) {
+    const uint32_t forbidden = ~static_cast<uint32_t>(*words);
+    if (forbidden == 0) continue;
+    const int32_t end = std::min(begin + 32, vocabSize_);
+    for (int32_t token = begin; token < end; ++token) {
+      if ((forbidden >> (token - begin) & 1) == 0) continue;
+      finite = finite && logits[token] < INFINITY;
+      logits[token] = -INFINITY;
+    }
+  }
+  return finite;
 }
 
 // False where a banned token's logit was not a number: the row is broken even though that entry is replaced.
@@ -70,9 +91,10 @@ bool RowSampler::applyPenalties(const SamplingView& sampling, int64_t row, float
 }
 
 // In reverse: a token changed twice gets its first value back.
-void RowSampler::restore(float* logits) {
+void RowSampler::restore(float* logits, bool masked) {
   for (auto entry = changed_.rbegin(); entry != changed_.rend(); ++entry) logits[entry->token] = entry->logit;
   changed_.clear();
+  if (masked) std::copy_n(unmasked_.data(), vocabSize_, logits);
 }
 
 int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const float* logits, int32_t best, float maximum) {

@@ -1,6 +1,6 @@
 // Sampling of one row of logits, as engine/decoding/sampling-batch.ts states it:
 //
-//   penalties, banned token -> log-probs -> temperature -> top-k -> top-p -> min-p -> draw
+//   mask, penalties, banned token -> log-probs -> temperature -> top-k -> top-p -> min-p -> draw
 //
 // The draw inverts the cumulative distribution over the kept tokens in ascending id with one Philox number, so it
 // depends on nothing but the row. Sums run in f64 over fixed chunks of the vocabulary.
@@ -24,8 +24,9 @@ class RowSampler {
   void sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits);
 
  private:
+  bool applyMask(const SamplingView& sampling, int64_t row, float* logits);
   bool applyPenalties(const SamplingView& sampling, int64_t row, float* logits);
-  void restore(float* logits);
+  void restore(float* logits, bool masked);
   int32_t choose(const SamplingView& sampling, int64_t row, const float* logits, int32_t best, float maximum);
   void gatherMass(const float* logits, double mass, double total, float minP);
   int32_t drawFromAll(double uniform) const;
@@ -45,6 +46,7 @@ class RowSampler {
   std::vector<int32_t> counts_;  // occurrences in the generated part; all zero between rows
   std::vector<uint8_t> seen_;
   std::vector<Changed> changed_;
+  std::vector<float> unmasked_;  // a masked row as it was
   Selection selection_;
 };
 

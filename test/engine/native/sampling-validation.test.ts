@@ -4,6 +4,10 @@ import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-ro
 import { SmallExecutor } from '../../support/small-executor.js';
 import { at, set } from '../../support/spoil.js';
 
+/** Masks of that many words of 131 tokens each. */
+const masks = (maskOfRow: number[], numMasks: number) =>
+  set('tokenMasks', { maskOfRow: Int32Array.from(maskOfRow), words: new Int32Array(5 * numMasks) });
+
 let small: SmallExecutor;
 beforeAll(() => {
   small = new SmallExecutor();
@@ -43,6 +47,9 @@ describe('sampling parameters that are wrong', () => {
     ['history beyond its end', at('historyStart', 2, 9), /historyStart\[2\] is 9/],
     ['a token of the history beyond the vocabulary', at('history', 1, 500), /history\[1\] is token 500/],
     ['a prompt longer than the history', at('historyPromptLength', 0, 4), /historyPromptLength\[0\] is 4/],
+    ['a mask that is not there', masks([0, 2], 2), /maskOfRow\[1\] is 2, but it must be in \[-1, 2\)/],
+    ['too few rows with masks', masks([0], 2), /maskOfRow has 1 entries, but 2/],
+    ['masks that are no object', set('tokenMasks', 3), /tokenMasks must be an object/],
     ['too few seeds', set('seed', new BigUint64Array(1)), /seed has 1 entries, but 2/],
     ['seeds of another type', set('seed', new Int32Array(2)), /seed must be a BigUint64Array/],
     ['too short an output', (_, o) => set('tokens', Int32Array.of(-7))(o), /tokens has 1 entries, but 2/],

@@ -45,7 +45,7 @@ function sample(
   const view = on.forward(makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies }));
   for (const [row, values] of logits.entries()) view.set(values, row * VOCAB);
   const output = makeSamplingOutput(rows.length, maxTop);
-  on.sample(makeSamplingBatch(rows), output);
+  on.sample(makeSamplingBatch(rows, VOCAB), output);
   for (const [row, values] of logits.entries()) {
     expect(
       Buffer.compare(
@@ -128,6 +128,18 @@ describe('a drawn row', () => {
     { temperature: 1.3, topK: 50, topP: 0.9, minP: 0.02 },
     { temperature: 1, topP: 0.8, minP: 0.2 },
     { temperature: 1, topP: 0.95, banned: [5] },
+    { temperature: 1, allowed: [7] },
+    { temperature: 1, topP: 0.9, allowed: [0, 31, 32, 63, 64, 1500, 3007, 3008, 3018] },
+    {
+      temperature: 1,
+      topK: 30,
+      repetitionPenalty: 1.3,
+      presencePenalty: 0.5,
+      prompt: [1, 2, 3],
+      generated: [4, 4],
+      banned: [6],
+      allowed: Array.from({ length: 1000 }, (_, i) => 3 * i),
+    },
     { temperature: 1, topK: 20, banned: Array.from({ length: 1500 }, (_, i) => 2 * i) },
   ];
 
@@ -262,6 +274,50 @@ describe('penalties', () => {
     const plain = sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4);
     sample([logits], [{ repetitionPenalty: 3, presencePenalty: 2, prompt, generated, banned: [3, 9, 5] }]);
     expect(sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4)).toEqual(plain);
+  });
+});
+
+describe('a mask', () => {
+  const logits = randomLogits(new Random(41), 2);
+  const row = { temperature: 1, seed: 5n, numTopLogProbs: 3 };
+
+  it('that allows every token changes nothing, and none touches another row', () => {
+    const all = Array.from({ length: VOCAB }, (_, token) => token);
+    const plain = sample([logits, logits], [row, { ...row, position: 1 }], executor, 3);
+    const masked = sample(
+      [logits, logits, logits],
+      [
+        { ...row, allowed: all },
+        { ...row, position: 1 },
+        { ...row, allowed: [3, 2000] },
+      ],
+      executor,
+      3,
+    );
+    expect([...masked.tokens.subarray(0, 2)]).toEqual([...plain.tokens]);
+    expect([...masked.logProbs.subarray(0, 2)]).toEqual([...plain.logProbs]);
+    expect([...masked.topTokens.subarray(0, 6)]).toEqual([...plain.topTokens]);
+    expect([3, 2000]).toContain(masked.tokens[2]);
+  });
+
+  it('with one token left gives it the log-prob 0; with none left the row has nothing to draw from', () => {
+    const output = sample(
+      [logits, logits],
+      [
+        { ...row, allowed: [1234] },
+        { ...row, allowed: [] },
+      ],
+      executor,
+      3,
+    );
+    expect([output.tokens[0], output.logProbs[0], output.status[0]]).toEqual([1234, 0, ROW_OK]);
+    expect([output.tokens[1], output.status[1]]).toEqual([-1, ROW_NOT_FINITE]);
+  });
+
+  it('does not hide logits that are not finite', () => {
+    const bad = logits.slice();
+    bad[9] = Number.NaN;
+    expect(sample([bad], [{ allowed: [1, 2] }]).status[0]).toBe(ROW_NOT_FINITE);
   });
 });
 
