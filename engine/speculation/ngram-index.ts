@@ -1,0 +1,87 @@
+/** Tokens of an n-gram under which places are found. A shorter one would stand almost anywhere. */
+const NGRAM = 2;
+/** Places that are looked at for one proposal, the latest first. */
+const MAX_PLACES = 64;
+/** Matches longer than this are all the same. */
+const MAX_MATCH = 32;
+const BUCKETS = 4096;
+const NOWHERE = -1;
+
+export interface Proposal {
+  /** Tokens proposed; 0: what the sequence ends with stood nowhere before. */
+  length: number;
+  /** How many of the last tokens stood before what is proposed. */
+  matchLength: number;
+}
+
+/**
+ * Prompt lookup: finds where the last tokens of a sequence stood before, and proposes what followed there. In answers
+ * that repeat their prompt (edited code, summaries, extracted data) that is often what comes next.
+ *
+ *   tokens     the cat sat . the dog ran . the cat
+ *                  ^^^ ^^^ ^             |---------|     the last 2 stood at the beginning
+ *   proposed   sat . the ...                             what followed; the longest match wins, then the latest
+ *
+ * Where what followed runs into the end of the sequence, it goes on with the proposal itself: a b a b -> a b a b a b.
+ *
+ *   buckets    hash of two tokens -> the latest place where they end     places of one bucket are a chain, from late
+ *   previous   place -> the place before it in the same bucket           to early; other n-grams in it are passed over
+ */
+export class NgramIndex {
+  readonly #latest = new Int32Array(BUCKETS).fill(NOWHERE);
+  #previous = new Int32Array(64);
+  /** Tokens that are indexed. */
+  #length = 0;
+
+  /**
+   * Writes at most `target.length` tokens that may follow tokens[0 .. length) into target. The tokens given before must
+   * stay as they were; those that have come since are indexed now.
+   */
+  propose(tokens: Int32Array, length: number, target: Int32Array): Proposal {
+    this.#index(tokens, length);
+    const last = length - 1;
+    let best = NOWHERE;
+    let matchLength = 0;
+    let place = last < NGRAM - 1 ? NOWHERE : this.#previous[last]!;
+    for (let looked = 0; place !== NOWHERE && looked < MAX_PLACES && matchLength < MAX_MATCH; looked++) {
+      const match = commonEnding(tokens, place, last);
+      if (match >= NGRAM && match > matchLength) {
+        best = place;
+        matchLength = match;
+      }
+      place = this.#previous[place]!;
+    }
+    if (best === NOWHERE) return { length: 0, matchLength: 0 };
+    for (let i = 0; i < target.length; i++) {
+      const from = best + 1 + i;
+      target[i] = from < length ? tokens[from]! : target[from - length]!;
+    }
+    return { length: target.length, matchLength };
+  }
+
+  #index(tokens: Int32Array, length: number): void {
+    if (length > this.#previous.length) {
+      const larger = new Int32Array(2 * length);
+      larger.set(this.#previous);
+      this.#previous = larger;
+    }
+    for (let place = Math.max(this.#length, NGRAM - 1); place < length; place++) {
+      const bucket = bucketOf(tokens[place - 1]!, tokens[place]!);
+      this.#previous[place] = this.#latest[bucket]!;
+      this.#latest[bucket] = place;
+    }
+    this.#length = Math.max(this.#length, length);
+  }
+}
+
+function bucketOf(first: number, second: number): number {
+  const hash = Math.imul(first, 0x9e3779b1) ^ Math.imul(second, 0x85ebca6b);
+  return (hash ^ (hash >>> 15)) & (BUCKETS - 1);
+}
+
+/** How many tokens up to and with `early` are those up to and with `late`, at most MAX_MATCH. */
+function commonEnding(tokens: Int32Array, early: number, late: number): number {
+  let count = 0;
+  while (count < MAX_MATCH && count <= early && tokens[early - count] === tokens[late - count]) count++;
+  return count;
+}
