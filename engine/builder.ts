@@ -18,6 +18,7 @@ import { planNetwork } from '../models/architectures/index.js';
 import { type Checkpoint, CheckpointError } from '../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../models/model-config.js';
+import { makeTablesFile, TABLES_FILE_NAME } from '../models/tokenizer/bpe-tables.js';
 import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from './build-directory.js';
 import { cpuQuota } from './cpu-quota.js';
 import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
@@ -214,7 +215,10 @@ async function eventLoopTurn(): Promise<void> {
 }
 
 function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {
-  writeFileSync(join(directory, 'tokenizer.json'), JSON.stringify(tokenizer.tokenizerJson));
+  const text = JSON.stringify(tokenizer.tokenizerJson);
+  writeFileSync(join(directory, 'tokenizer.json'), text);
+  const tables = makeTablesFile(text);
+  if (tables !== null) writeFileSync(join(directory, TABLES_FILE_NAME), JSON.stringify(tables));
   writeFileSync(join(directory, 'tokenizer_config.json'), JSON.stringify(tokenizer.tokenizerConfig));
   if (tokenizer.chatTemplate !== null) {
     writeFileSync(join(directory, 'chat_template.jinja'), tokenizer.chatTemplate);

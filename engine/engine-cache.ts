@@ -24,7 +24,7 @@ import {
   publishBuildDirectory,
   removeOnExit,
 } from './build-directory.js';
-import { type BuildOptions, buildAside } from './builder.js';
+import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { resolveOutputPrecision, resolveWeightPrecision } from './weight-precision.js';
@@ -115,6 +115,8 @@ function touched(engine: Engine): Engine {
 }
 
 async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
+  // Most starts find an engine and need nothing that builds one.
+  const { buildAside } = await import('./builder.js');
   const directory = await buildAside(entry, options);
   try {
     for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {

@@ -8,6 +8,7 @@ import type { OutputPrecision, WeightPrecision } from './executor.js';
  *   weights.bin            portable weights in the chosen precision, row-major, each tensor at a multiple of 64 bytes;
  *                          rows of int8 and int4 are blocks of 32 (engine/native/kernels/kernels.h)
  *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
+ *   tokenizer-tables.json  vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)
  *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
  */
 export interface EngineTensor {

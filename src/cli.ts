@@ -2,9 +2,8 @@
 import { Command, CommanderError, Option } from 'commander';
 import { closestName } from '../callbacks/did-you-mean.js';
 import { skeinVersion } from '../engine/package-info.js';
-import { build } from './commands/build.js';
-import { serve } from './commands/serve.js';
-import { SIMULATE_HELP, simulateFile } from './commands/simulate.js';
+import type { BuildFlags } from './commands/build.js';
+import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { loadConfig, UsageError } from './config.js';
 import { flagName, OPTIONS, type OptionSpec, variableName } from './config-options.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
@@ -39,7 +38,11 @@ function serveCommand(): Command {
   return command.addHelpText('after', SERVE_HELP).action(async (flags: Record<string, unknown>) => {
     checkInstructionSet(process.env.SKEIN_ISA);
     const file = typeof flags.config === 'string' ? flags.config : undefined;
-    await serve(loadConfig({ flags, environment: process.env, file }));
+    const config = loadConfig({ flags, environment: process.env, file });
+    performance.mark('skein: options read');
+    // Each command loads what it needs and no other does.
+    const { serve } = await import('./commands/serve.js');
+    await serve(config);
   });
 }
 
@@ -67,7 +70,10 @@ function buildCommand(): Command {
     )
     .addOption(new Option('--threads <N>', 'threads that convert').default(undefined, 'all'))
     .option('--force', 'replace an engine that is there already')
-    .action(build);
+    .action(async (model: string, flags: BuildFlags) => {
+      const { build } = await import('./commands/build.js');
+      await build(model, flags);
+    });
 }
 
 function simulateCommand(): Command {
@@ -76,7 +82,10 @@ function simulateCommand(): Command {
     .argument('<FILE.json>', 'policy, pool and requests')
     .option('--json', 'print every iteration as JSON instead of a chart')
     .addHelpText('after', SIMULATE_HELP)
-    .action(simulateFile);
+    .action(async (path: string, flags: { json?: boolean }) => {
+      const { simulateFile } = await import('./commands/simulate.js');
+      simulateFile(path, flags);
+    });
 }
 
 function program(): Command {

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { MAX_COUNT, rangeText, TOKENS_PER_BLOCK } from './option-ranges.js';
 
 export interface OptionSpec {

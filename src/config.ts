@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { closestName } from '../callbacks/did-you-mean.js';
 import { asSentence } from '../callbacks/sentences.js';
 import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';

@@ -14,7 +14,6 @@ import { skeinVersion } from '../engine/package-info.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
-import { ModelCodec } from './generation/model-codec.js';
 import type { TextModel } from './generation/text-model.js';
 
 /** How to load a model. Names and defaults are those of the flags of `skein serve`. */
@@ -110,6 +109,7 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
   // Everything needs it, and its absence has a better explanation than what would fail later.
   loadAddon();
   const engine = await engineOf(options);
+  performance.mark('skein: engine found');
   options.signal?.throwIfAborted();
   const events = new EngineEvents();
   const host = new InProcessHost({
@@ -119,7 +119,11 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
     onError: (error) => events.emitError(error),
   });
   // The worker loads the engine meanwhile.
-  const opening = ModelCodec.open(engine.directory);
+  const opening = import('./generation/model-codec.js').then(async ({ ModelCodec }) => {
+    const codec = await ModelCodec.open(engine.directory);
+    performance.mark('skein: tokenizer loaded');
+    return codec;
+  });
   const close = async (options: CloseOptions = {}) => {
     await host.close(options);
     await opening.then(
@@ -127,7 +131,11 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
       () => {},
     );
   };
-  const [codec, loaded] = await Promise.all([opening, host.ready]).catch(async (error: unknown) => {
+  const running = host.ready.then((loaded) => {
+    performance.mark('skein: engine loaded', { detail: { workerMs: loaded.loadMs } });
+    return loaded;
+  });
+  const [codec, loaded] = await Promise.all([opening, running]).catch(async (error: unknown) => {
     await close({ abort: true });
     throw error;
   });

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** Iterations after which a simulation is given up. */
 export const MAX_ITERATIONS = 100_000;

@@ -1,27 +1,35 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
+import { type BpeTables, parseTablesFile, TABLES_FILE_NAME } from './bpe-tables.js';
 import { TokenizerError } from './tokenizer-json.js';
 
 /**
  * Reads tokenizer.json, tokenizer_config.json and chat_template.jinja from an engine directory or a Hugging Face
  * model's folder. Only tokenizer.json must be there. A chat template in the folder wins over one in
- * tokenizer_config.json; of several named ones in the latter, "default" is taken.
+ * tokenizer_config.json; of several named ones in the latter, "default" is taken. An engine directory may hold the
+ * vocabulary a second time, as tables: then tokenizer.json is not parsed.
  *
  * @throws TokenizerError that names the file that is missing or is not JSON.
  */
-export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles> {
-  const [tokenizerJson, config, template] = await Promise.all([
-    readJson(join(directory, 'tokenizer.json')),
+export async function readTokenizerFiles(
+  directory: string,
+): Promise<TokenizerFiles & { tables?: BpeTables | undefined }> {
+  const file = join(directory, 'tokenizer.json');
+  const [tokenizer, tablesText, config, template] = await Promise.all([
+    readIfThere(file),
+    readIfThere(join(directory, TABLES_FILE_NAME)),
     readJson(join(directory, 'tokenizer_config.json')),
     readIfThere(join(directory, 'chat_template.jinja')),
   ]);
-  if (tokenizerJson === undefined) throw new TokenizerError(`${directory} has no tokenizer.json.`);
+  if (tokenizer === undefined) throw new TokenizerError(`${directory} has no tokenizer.json.`);
+  const tables = tablesText === undefined ? null : parseTablesFile(tablesText.toString(), tokenizer);
   const tokenizerConfig = (config ?? {}) as Record<string, unknown>;
   return {
-    tokenizerJson,
+    tokenizerJson: tables === null ? parseJson(file, tokenizer) : tables.tokenizerJson,
+    tables: tables?.tables,
     tokenizerConfig,
-    chatTemplate: template ?? configuredTemplate(tokenizerConfig.chat_template),
+    chatTemplate: template?.toString() ?? configuredTemplate(tokenizerConfig.chat_template),
   };
 }
 
@@ -34,10 +42,13 @@ function configuredTemplate(value: unknown): string | null {
 }
 
 async function readJson(file: string): Promise<unknown> {
-  const text = await readIfThere(file);
-  if (text === undefined) return undefined;
+  const content = await readIfThere(file);
+  return content === undefined ? undefined : parseJson(file, content);
+}
+
+function parseJson(file: string, content: Buffer): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(content.toString());
   } catch (error) {
     throw new TokenizerError(`${file} is not JSON: ${error instanceof Error ? error.message : error}.`, {
       cause: error,
@@ -45,9 +56,10 @@ async function readJson(file: string): Promise<unknown> {
   }
 }
 
-async function readIfThere(file: string): Promise<string | undefined> {
+/** As bytes: to decode them in one piece is faster than in the pieces in which they come. */
+async function readIfThere(file: string): Promise<Buffer | undefined> {
   try {
-    return await readFile(file, 'utf8');
+    return await readFile(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

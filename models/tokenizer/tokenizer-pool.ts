@@ -1,12 +1,9 @@
 import { Worker } from 'node:worker_threads';
-import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
-import type { EncodeOptions, TextSegment, Tokenizer } from './tokenizer.js';
+import type { EncodeOptions, TextSegment, Tokenizer, TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
 /** Where a worker gets its tokenizer: from a folder, which costs the main thread nothing, or from a copy. */
-export type TokenizerSource =
-  | { directory: string }
-  | { files: Pick<TokenizerFiles, 'tokenizerJson' | 'tokenizerConfig'> };
+export type TokenizerSource = { directory: string } | { files: TokenizerSourceFiles };
 
 export interface TokenizerPoolOptions {
   /** Threads at most; each is started when it is first needed. Default 1. */

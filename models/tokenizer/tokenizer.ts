@@ -2,6 +2,7 @@ import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { asSentence } from '../../callbacks/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
+import type { BpeTables } from './bpe-tables.js';
 import { adjustForLibrary } from './library-adjustments.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
 import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
@@ -34,8 +35,15 @@ interface LibraryParts {
     vocab: string[];
     tokens_to_ids: Map<string, number>;
     unk_token_id?: number | undefined;
+    /** Of BPE: the rank of a merge by the JSON of [left, right]. */
+    bpe_ranks?: Map<string, number>;
   };
 }
+
+/** What a tokenizer is made from. With `tables` the JSON has neither vocabulary nor merges. */
+export type TokenizerSourceFiles = Pick<TokenizerFiles, 'tokenizerJson' | 'tokenizerConfig'> & {
+  tables?: BpeTables | undefined;
+};
 
 const NOTHING = new Uint8Array(0);
 
@@ -68,7 +76,7 @@ export class Tokenizer {
   readonly #texts: (string | null | undefined)[] = [];
 
   /** @throws TokenizerError where tokenizer.json is not one, or uses a component that is not supported. */
-  constructor(files: Pick<TokenizerFiles, 'tokenizerJson' | 'tokenizerConfig'>) {
+  constructor(files: TokenizerSourceFiles) {
     const json = parseTokenizerJson(files.tokenizerJson);
     const config = files.tokenizerConfig;
     for (const token of json.added_tokens) this.#addedById.set(token.id, addedToken(token));
@@ -77,6 +85,7 @@ export class Tokenizer {
     this.specialTokenIds = new Set(specials.map((token) => token.id));
     this.specialTokenTexts = specials.map((token) => token.content);
     this.#parts = libraryParts(json, config, new Set(this.specialTokenTexts));
+    if (files.tables !== undefined) fillBpe(this.#parts.model, files.tables, json.model.unk_token);
 
     const { normalizer, model } = this.#parts;
     for (const token of added) {
@@ -238,6 +247,17 @@ function libraryParts(
     const reason = error instanceof Error ? error.message : String(error);
     throw new TokenizerError(`tokenizer.json cannot be used: ${asSentence(reason)}`, { cause: error });
   }
+}
+
+/** Does what the library's constructor does with a vocabulary and merges. */
+function fillBpe(model: LibraryParts['model'], { tokens, merges }: BpeTables, unkToken: unknown): void {
+  const ranks = model.bpe_ranks;
+  if (!(ranks instanceof Map)) throw new TokenizerError('The tokenizer library keeps no ranks of merges.');
+  model.vocab = tokens;
+  for (let id = 0; id < tokens.length; id++) model.tokens_to_ids.set(tokens[id]!, id);
+  // Of equal merges the last counts, as there.
+  for (let rank = 0; rank < merges.length; rank++) ranks.set(merges[rank]!, rank);
+  model.unk_token_id = typeof unkToken === 'string' ? model.tokens_to_ids.get(unkToken) : undefined;
 }
 
 /** Whether [start, end) of the joined text lies within one segment that may hold special tokens. */

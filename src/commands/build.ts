@@ -8,7 +8,7 @@ import { UsageError } from '../config.js';
 import { OPTIONS } from '../config-options.js';
 import { showBuildProgress } from './build-progress.js';
 
-interface BuildFlags {
+export interface BuildFlags {
   output: string;
   weights: string;
   outputWeights: string;

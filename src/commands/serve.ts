@@ -2,52 +2,27 @@ import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { withFlagNames } from '../flag-names.js';
 import { type LoadedModel, loadModel, type ModelInfo } from '../load-model.js';
-import { createApp, type ServerLog } from '../server/app.js';
-import { checkAddress, HttpServer } from '../server/http-server.js';
-import { createLog } from '../server/log.js';
-import { ServerMetrics } from '../server/metrics.js';
-import type { ServedModel } from '../server/served-model.js';
-import { ServerState } from '../server/server-state.js';
+import type { HttpServer } from '../server/http-server.js';
+import { checkAddress } from '../server/listen-address.js';
 import { showBuildProgress } from './build-progress.js';
 
 /** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
   await checkAddress(config.host, config.port);
-  const loading = new AbortController();
-  const stopLoading = () => loading.abort(new Error('Interrupted while loading.'));
+  const interruption = new AbortController();
+  const stopLoading = () => interruption.abort(new Error('Interrupted while loading.'));
   process.once('SIGINT', stopLoading).once('SIGTERM', stopLoading);
-  const loaded = await loadModel({
+  const loading = loadModel({
     ...config,
     onProgress: showBuildProgress(process.stderr),
-    signal: loading.signal,
+    signal: interruption.signal,
   }).catch(namedAsFlags);
+  // By now the engine's thread is at work; what answers clients is read beside it.
+  const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   process.off('SIGINT', stopLoading).off('SIGTERM', stopLoading);
-  const state = new ServerState();
-  const served = servedModel(loaded, config);
-  const metrics = new ServerMetrics({
-    modelName: served.id,
-    maxSeqLen: served.maxSeqLen,
-    gauges: () => loaded.counts(),
-  });
-  loaded.onStats((stats) => metrics.iteration(stats));
-  const log = createLog(config.logLevel);
-  const failed = followEngine(loaded, { state, metrics, log });
-  const app = createApp({
-    models: [served],
-    state,
-    metrics,
-    version: skeinVersion(),
-    log,
-    apiKey: config.apiKey ?? null,
-  });
-  let server: HttpServer;
-  try {
-    server = await HttpServer.listen({ app, state, host: config.host, port: config.port });
-  } catch (error) {
-    await loaded.close();
-    throw error;
-  }
-  process.stdout.write(greeting(served.id, server.url, loaded.info));
+  const { server, modelName, failed } = await openServer(loaded, config);
+  performance.mark('skein: listening');
+  process.stdout.write(greeting(modelName, server.url, loaded.info));
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
@@ -56,6 +31,12 @@ export async function serve(config: Config): Promise<void> {
     }
   }
   await end(server, loaded, failure);
+}
+
+async function importServer() {
+  const module = await import('./open-server.js');
+  performance.mark('skein: server imported');
+  return module;
 }
 
 /** What the engine refuses, in the words of who started the server. */
@@ -83,38 +64,6 @@ async function end(server: HttpServer, loaded: LoadedModel, failure: Error | nul
     process.kill(process.pid, 'SIGKILL');
   }
   if (failure !== null) throw failure;
-}
-
-/** Lets /health, the metrics and the log know how the engine fares. The promise is of its final failure. */
-function followEngine(
-  loaded: LoadedModel,
-  { state, metrics, log }: { state: ServerState; metrics: ServerMetrics; log: ServerLog },
-): Promise<Error> {
-  loaded.onError((error) => log.error({ err: error }, 'engine error'));
-  return new Promise((resolve) => {
-    loaded.onStateChange((engine, failure) => {
-      if (engine === 'restarting') state.restart(failure?.message ?? '');
-      if (engine === 'running') {
-        state.recover();
-        metrics.engineRestarted();
-        log.info({}, 'the engine runs again');
-      }
-      if (engine === 'failed' && failure !== null) {
-        state.fail(failure.message);
-        resolve(failure);
-      }
-    });
-  });
-}
-
-function servedModel({ model, info }: LoadedModel, config: Config): ServedModel {
-  return {
-    ...model,
-    id: config.servedModelName ?? info.name,
-    created: Math.floor(Date.now() / 1000),
-    fingerprint: info.fingerprint,
-    defaultMaxTokens: config.defaultMaxTokens,
-  };
 }
 
 function greeting(id: string, url: string, info: ModelInfo): string {

@@ -1,14 +1,9 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import { asSentence } from '../../callbacks/sentences.js';
 import type { createApp } from './app.js';
+import { listenError } from './listen-address.js';
 import type { ServerState } from './server-state.js';
-
-/** The address that was asked for cannot be listened on. */
-export class ListenError extends Error {
-  override name = 'ListenError';
-}
 
 /** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
 const KEEP_ALIVE_MS = 75_000;
@@ -87,28 +82,4 @@ export class HttpServer {
     this.#server.closeAllConnections();
     await closed;
   }
-}
-
-/** Fails where an address cannot be listened on, before anything costly is begun. @throws ListenError */
-export async function checkAddress(host: string, port: number): Promise<void> {
-  const probe = createServer();
-  await new Promise<void>((resolve, reject) => {
-    probe.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
-    probe.listen(port, host, resolve);
-  });
-  await new Promise((resolve) => probe.close(resolve));
-}
-
-function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
-  if (error.code === 'EADDRINUSE') {
-    return new ListenError(
-      `Port ${port} on ${host} is in use; choose another with --port (0 takes a free one).`,
-    );
-  }
-  if (error.code === 'EACCES') {
-    return new ListenError(
-      `Port ${port} on ${host} needs more rights than this process has; choose one above 1023.`,
-    );
-  }
-  return new ListenError(`Cannot listen on ${host}:${port}: ${asSentence(error.message)}`);
 }

@@ -107,7 +107,7 @@ describe('skein', () => {
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
     const model = join(folder, 'model.gguf');
     writeFileSync(model, 'GGUF');
-    const cli = join(copy, 'dist/src/cli.js');
+    const cli = join(copy, 'dist/bin/skein.js');
     const args = ['serve', '--port', '0', '--model', model, '--cache-dir', join(folder, 'cache')];
     const { code, stderr } = await runCli(args, { cli });
     expect(stderr).toMatch(/native addon.*C\+\+20 compiler.*npm/);

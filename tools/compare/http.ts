@@ -74,7 +74,7 @@ async function main(): Promise<void> {
 }
 
 function skeinServer(model: string, weights: string): Side {
-  const cli = fileURLToPath(new URL('../../dist/src/cli.js', import.meta.url));
+  const cli = fileURLToPath(new URL('../../dist/bin/skein.js', import.meta.url));
   const start = (port: number) => {
     const most = `${Math.max(...clients)}`;
     const args = [cli, 'serve', '--model', model, '--weights', weights, '--port', `${port}`];

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 
 /** Types as a reader of JSON knows them. */
 const TYPES: Readonly<Record<string, string>> = {

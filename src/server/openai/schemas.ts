@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { closestName } from '../../../callbacks/did-you-mean.js';
 import { SAMPLING_RANGES } from '../../../engine/decoding/sampling-params.js';
 import { ApiError } from './errors.js';

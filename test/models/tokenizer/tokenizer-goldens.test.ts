@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, expect, it } from 'vitest';
+import { makeTablesFile } from '../../../models/tokenizer/bpe-tables.js';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 
@@ -11,15 +12,17 @@ interface Golden {
   decoded: string;
 }
 
-describeWithTestModel("SmolLM2's tokenizer", () => {
+describeWithTestModel.each(['tokenizer.json', 'its tables'])("SmolLM2's tokenizer from %s", (origin) => {
   const goldens = JSON.parse(
     readFileSync(new URL('../../goldens/tokenizer-smollm2.json', import.meta.url), 'utf8'),
   ) as { texts: Golden[] };
   let tokenizer: Tokenizer;
 
   beforeAll(() => {
+    const text = readFileSync(join(testModelPath!, 'tokenizer.json'), 'utf8');
+    const made = origin === 'its tables' ? makeTablesFile(text)! : { tokenizerJson: JSON.parse(text) };
     tokenizer = new Tokenizer({
-      tokenizerJson: JSON.parse(readFileSync(join(testModelPath!, 'tokenizer.json'), 'utf8')),
+      ...made,
       tokenizerConfig: { bos_token: '<|im_start|>', eos_token: '<|im_end|>' },
     });
   });

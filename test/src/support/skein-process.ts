@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ModelOptions } from 'skein';
 
-export const cliPath = fileURLToPath(new URL('../../../dist/src/cli.js', import.meta.url));
+export const cliPath = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url));
 
 /** Engines built by tests; kept from run to run, as a user's cache is. */
 export const testCacheDir = join(tmpdir(), 'skein-test-cache');

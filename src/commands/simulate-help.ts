@@ -1,0 +1,18 @@
+/** What `skein simulate --help` says of its file. Apart from the command, so that asking costs no schema. */
+export const SIMULATE_HELP = `
+FILE.json:
+  policy              MAX_UTILIZATION, GUARANTEED_NO_EVICT or STATIC_BATCH
+  numBlocks           blocks of the KV pool
+  tokensPerBlock      tokens of one block
+  maxNumRequests      most requests that run at once
+  maxBatchSize        most requests of one iteration; default maxNumRequests
+  maxNumTokens        most tokens of one iteration; default unlimited
+  chunk               {unit, policy: FIRST_COME_FIRST_SERVED or EQUAL_PROGRESS, maxContextLength?}; absent: off
+  enableBlockReuse    equal beginnings of tokens share blocks; default false
+  maxWaitIterations   iterations that a request may wait before it passes all that came later; default: no limit
+  startHorizon        MAX_UTILIZATION: tokens that a request must have room for when it starts; default: one step
+  requests            [{id, arrivalIteration, promptLength or tokens, maxNewTokens, beamWidth?, priority?,
+                      draftLength?}]
+
+Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.
+`;

@@ -1,0 +1,32 @@
+import { createServer } from 'node:net';
+import { asSentence } from '../../callbacks/sentences.js';
+
+/** The address that was asked for cannot be listened on. */
+export class ListenError extends Error {
+  override name = 'ListenError';
+}
+
+/** Fails where an address cannot be listened on, before anything costly is begun. @throws ListenError */
+export async function checkAddress(host: string, port: number): Promise<void> {
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
+    probe.listen(port, host, resolve);
+  });
+  await new Promise((resolve) => probe.close(resolve));
+}
+
+/** Why a server cannot listen, in words that name host and port. */
+export function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (error.code === 'EADDRINUSE') {
+    return new ListenError(
+      `Port ${port} on ${host} is in use; choose another with --port (0 takes a free one).`,
+    );
+  }
+  if (error.code === 'EACCES') {
+    return new ListenError(
+      `Port ${port} on ${host} needs more rights than this process has; choose one above 1023.`,
+    );
+  }
+  return new ListenError(`Cannot listen on ${host}:${port}: ${asSentence(error.message)}`);
+}

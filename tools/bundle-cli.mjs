@@ -1,0 +1,77 @@
+// Bundles the compiled command line into dist/bin, so that a start reads a few files instead of some four hundred:
+//
+//   dist/bin/skein.js               what every command needs
+//   dist/bin/<part>-<hash>.js       what one command needs, or what a server needs once its engine is loading
+//   dist/bin/generation-worker.js   the engine's thread
+//   dist/bin/tokenizer-worker.js    the thread for long texts
+//   dist/bin/NOTICES.txt            the licences of the libraries within
+//
+// Run after tsc: its input is dist/. The library that programs import stays as tsc wrote it.
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const target = join(root, 'dist/bin');
+
+/** Libraries in CommonJS ask for Node's modules by require, which a module of its own does not have. */
+const REQUIRE =
+  "import { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);";
+
+rmSync(target, { recursive: true, force: true });
+const commandLine = await bundle({ skein: 'dist/src/cli.js' }, { splitting: true });
+const workers = await bundle({
+  'generation-worker': 'dist/engine/generation-worker.js',
+  'tokenizer-worker': 'dist/models/tokenizer/tokenizer-worker.js',
+});
+writeFileSync(join(target, 'NOTICES.txt'), notices([...commandLine, ...workers]));
+
+/** Writes the bundles of these files, each under its name; returns the files that went into them. */
+async function bundle(entryPoints, options = {}) {
+  const { metafile } = await build({
+    ...options,
+    absWorkingDir: root,
+    entryPoints,
+    outdir: target,
+    entryNames: '[name]',
+    chunkNames: '[name]-[hash]',
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    banner: { js: REQUIRE },
+    // Names stay: they are read in stacks.
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  });
+  return Object.keys(metafile.inputs);
+}
+
+/** The licence of each library that has a file among these. */
+function notices(files) {
+  const folders = new Set(files.map(packageFolder).filter((folder) => folder !== null));
+  const texts = [...folders].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file === undefined ? `Licence: ${license}` : readFileSync(join(folder, file), 'utf8').trim();
+    return `${name} ${version}\n\n${text}\n`;
+  });
+  return texts.join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+/** The folder of the package that a file of node_modules belongs to; null for files of Skein. */
+function packageFolder(file) {
+  const path = join(root, file);
+  if (!path.includes('/node_modules/')) return null;
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    const manifest = join(folder, 'package.json');
+    // Packages may hold a package.json for a folder of theirs, which has no version.
+    if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version !== undefined)
+      return folder;
+    if (folder === root) throw new Error(`${relative(root, path)} belongs to no package.`);
+  }
+}
