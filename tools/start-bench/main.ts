@@ -1,0 +1,83 @@
+// How long a start of `skein serve` takes, on what, and what the server holds in memory:
+//
+//   npx tsx tools/start-bench/main.ts MODEL [--weights bf16] [--starts 9] [--streams 64] [--idle 10] [-- FLAGS OF SERVE]
+//
+// The engine is built first where the cache lacks it, and one start that is not counted warms the system's file cache.
+// Then N starts, of each the milliseconds from the spawn to the first 200 of GET /health, the marks on the way there
+// and the processor time of all threads; the medians are printed, and the best of all, which is what to compare on a
+// machine that does other work. The last server then idles, and answers streams; its resident memory is read after
+// each. `npm run build` comes first: it measures the bundled command line.
+import { parseArgs } from 'node:util';
+import { type Start, startServer } from './server-process.js';
+import { streamAll } from './streams.js';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    weights: { type: 'string', default: 'bf16' },
+    starts: { type: 'string', default: '9' },
+    streams: { type: 'string', default: '64' },
+    idle: { type: 'string', default: '10' },
+  },
+});
+const [model, ...flags] = positionals;
+if (model === undefined) throw new Error('Which model? npx tsx tools/start-bench/main.ts MODEL');
+const args = ['--model', model, '--weights', values.weights, ...flags];
+const MIB = 2 ** 20;
+
+await (await startServer(args)).stop();
+const starts: Start[] = [];
+for (let i = 0; i < Number(values.starts); i++) {
+  const start = await startServer(args);
+  starts.push(start);
+  if (i + 1 < Number(values.starts)) await start.stop();
+}
+report(starts);
+const last = starts.at(-1)!;
+await idle(last, Number(values.idle));
+await memory(last, Number(values.streams));
+await last.stop();
+
+function report(all: readonly Start[]): void {
+  console.log(`${all.length} starts with ${values.weights} weights, milliseconds since the spawn`);
+  console.log('                              median    best');
+  for (const name of Object.keys(all[0]!.marksMs))
+    row(
+      name,
+      all.map((start) => start.marksMs[name]!),
+    );
+  row(
+    'processor time',
+    all.map((start) => start.processorMs),
+  );
+}
+
+function row(name: string, numbers: readonly number[]): void {
+  const best = Math.min(...numbers)
+    .toFixed(0)
+    .padStart(8);
+  console.log(`  ${name.padEnd(26)}${median(numbers).toFixed(0).padStart(8)}${best}`);
+}
+
+async function idle(start: Start, seconds: number): Promise<void> {
+  const before = start.processorTimeMs();
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  const share = (start.processorTimeMs() - before) / (seconds * 10);
+  console.log(`idle for ${seconds} s: ${share.toFixed(2)} % of one processor`);
+}
+
+async function memory(start: Start, streams: number): Promise<void> {
+  const print = (when: string) => {
+    const { resident, files, anonymous } = start.memory();
+    const mib = (bytes: number) => (bytes / MIB).toFixed(0);
+    console.log(`${when}: ${mib(resident)} MiB resident (${mib(anonymous)} own, ${mib(files)} of files)`);
+  };
+  print('ready');
+  const tokens = await streamAll(start.url, streams);
+  print(`after ${streams} streams (${tokens} tokens)`);
+}
+
+function median(numbers: readonly number[]): number {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1]!;
+}
