@@ -2,8 +2,7 @@
 //
 //   dist/bin/skein.js               what every command needs
 //   dist/bin/<part>-<hash>.js       what one command needs, or what a server needs once its engine is loading
-//   dist/bin/generation-worker.js   the engine's thread
-//   dist/bin/tokenizer-worker.js    the thread for long texts
+//   dist/bin/generation-worker.js   the engine's thread, and so on: each file that a Worker is started with
 //   dist/bin/NOTICES.txt            the licences of the libraries within
 //
 // Run after tsc: its input is dist/. The library that programs import stays as tsc wrote it.
@@ -19,12 +18,12 @@ const target = join(root, 'dist/bin');
 const REQUIRE =
   "import { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);";
 
+/** Large, and loaded only where a request needs it: these stay where npm has put them. */
+const LOADED_BY_NEED = ['@mlc-ai/web-xgrammar', 'node-gyp-build', 'yaml'];
+
 rmSync(target, { recursive: true, force: true });
 const commandLine = await bundle({ skein: 'dist/src/cli.js' }, { splitting: true });
-const workers = await bundle({
-  'generation-worker': 'dist/engine/generation-worker.js',
-  'tokenizer-worker': 'dist/models/tokenizer/tokenizer-worker.js',
-});
+const workers = await bundle(workerFiles(commandLine));
 writeFileSync(join(target, 'NOTICES.txt'), notices([...commandLine, ...workers]));
 
 /** Writes the bundles of these files, each under its name; returns the files that went into them. */
@@ -41,6 +40,7 @@ async function bundle(entryPoints, options = {}) {
     platform: 'node',
     target: 'node20',
     banner: { js: REQUIRE },
+    external: LOADED_BY_NEED,
     // Names stay: they are read in stacks.
     minifyWhitespace: true,
     minifySyntax: true,
@@ -49,6 +49,19 @@ async function bundle(entryPoints, options = {}) {
     logLevel: 'warning',
   });
   return Object.keys(metafile.inputs);
+}
+
+/** By name, the files that these name as those of workers: new URL('./NAME.js', import.meta.url). */
+function workerFiles(files) {
+  const found = files.flatMap((file) => {
+    const code = file.startsWith('dist/') ? readFileSync(join(root, file), 'utf8') : '';
+    const names = Array.from(
+      code.matchAll(/new URL\('\.\/([\w-]+)\.js', import\.meta\.url\)/g),
+      (match) => match[1],
+    );
+    return names.map((name) => [name, join(dirname(file), `${name}.js`)]);
+  });
+  return Object.fromEntries(found);
 }
 
 /** The licence of each library that has a file among these. */
