@@ -133,6 +133,11 @@ export class BlockCache {
     this.#queues.update(node);
   }
 
+  /** One more holder for a block that somebody holds, in the tree or not. */
+  share(block: number): void {
+    this.#primary.reference(block);
+  }
+
   /**
    * Whether the node's block is of no use to anybody else, as far as can be seen: nobody holds it and nothing hangs on
    * it.

@@ -40,6 +40,16 @@ export class BlockTable {
     return this.#entries.subarray(0, this.#numBlocks);
   }
 
+  /** A table of its own that begins with the first `numBlocks` blocks of this one. */
+  beginning(numBlocks: number): BlockTable {
+    const table = new BlockTable(this.#tokensPerBlock, this.#maxBlocks, this.#window);
+    table.#entries = new Int32Array(this.#entries.length);
+    table.#entries.set(this.#entries.subarray(0, numBlocks));
+    table.#numBlocks = numBlocks;
+    table.#length = this.#length;
+    return table;
+  }
+
   append(block: number): void {
     if (this.#numBlocks === this.#entries.length) {
       const grown = new Int32Array(Math.min(2 * this.#numBlocks, this.#maxBlocks));

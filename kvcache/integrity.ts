@@ -1,6 +1,14 @@
-import type { BeamBlocks } from './beam-blocks.js';
 import type { PrefixNode } from './prefix-tree.js';
 import { findWrongNode } from './tree-integrity.js';
+
+/** A request's tables. */
+export interface SequenceSnapshot {
+  requestId: bigint;
+  length: number;
+  blocks: ArrayLike<number>;
+  /** Of the sequences behind the first; absent: there is one. */
+  further?: readonly ArrayLike<number>[];
+}
 
 /** The block manager's state as plain data. */
 export interface KvCacheSnapshot {
@@ -14,7 +22,7 @@ export interface KvCacheSnapshot {
   numSecondaryBlocks: number;
   /** One entry for each block of the primary pool. */
   referenceCounts: ArrayLike<number>;
-  sequences: Iterable<{ requestId: bigint; length: number; blocks: ArrayLike<number>; beams?: BeamBlocks }>;
+  sequences: Iterable<SequenceSnapshot>;
   roots: Iterable<PrefixNode>;
   /** Entry of each block that is in the tree. */
   nodes: readonly (PrefixNode | undefined)[];
@@ -64,27 +72,40 @@ function markFree(
 }
 
 function countHolders(cache: KvCacheSnapshot, holders: Int32Array): string | null {
-  for (const { requestId, length, blocks, beams } of cache.sequences) {
-    const needed = Math.min(Math.ceil(length / cache.tokensPerBlock), cache.maxBlocks);
-    if (blocks.length !== needed) {
-      return (
-        `Request ${requestId} has ${length} tokens and should hold ${needed} blocks of ${cache.tokensPerBlock}; ` +
-        `its table has ${blocks.length}.`
-      );
+  for (const sequence of cache.sequences) {
+    for (const [index, blocks] of [sequence.blocks, ...(sequence.further ?? [])].entries()) {
+      const wrong = countTable(cache, sequence, { index, blocks }, holders);
+      if (wrong !== null) return wrong;
     }
-    for (let index = 0; index < blocks.length; index += 1) {
-      const block = blocks[index]!;
-      if (!(block >= 0 && block < holders.length)) {
-        return `Entry ${index} of request ${requestId}'s table is block ${block}; the pool has ${holders.length}.`;
-      }
-      holders[block]! += 1;
+  }
+  return null;
+}
+
+function countTable(
+  cache: KvCacheSnapshot,
+  { requestId, length, further = [] }: SequenceSnapshot,
+  { index, blocks }: { index: number; blocks: ArrayLike<number> },
+  holders: Int32Array,
+): string | null {
+  const table = `request ${requestId}'s table${index === 0 ? '' : ` ${index}`}`;
+  const needed = Math.min(Math.ceil(length / cache.tokensPerBlock), cache.maxBlocks);
+  if (blocks.length !== needed) {
+    return (
+      `Request ${requestId} has ${length} tokens and should hold ${needed} blocks of ${cache.tokensPerBlock}; ` +
+      `its table has ${blocks.length}.`
+    );
+  }
+  for (let entry = 0; entry < blocks.length; entry += 1) {
+    const block = blocks[entry]!;
+    if (!(block >= 0 && block < holders.length)) {
+      return `Entry ${entry} of ${table} is block ${block}; the pool has ${holders.length}.`;
     }
-    for (const branch of beams?.branches ?? []) {
-      if (branch.length !== Math.max(0, needed - beams!.numShared)) {
-        return `A beam of request ${requestId} has ${branch.length} blocks beside ${beams!.numShared} of ${needed}.`;
-      }
-      for (const block of branch) holders[block]! += 1;
-    }
+    holders[block]! += 1;
+  }
+  const last = blocks[needed - 1]!;
+  const isWritten = length % cache.tokensPerBlock !== 0;
+  if (further.length > 0 && isWritten && cache.referenceCounts[last] !== 1) {
+    return `Block ${last}, into which ${table} writes, has ${cache.referenceCounts[last]} references.`;
   }
   return null;
 }

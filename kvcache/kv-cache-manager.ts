@@ -1,6 +1,6 @@
 import type { KvCapacity } from '../scheduler/types.js';
 import type { AttentionWindow } from './attention-window.js';
-import { BeamBlocks } from './beam-blocks.js';
+import { BeamTables } from './beam-tables.js';
 import { BlockCache } from './block-cache.js';
 import type { KvCacheEvent } from './cache-events.js';
 import { findInconsistency } from './integrity.js';
@@ -130,8 +130,9 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
-   * Takes the blocks of the whole prompt, those in the cache included where the sequence shares (see `reuseOf`). Beams
-   * share the full ones; each has the last one, that its tokens will be written into, for itself.
+   * Takes the blocks of the whole prompt, those in the cache included where the sequence shares (see `reuseOf`), in one
+   * table for each of `beamWidth` sequences. They share the full ones; each has the last one, that its tokens will be
+   * written into, for itself. The prompt is written into the first table; `forkSequences` brings it to the others.
    * False, and nothing changed, if there is no room.
    */
   addSequence(requestId: bigint, promptLength: number, prefix?: SharedPrefix, beamWidth = 1): boolean {
@@ -145,16 +146,13 @@ export class KvCacheManager implements KvCacheSizes {
     const numBlocks = this.#sequences.blocksOf(promptLength);
     const heldTokens = Math.min(promptLength, this.cachedTokensPerSequence);
     const fullBlocks = Math.floor(heldTokens / this.tokensPerBlock);
-    const beams = new BeamBlocks(fullBlocks, beamWidth);
-    const allBlocks = numBlocks + beams.numBlocksBeside(numBlocks);
+    const allBlocks = numBlocks + BeamTables.numBeside(beamWidth, fullBlocks, numBlocks);
     if (allBlocks - this.#sharing.numHeld(match) > this.#cache.availableBlocks) return false;
-    const table = this.#sequences.createTable();
-    this.#sharing.take(table, match, allBlocks);
+    const first = this.#sequences.createTable();
+    this.#sharing.take(first, match, allBlocks);
     const found = shared ? this.#sharing.count(match, promptLength) : NOTHING_SHARED;
-    this.#sequences.grow({ table, beams }, promptLength);
     this.#sequences.add(requestId, {
-      table,
-      beams,
+      tables: this.#sequences.createTables(first, promptLength, beamWidth, fullBlocks),
       promptLength,
       shared: shared && { salt: shared.salt, ...(shared.retention ? { retention: shared.retention } : {}) },
       ...found,
@@ -168,16 +166,17 @@ export class KvCacheManager implements KvCacheSizes {
    * which has the same content. What beams have generated is not kept: which of it will stay is not known.
    */
   store(requestId: bigint, tokens: Int32Array, numWritten: number): void {
-    const { table, beams, shared, promptLength } = this.#sequences.sequence(requestId);
+    const { tables, shared, promptLength } = this.#sequences.sequence(requestId);
     if (shared === null) return;
-    if (numWritten > table.length || numWritten > tokens.length) {
+    const { length } = tables.first;
+    if (numWritten > length || numWritten > tokens.length) {
       throw new RangeError(
-        `Request ${requestId}: ${numWritten} tokens are to be kept; its table covers ${table.length} and ` +
+        `Request ${requestId}: ${numWritten} tokens are to be kept; its table covers ${length} and ` +
           `${tokens.length} tokens are given.`,
       );
     }
-    const kept = beams.beamWidth > 1 ? Math.min(numWritten, promptLength) : numWritten;
-    this.#sharing.store({ table, shared, promptLength }, tokens, kept);
+    const kept = tables.width > 1 ? Math.min(numWritten, promptLength) : numWritten;
+    this.#sharing.store({ tables, shared, promptLength }, tokens, kept);
   }
 
   /** The full blocks of the sequence's first `length` tokens. */
@@ -204,19 +203,40 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sequences.trim(requestId, length);
   }
 
+  /**
+   * Sequence i of the request goes on from what was its sequence parents[i]; what nobody goes on from is given back.
+   * Full blocks are shared, the last one is copied where it is not full: see BeamTables. Never takes a block.
+   */
+  forkSequences(requestId: bigint, parents: readonly number[]): void {
+    this.#sequences.fork(requestId, parents);
+  }
+
   /** Gives back what the request holds and returns how many blocks that were; 0 if it has no sequence. */
   freeSequence(requestId: bigint): number {
     return this.#sequences.remove(requestId);
   }
 
-  /** Writes the slots (block * tokensPerBlock + offset) of positions [start, end) into target from `offset` on. */
-  writeSlots(requestId: bigint, start: number, end: number, target: Int32Array, offset: number): void {
-    this.#sequences.writeSlots(requestId, start, end, target, offset);
+  /**
+   * Writes the slots (block * tokensPerBlock + offset) of positions [start, end) into target from `offset` on. `index`:
+   * which of the request's sequences.
+   */
+  writeSlots(
+    requestId: bigint,
+    start: number,
+    end: number,
+    target: Int32Array,
+    offset: number,
+    index = 0,
+  ): void {
+    this.#sequences.writeSlots(requestId, start, end, target, offset, index);
   }
 
-  /** Writes the block table into target[offset, offset + maxBlocks); unused entries become 0. Returns the used ones. */
-  writeBlockTable(requestId: bigint, target: Int32Array, offset: number, maxBlocks: number): number {
-    return this.#sequences.writeBlocks(requestId, target, offset, maxBlocks);
+  /**
+   * Writes the block table of one of the request's sequences into target[offset, offset + maxBlocks); unused entries
+   * become 0. Returns the used ones.
+   */
+  writeBlockTable(requestId: bigint, target: Int32Array, offset: number, maxBlocks: number, index = 0): number {
+    return this.#sequences.writeBlocks(requestId, target, offset, maxBlocks, index);
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { BeamTables } from './beam-tables.js';
 import type { BlockCache } from './block-cache.js';
 import type { BlockTable } from './block-table.js';
 import type { StoredBlock } from './cache-events.js';
@@ -37,7 +38,7 @@ export interface SharingOptions {
 
 /** What of a sequence must be known to keep its blocks. */
 export interface Storable {
-  table: BlockTable;
+  tables: BeamTables;
   promptLength: number;
   shared: Omit<SharedPrefix, 'tokens'>;
 }
@@ -111,19 +112,19 @@ export class PrefixSharing {
   }
 
   /** Keeps the full blocks of the sequence's first `numWritten` tokens: see KvCacheManager.store. */
-  store({ table, shared, promptLength }: Storable, tokens: Int32Array, numWritten: number): void {
+  store({ tables, shared, promptLength }: Storable, tokens: Int32Array, numWritten: number): void {
     const { tree, events } = this.#cache;
     const size = this.#tokensPerBlock;
     const stored: StoredBlock[] = [];
     let parentHash: number | null = null;
     let node = tree.root(shared.salt);
     for (let start = 0; start + size <= numWritten; start += size) {
-      const block = table.blocks[start / size]!;
+      const block = tables.first.blocks[start / size]!;
       const retention = shared.retention ? retentionAt(shared.retention, start, promptLength) : null;
       const known = tree.child(node, tokens, start);
       if (known) {
         if (!this.#cache.isPrimary(known)) this.#cache.replaceSecondary(known, block);
-        else if (known.block !== block) this.#exchange(table, start / size, known);
+        else if (known.block !== block) this.#exchange(tables, start / size, known);
         if (retention) this.#cache.retain(known, retention);
         node = known;
         continue;
@@ -161,10 +162,10 @@ export class PrefixSharing {
     return block;
   }
 
-  #exchange(table: BlockTable, index: number, node: PrefixNode): void {
-    const own = table.blocks[index]!;
+  #exchange(tables: BeamTables, index: number, node: PrefixNode): void {
+    // Held while the tables change over, so that nothing is evicted for it.
     this.#cache.acquire(node);
-    table.replace(index, node.block);
-    this.#cache.release(own);
+    tables.exchange(index, node.block);
+    this.#cache.release(node.block);
   }
 }

@@ -1,4 +1,4 @@
-import type { BeamBlocks } from './beam-blocks.js';
+import { BeamTables, type BlockSource } from './beam-tables.js';
 import type { BlockCache } from './block-cache.js';
 import { BlockTable } from './block-table.js';
 import type { KvCacheSizes } from './kv-cache-options.js';
@@ -7,27 +7,33 @@ import type { MemoryChanges } from './memory-changes.js';
 import type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 
 export interface Sequence extends ReuseCounts {
-  /** Of the first beam. */
-  table: BlockTable;
-  beams: BeamBlocks;
+  tables: BeamTables;
   promptLength: number;
   /** null: it neither finds nor leaves anything in the cache. */
   shared: Omit<SharedPrefix, 'tokens'> | null;
 }
 
-/** The requests that have a sequence, and how their block tables grow, shrink and are written out. */
+/** The requests that have sequences, and how their block tables grow, shrink and are written out. */
 export class SequenceTables {
   readonly #sizes: KvCacheSizes;
   readonly #cache: BlockCache;
-  readonly #changes: MemoryChanges;
-  readonly #counters: KvCacheCounters;
+  readonly #source: BlockSource;
   readonly #sequences = new Map<bigint, Sequence>();
 
   constructor(sizes: KvCacheSizes, cache: BlockCache, changes: MemoryChanges, counters: KvCacheCounters) {
     this.#sizes = sizes;
     this.#cache = cache;
-    this.#changes = changes;
-    this.#counters = counters;
+    this.#source = {
+      take: () => {
+        const block = cache.take();
+        changes.zero(block);
+        counters.addNew(1);
+        return block;
+      },
+      share: (block) => cache.share(block),
+      release: (block) => cache.release(block),
+      copy: (source, target) => changes.copy(source, target),
+    };
   }
 
   has(requestId: bigint): boolean {
@@ -45,9 +51,11 @@ export class SequenceTables {
     return sequence;
   }
 
-  /** Throws if the request has none. */
-  table(requestId: bigint): BlockTable {
-    return this.sequence(requestId).table;
+  /** That of the request's first sequence. Throws if the request has none. */
+  table(requestId: bigint, index = 0): BlockTable {
+    const table = this.sequence(requestId).tables.all[index];
+    if (!table) throw new Error(`Request ${requestId} has no table ${index} in the KV cache.`);
+    return table;
   }
 
   createTable(): BlockTable {
@@ -55,10 +63,20 @@ export class SequenceTables {
     return new BlockTable(tokensPerBlock, maxBlocksPerSequence, window);
   }
 
-  /** 0 for a request that has no sequence. */
+  /**
+   * The tables of a request whose first one has what was found of its prompt: room for all of the prompt in each of
+   * `width` tables, which share their `numShared` first blocks. The caller has seen that there is room.
+   */
+  createTables(first: BlockTable, promptLength: number, width: number, numShared: number): BeamTables {
+    const needed = this.blocksOf(promptLength);
+    while (first.numBlocks < needed) first.append(this.#source.take());
+    first.setLength(promptLength);
+    return new BeamTables(first, width, numShared, this.#source);
+  }
+
+  /** Each counted once; 0 for a request that has no sequence. */
   blocksHeld(requestId: bigint): number {
-    const sequence = this.#sequences.get(requestId);
-    return sequence ? sequence.table.numBlocks + sequence.beams.numBlocks : 0;
+    return this.#sequences.get(requestId)?.tables.numBlocks ?? 0;
   }
 
   /** Blocks of a table that covers `length` tokens, or the window's part of them. */
@@ -76,46 +94,50 @@ export class SequenceTables {
     );
   }
 
-  hasRoomToGrow({ table, beams }: Sequence, length: number): boolean {
-    const needed = this.blocksOf(length);
-    const missing = needed - table.numBlocks + beams.numBlocksBeside(needed) - beams.numBlocks;
-    return missing <= this.#cache.availableBlocks;
+  hasRoomToGrow({ tables }: Sequence, length: number): boolean {
+    const missing = this.blocksOf(length) - tables.first.numBlocks;
+    return missing * tables.width <= this.#cache.availableBlocks;
   }
 
   /** Makes the tables cover `length` tokens, never fewer than before; the caller has seen that there is room. */
-  grow({ table, beams }: Pick<Sequence, 'table' | 'beams'>, length: number): void {
-    const missing = this.blocksOf(length) - table.numBlocks;
-    for (let count = 0; count < missing; count += 1) {
-      table.append(this.#takeNew());
-    }
-    beams.grow(table.numBlocks, () => this.#takeNew());
-    table.setLength(Math.max(table.length, length));
+  grow({ tables }: Sequence, length: number): void {
+    tables.grow(this.blocksOf(length), length);
   }
 
   /** Gives back the blocks beyond `length` tokens. */
   trim(requestId: bigint, length: number): void {
-    const { table, beams } = this.sequence(requestId);
-    if (!Number.isInteger(length) || length < 1 || length > table.length) {
+    const { tables } = this.sequence(requestId);
+    const { length: covered } = tables.first;
+    if (!Number.isInteger(length) || length < 1 || length > covered) {
       throw new RangeError(
-        `Request ${requestId}: its table is to keep ${length} of ${table.length} tokens; 1 to ${table.length} can be.`,
+        `Request ${requestId}: its table is to keep ${length} of ${covered} tokens; 1 to ${covered} can be.`,
       );
     }
-    const kept = this.blocksOf(length);
-    beams.shrink(kept, (block) => this.#cache.release(block));
-    while (table.numBlocks > kept) this.#cache.release(table.removeLast());
-    table.setLength(length);
+    tables.trim(this.blocksOf(length), length);
+  }
+
+  /** See KvCacheManager.forkSequences. */
+  fork(requestId: bigint, parents: readonly number[]): void {
+    const { tables } = this.sequence(requestId);
+    const { width } = tables;
+    const isParent = (parent: number) => Number.isInteger(parent) && parent >= 0 && parent < width;
+    if (parents.length < 1 || parents.length > width || !parents.every(isParent)) {
+      throw new RangeError(
+        `Request ${requestId}: its ${width} sequences are to go on from [${parents.join(', ')}]; 1 to ${width} of them, ` +
+          `each from 0 to ${width - 1}, can be.`,
+      );
+    }
+    const { length } = tables.first;
+    tables.fork(parents, length % this.#sizes.tokensPerBlock !== 0);
   }
 
   /** Gives back what the request holds and returns how many blocks that were; 0 if it has no sequence. */
   remove(requestId: bigint): number {
     const sequence = this.#sequences.get(requestId);
     if (!sequence) return 0;
-    // Tail first: the head of a sequence is what another one may share, so it should be taken again last.
-    const held = this.blocksHeld(requestId);
+    const held = sequence.tables.numBlocks;
     this.#sequences.delete(requestId);
-    sequence.beams.shrink(0, (block) => this.#cache.release(block));
-    const { blocks } = sequence.table;
-    for (let index = blocks.length - 1; index >= 0; index -= 1) this.#cache.release(blocks[index]!);
+    sequence.tables.releaseAll();
     return held;
   }
 
@@ -124,18 +146,27 @@ export class SequenceTables {
     const released = new Map<number, number>();
     return (requestId) => {
       let credit = 0;
-      for (const block of this.#blocksOfAllBeams(requestId)) {
-        const count = (released.get(block) ?? 0) + 1;
-        released.set(block, count);
-        if (count === this.#cache.references(block)) credit += 1;
+      for (const { blocks } of this.#sequences.get(requestId)?.tables.all ?? []) {
+        for (const block of blocks) {
+          const count = (released.get(block) ?? 0) + 1;
+          released.set(block, count);
+          if (count === this.#cache.references(block)) credit += 1;
+        }
       }
       return credit;
     };
   }
 
   /** See KvCacheManager.writeSlots. */
-  writeSlots(requestId: bigint, start: number, end: number, target: Int32Array, offset: number): void {
-    const table = this.table(requestId);
+  writeSlots(
+    requestId: bigint,
+    start: number,
+    end: number,
+    target: Int32Array,
+    offset: number,
+    index = 0,
+  ): void {
+    const table = this.table(requestId, index);
     if (start < 0 || start > end || end > table.length) {
       throw new RangeError(
         `Request ${requestId}: slots of positions [${start}, ${end}) are asked for; its table covers ${table.length}.`,
@@ -150,8 +181,8 @@ export class SequenceTables {
   }
 
   /** See KvCacheManager.writeBlockTable. */
-  writeBlocks(requestId: bigint, target: Int32Array, offset: number, maxBlocks: number): number {
-    const { blocks } = this.table(requestId);
+  writeBlocks(requestId: bigint, target: Int32Array, offset: number, maxBlocks: number, index = 0): number {
+    const { blocks } = this.table(requestId, index);
     if (blocks.length > maxBlocks || offset + maxBlocks > target.length) {
       throw new RangeError(
         `Request ${requestId}: a table of ${blocks.length} blocks does not fit into ${maxBlocks} entries from index ` +
@@ -164,24 +195,12 @@ export class SequenceTables {
   }
 
   /** For the integrity check. */
-  inspect(): { requestId: bigint; length: number; blocks: Int32Array; beams: BeamBlocks }[] {
-    return Array.from(this.#sequences, ([requestId, { table, beams }]) => ({
+  inspect(): { requestId: bigint; length: number; blocks: Int32Array; further: Int32Array[] }[] {
+    return Array.from(this.#sequences, ([requestId, { tables }]) => ({
       requestId,
-      length: table.length,
-      blocks: table.blocks,
-      beams,
+      length: tables.first.length,
+      blocks: tables.first.blocks,
+      further: tables.all.slice(1).map(({ blocks }) => blocks),
     }));
-  }
-
-  #takeNew(): number {
-    const block = this.#cache.take();
-    this.#changes.zero(block);
-    this.#counters.addNew(1);
-    return block;
-  }
-
-  #blocksOfAllBeams(requestId: bigint): number[] {
-    const sequence = this.#sequences.get(requestId);
-    return sequence ? [...sequence.table.blocks, ...sequence.beams.branches.flat()] : [];
   }
 }
