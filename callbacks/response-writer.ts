@@ -1,5 +1,6 @@
 import type { LlmRequest } from '../engine/llm-request.js';
 import type { ReturnedLogits } from '../engine/returned-logits.js';
+import type { GeneratedSequence } from '../engine/sequences/generated-sequence.js';
 import {
   RESPONSE_ERROR,
   RESPONSE_FINAL,
@@ -59,28 +60,33 @@ export class ResponseWriter implements ResponseBatch {
       this.addError(request.requestId, request.error);
       return;
     }
+    for (const sequence of request.sequences) this.#addSequence(request, sequence, final);
+    request.isAnswered = true;
+  }
+
+  #addSequence(request: LlmRequest, sequence: GeneratedSequence, final: boolean): void {
     const { spec } = request;
     const index = this.#open(request.requestId);
-    const from = spec.streaming ? request.numSent : 0;
-    const to = request.numGenerated;
+    const from = spec.streaming ? sequence.numSent : 0;
+    const to = sequence.numGenerated;
     this.flags[index] =
       (final ? RESPONSE_FINAL : 0) |
-      (request.numSent === 0 ? RESPONSE_FIRST : 0) |
+      (request.isAnswered ? 0 : RESPONSE_FIRST) |
       (spec.streaming ? RESPONSE_STREAMING : 0) |
       (request.reportsLogProbs ? RESPONSE_LOG_PROBS : 0);
-    this.finishReasons[index] = request.finishReason;
+    this.finishReasons[index] = sequence.finishReason;
     this.promptLengths[index] = request.originalPromptLength;
     this.sequenceLengths[index] = request.originalPromptLength + to;
     this.padIds[index] = spec.padId;
     this.cachedTokens[index] = request.cachedTokens;
     this.seeds[index] = spec.sampling.seed;
-    this.cumLogProbs[index] = request.cumLogProb;
+    this.cumLogProbs[index] = sequence.cumLogProb;
     this.topWidths[index] = spec.topLogProbs;
     if (final) this.#addTiming(index, request);
-    this.#addTokens(index, request, spec.streaming ? request.originalPromptLength + from : 0);
-    if (request.reportsLogProbs) this.#addLogProbs(index, request, from, to);
-    if (request.returned !== null) this.#addReturned(index, request.returned, request.numSent === 0);
-    request.numSent = to;
+    this.#addTokens(index, sequence, spec.streaming ? request.originalPromptLength + from : 0);
+    if (request.reportsLogProbs) this.#addLogProbs(index, sequence, { from, to, width: spec.topLogProbs });
+    if (request.returned !== null) this.#addReturned(index, request.returned, !request.isAnswered);
+    sequence.numSent = to;
   }
 
   /**
@@ -140,28 +146,30 @@ export class ResponseWriter implements ResponseBatch {
     });
   }
 
-  #addTokens(index: number, request: LlmRequest, from: number): void {
-    const to = request.originalPromptLength + request.numGenerated;
+  #addTokens(index: number, { tokens, numKnown: to }: GeneratedSequence, from: number): void {
     const start = this.tokenStart[index]!;
     const end = start + to - from;
     this.tokens = ensure(this.tokens, end);
-    for (let i = from; i < to; i++) this.tokens[start + i - from] = request.tokens[i]!;
+    for (let i = from; i < to; i++) this.tokens[start + i - from] = tokens[i]!;
     this.tokenStart[index + 1] = end;
   }
 
-  #addLogProbs(index: number, request: LlmRequest, from: number, to: number): void {
+  #addLogProbs(
+    index: number,
+    sequence: GeneratedSequence,
+    { from, to, width }: { from: number; to: number; width: number },
+  ): void {
     const start = this.logProbStart[index]!;
     const end = start + to - from;
     this.logProbs = ensure(this.logProbs, end);
-    this.logProbs.set(request.logProbs.subarray(from, to), start);
+    this.logProbs.set(sequence.logProbs.subarray(from, to), start);
     this.logProbStart[index + 1] = end;
-    const width = request.spec.topLogProbs;
     if (width === 0) return;
     const numTop = this.#numTop + (to - from) * width;
     this.topTokens = ensure(this.topTokens, numTop);
     this.topLogProbs = ensure(this.topLogProbs, numTop);
-    this.topTokens.set(request.topTokens.subarray(from * width, to * width), this.#numTop);
-    this.topLogProbs.set(request.topLogProbs.subarray(from * width, to * width), this.#numTop);
+    this.topTokens.set(sequence.topTokens.subarray(from * width, to * width), this.#numTop);
+    this.topLogProbs.set(sequence.topLogProbs.subarray(from * width, to * width), this.#numTop);
     this.#numTop = numTop;
   }
 

@@ -3,6 +3,7 @@ import { SamplingRows } from './decoding/sampling-rows.js';
 import type { LlmRequest } from './llm-request.js';
 import type { PackedBatch, ReturnedRows } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
+import type { GeneratedSequence } from './sequences/generated-sequence.js';
 
 export interface BatchLimits {
   maxNumTokens: number;
@@ -75,41 +76,65 @@ export class BatchFormer implements PackedBatch {
   }
 
   /**
-   * Appends the request's rows: its context chunk, or its newest token. Its table already covers them. Requests in
-   * context come first.
+   * Appends the request's rows: its context chunk, or the newest token of each of its sequences. Its tables already
+   * cover them. Requests in context come first.
+   *
+   *   request    A (context chunk, last)   B (3 beams)     C
+   *   tokenIds   a4 a5 a6                  b9  b'9  b"9    c2
+   *   sequences  0                         1   2    3      4      each with a block table of its own
+   *   logitRows  2                         3   4    5      6      row 2 once for each sequence of A
    */
   add(request: LlmRequest): void {
-    const start = request.phase === 'context' ? request.contextPosition : request.numTokens - 1;
-    const count = request.phase === 'context' ? request.chunkLength : 1;
+    if (request.phase === 'context') this.#addContext(request);
+    else this.#addGeneration(request);
+  }
+
+  #addContext(request: LlmRequest): void {
+    const start = request.contextPosition;
+    const end = start + request.chunkLength;
+    const first = this.numTokens;
+    this.#addRows(request, { table: 0, tokens: request.tokens, start, end });
+    request.returned?.askForContext(this.returnedRows, start, end, first);
+    for (const sequence of request.rows) this.#addDraw(request, sequence);
+  }
+
+  #addGeneration(request: LlmRequest): void {
+    const end = request.numTokens;
+    for (const [table, sequence] of request.rows.entries()) {
+      this.#addRows(request, { table, tokens: sequence.tokens, start: end - 1, end });
+      this.#addDraw(request, sequence);
+    }
+  }
+
+  /** Appends positions [start, end) of one of the request's sequences, which has this block table. */
+  #addRows(
+    { requestId, ropeRow }: LlmRequest,
+    { table, tokens, start, end }: { table: number; tokens: Int32Array; start: number; end: number },
+  ): void {
     const sequence = this.numSequences++;
     const first = this.numTokens;
-    const { tokens } = request;
-    for (let i = 0; i < count; i++) {
-      this.tokenIds[first + i] = tokens[start + i]!;
-      this.positions[first + i] = start + i;
+    for (let position = start; position < end; position++) {
+      this.tokenIds[first + position - start] = tokens[position]!;
+      this.positions[first + position - start] = position;
     }
-    this.#kvCache.writeSlots(request.requestId, start, start + count, this.slots, first);
-    this.#kvCache.writeBlockTable(
-      request.requestId,
-      this.blockTables,
-      sequence * this.maxBlocks,
-      this.maxBlocks,
-    );
-    this.numTokens = first + count;
+    const { maxBlocks } = this;
+    this.#kvCache.writeSlots(requestId, start, end, this.slots, first, table);
+    this.#kvCache.writeBlockTable(requestId, this.blockTables, sequence * maxBlocks, maxBlocks, table);
+    this.numTokens = first + end - start;
     this.queryStart[sequence] = first;
     this.queryStart[sequence + 1] = this.numTokens;
-    this.contextLength[sequence] = start + count;
-    this.ropeRows[sequence] = request.ropeRow;
+    this.contextLength[sequence] = end;
+    this.ropeRows[sequence] = ropeRow;
+  }
+
+  /** The newest row draws a token for the sequence. */
+  #addDraw(request: LlmRequest, sequence: GeneratedSequence): void {
     const { returned } = request;
-    if (returned !== null && request.phase === 'context') {
-      returned.askForContext(this.returnedRows, start, start + count, first);
-    }
-    if (!request.drawsToken) return;
-    if (returned !== null && request.drawsNewToken) {
+    if (returned !== null && request.drawsNewToken(sequence)) {
       returned.askForGeneration(this.returnedRows, this.numLogitRows);
     }
     this.logitRows[this.numLogitRows++] = this.numTokens - 1;
-    this.sampling.add(request);
+    this.sampling.add(request, sequence);
   }
 
   /**

@@ -38,6 +38,7 @@ export interface IterationPlan<R extends RequestProgress> {
  *   allocate(r)     for each chunk, in order: the blocks of its step
  *   (the step runs, or is imagined)
  *   rejectDraft(r)  where it had a draft
+ *   fork(r)         where its sequences part, end or go on from one another
  *   keep(r)         for each context that is complete: its full blocks may be shared; so are those of a paused one
  *   release(r)      for each request that is complete
  */
@@ -120,6 +121,12 @@ export class IterationPlanner {
   rejectDraft(request: RequestProgress): void {
     if (request.phase !== 'generation' || request.draftLength === 0) return;
     this.#kvCache.trimSequence(request.requestId, request.numTokens);
+    request.blocksHeld = this.#kvCache.blocksHeld(request.requestId);
+  }
+
+  /** Sequence i of the request goes on from what was its sequence parents[i]: see KvCacheManager.forkSequences. */
+  fork(request: RequestProgress, parents: readonly number[]): void {
+    this.#kvCache.forkSequences(request.requestId, parents);
     request.blocksHeld = this.#kvCache.blocksHeld(request.requestId);
   }
 

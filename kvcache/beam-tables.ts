@@ -121,7 +121,8 @@ export class BeamTables {
     for (const [index, table] of old.entries()) {
       if (isContinued[index]) continue;
       const { blocks } = table;
-      for (let entry = blocks.length - (hasPartial ? 2 : 1); entry >= 0; entry -= 1) this.#release(blocks[entry]!);
+      for (let entry = blocks.length - (hasPartial ? 2 : 1); entry >= 0; entry -= 1)
+        this.#release(blocks[entry]!);
     }
     if (this.width === 1) this.#uses.clear();
   }

@@ -235,7 +235,13 @@ export class KvCacheManager implements KvCacheSizes {
    * Writes the block table of one of the request's sequences into target[offset, offset + maxBlocks); unused entries
    * become 0. Returns the used ones.
    */
-  writeBlockTable(requestId: bigint, target: Int32Array, offset: number, maxBlocks: number, index = 0): number {
+  writeBlockTable(
+    requestId: bigint,
+    target: Int32Array,
+    offset: number,
+    maxBlocks: number,
+    index = 0,
+  ): number {
     return this.#sequences.writeBlocks(requestId, target, offset, maxBlocks, index);
   }
 

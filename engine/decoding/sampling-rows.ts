@@ -1,4 +1,5 @@
 import type { LlmRequest } from '../llm-request.js';
+import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import type { SamplingBatch, SamplingOutput } from './sampling-batch.js';
 import { hasPenalties, isGreedy } from './sampling-params.js';
 
@@ -51,8 +52,8 @@ export class SamplingRows implements SamplingBatch {
     this.numRows = 0;
   }
 
-  /** Appends the row that draws the request's next token. */
-  add(request: LlmRequest): void {
+  /** Appends the row that draws the next token of one of the request's sequences. */
+  add(request: LlmRequest, sequence: GeneratedSequence): void {
     const row = this.numRows++;
     const { sampling, topLogProbs } = request.spec;
     this.temperature[row] = isGreedy(sampling) ? 0 : sampling.temperature;
@@ -63,11 +64,11 @@ export class SamplingRows implements SamplingBatch {
     this.presencePenalty[row] = sampling.presencePenalty;
     this.frequencyPenalty[row] = sampling.frequencyPenalty;
     this.seed[row] = sampling.seed;
-    this.sequenceIndex[row] = 0;
+    this.sequenceIndex[row] = sequence.index;
     this.position[row] = request.numTokens;
     this.numTopLogProbs[row] = request.reportsLogProbs ? topLogProbs : -1;
     this.#addBanned(row, request.bannedTokens);
-    this.#addHistory(row, request);
+    this.#addHistory(row, request, sequence);
   }
 
   /** Appends a row whose token nobody waits for: greedy, without log-probs. */
@@ -101,12 +102,12 @@ export class SamplingRows implements SamplingBatch {
     this.bannedStart[row + 1] = end;
   }
 
-  #addHistory(row: number, request: LlmRequest): void {
+  #addHistory(row: number, request: LlmRequest, sequence: GeneratedSequence): void {
     let end = this.historyStart[row]!;
     this.historyPromptLength[row] = 0;
     if (hasPenalties(request.spec.sampling)) {
       const length = request.numTokens;
-      this.history.set(request.tokens.subarray(0, length), end);
+      this.history.set(sequence.tokens.subarray(0, length), end);
       this.historyPromptLength[row] = request.originalPromptLength;
       end += length;
     }

@@ -40,7 +40,7 @@ export class RequestExit {
     counts.queuedRequests = 0;
     for (const request of this.#active.ordered) {
       if (request.timing.numIterations === 0) counts.queuedRequests++;
-      if (request.spec.streaming && request.numGenerated > request.numSent) {
+      if (request.spec.streaming && request.hasNews) {
         this.#responses.add(request, false);
       }
     }

@@ -31,13 +31,13 @@ export class RequestStops {
   #stop(requestId: bigint, inFlight: Set<bigint>): void {
     const request = this.#active.get(requestId);
     if (request?.inFlight) inFlight.add(requestId);
-    else if (request && this.#isUnanswered(request)) request.finishReason = FINISH_CANCELLED;
+    else if (request && this.#isUnanswered(request)) request.stop(FINISH_CANCELLED);
   }
 
   endOverdue(nowMs: number): void {
     for (const request of this.#active.ordered) {
       if (nowMs < request.deadlineMs || request.inFlight) continue;
-      if (this.#isUnanswered(request)) request.finishReason = FINISH_TIMED_OUT;
+      if (this.#isUnanswered(request)) request.stop(FINISH_TIMED_OUT);
     }
   }
 

@@ -1,7 +1,6 @@
 import { schedulePaddedBatch } from '../../scheduler/padded-batch.js';
 import type { ScheduledChunk } from '../../scheduler/types.js';
 import type { BatchFormer } from '../batch-former.js';
-import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../decoding/finish-reason.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { BatchingScheme } from './batching-scheme.js';
 
@@ -53,8 +52,7 @@ export class StaticBatchScheme implements BatchingScheme {
   }
 
   holds(request: LlmRequest): boolean {
-    const { finishReason, error } = request;
-    if (error !== '' || finishReason === FINISH_CANCELLED || finishReason === FINISH_TIMED_OUT) return false;
+    if (request.error !== '' || request.isStopped) return false;
     return this.#members.includes(request) && this.#members.some((member) => !member.isComplete);
   }
 

@@ -1,0 +1,152 @@
+import {
+  FINISH_END_ID,
+  FINISH_LENGTH,
+  FINISH_NOT_FINISHED,
+  FINISH_STOP_WORDS,
+  type FinishCode,
+} from '../decoding/finish-reason.js';
+import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import { endsWithStopWord } from '../decoding/stop-words.js';
+import type { RequestSpec } from '../request-spec.js';
+
+/**
+ * One of the sequences that a request generates: its tokens, the prompt first, in one array; what is reported of each
+ * generated one; and how it ended.
+ */
+export class GeneratedSequence {
+  /** Which sequence of its request: the random numbers are drawn with it. */
+  readonly index: number;
+  finishReason: FinishCode = FINISH_NOT_FINISHED;
+  /** Generated tokens that have been handed to a response. */
+  numSent = 0;
+  /** Sum of the generated tokens' log-probs, in token order. */
+  cumLogProb = 0;
+  /** Tokens generated again whose value differed from the first time. */
+  replayMismatches = 0;
+
+  readonly #spec: RequestSpec;
+  #tokens: Int32Array;
+  #numKnown: number;
+  #logProbs: Float32Array;
+  #topTokens: Int32Array;
+  #topLogProbs: Float32Array;
+
+  constructor(spec: RequestSpec, index: number) {
+    this.index = index;
+    this.#spec = spec;
+    const { promptTokens, topLogProbs } = spec;
+    const room = Math.min(spec.maxNewTokens, 64);
+    this.#tokens = new Int32Array(promptTokens.length + room);
+    this.#tokens.set(promptTokens);
+    this.#numKnown = promptTokens.length;
+    this.#logProbs = new Float32Array(this.#reportsLogProbs ? room : 0);
+    this.#topTokens = new Int32Array(topLogProbs * room);
+    this.#topLogProbs = new Float32Array(topLogProbs * room);
+  }
+
+  get isFinished(): boolean {
+    return this.finishReason !== FINISH_NOT_FINISHED;
+  }
+
+  /** Tokens known so far, prompt and generated ones of all runs. */
+  get numKnown(): number {
+    return this.#numKnown;
+  }
+
+  /** Generated tokens known so far, over all runs. */
+  get numGenerated(): number {
+    return this.#numKnown - this.#promptLength;
+  }
+
+  /** All known tokens, prompt first; longer than they are: read up to numKnown. */
+  get tokens(): Int32Array {
+    return this.#tokens;
+  }
+
+  /** One per generated token; valid up to numGenerated where the request reports log-probs. */
+  get logProbs(): Float32Array {
+    return this.#logProbs;
+  }
+
+  /** [numGenerated x topLogProbs]. */
+  get topTokens(): Int32Array {
+    return this.#topTokens;
+  }
+
+  get topLogProbs(): Float32Array {
+    return this.#topLogProbs;
+  }
+
+  /**
+   * Takes the token drawn in `row` of the output for place `place` and evaluates the stop conditions; `isLast`: there
+   * may be none behind it. A token that is known from before a pause keeps its first value and log-prob and is checked
+   * against no stop condition. Returns how many tokens are new: 0 or 1.
+   */
+  append(place: number, output: SamplingOutput, row: number, isLast: boolean): number {
+    const token = output.tokens[row]!;
+    if (place < this.#numKnown) {
+      if (this.#tokens[place] !== token) this.replayMismatches++;
+      return 0;
+    }
+    if (token === this.#spec.endId) {
+      this.finishReason = FINISH_END_ID;
+      return 0;
+    }
+    this.#record(place, output, row);
+    if (this.#endsWithStopWord()) this.finishReason = FINISH_STOP_WORDS;
+    else if (isLast) this.finishReason = FINISH_LENGTH;
+    return 1;
+  }
+
+  #endsWithStopWord(): boolean {
+    const { sampling, stopWords } = this.#spec;
+    if (this.numGenerated < sampling.minLength) return false;
+    return endsWithStopWord(stopWords, this.#tokens, this.#promptLength, this.#numKnown);
+  }
+
+  #record(place: number, output: SamplingOutput, row: number): void {
+    if (place === this.#tokens.length) this.#grow();
+    this.#tokens[place] = output.tokens[row]!;
+    this.#numKnown++;
+    if (!this.#reportsLogProbs) return;
+    const index = this.numGenerated - 1;
+    const logProb = output.logProbs[row]!;
+    this.#logProbs[index] = logProb;
+    this.cumLogProb += logProb;
+    const width = this.#spec.topLogProbs;
+    const source = row * output.maxTopLogProbs;
+    for (let i = 0; i < width; i++) {
+      this.#topTokens[index * width + i] = output.topTokens[source + i]!;
+      this.#topLogProbs[index * width + i] = output.topLogProbs[source + i]!;
+    }
+  }
+
+  /** Doubles the room for generated tokens, so that a long limit costs nothing until it is used. */
+  #grow(): void {
+    const room = Math.min(this.#spec.maxNewTokens, 2 * (this.#tokens.length - this.#promptLength));
+    this.#tokens = copyInto(new Int32Array(this.#promptLength + room), this.#tokens);
+    if (!this.#reportsLogProbs) return;
+    const width = this.#spec.topLogProbs;
+    this.#logProbs = copyInto(new Float32Array(room), this.#logProbs);
+    this.#topTokens = copyInto(new Int32Array(width * room), this.#topTokens);
+    this.#topLogProbs = copyInto(new Float32Array(width * room), this.#topLogProbs);
+  }
+
+  get #promptLength(): number {
+    return this.#spec.promptTokens.length;
+  }
+
+  get #reportsLogProbs(): boolean {
+    return reportsLogProbs(this.#spec);
+  }
+}
+
+/** Whether each generated token is reported with its log-prob. */
+export function reportsLogProbs({ returnLogProbs, topLogProbs }: RequestSpec): boolean {
+  return returnLogProbs || topLogProbs > 0;
+}
+
+function copyInto<T extends Int32Array | Float32Array>(target: T, source: T): T {
+  target.set(source);
+  return target;
+}
