@@ -42,11 +42,12 @@ function whyThePoolIsTooSmall(
   request: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth'>,
   limits: AdmissionLimits,
 ): string | null {
-  const needed = blocksToCompletion({ ...request, blocksHeld: 0 }, limits);
+  const { promptLength, maxNewTokens, beamWidth } = request;
+  const needed = blocksToCompletion({ promptLength, maxNewTokens, beamWidth, blocksHeld: 0 }, limits);
   if (needed <= limits.numBlocks) return null;
-  const beams = request.beamWidth > 1 ? ` in ${request.beamWidth} beams` : '';
+  const beams = beamWidth > 1 ? ` in ${beamWidth} beams` : '';
   return (
-    `The prompt of ${request.promptLength} tokens and ${request.maxNewTokens} new tokens${beams} need ${needed} ` +
+    `The prompt of ${promptLength} tokens and ${maxNewTokens} new tokens${beams} need ${needed} ` +
     `KV cache blocks of ${limits.tokensPerBlock} tokens; the pool has ${limits.numBlocks}.`
   );
 }
