@@ -81,16 +81,30 @@ export function valuesOf(
   return values;
 }
 
-/** What is left of a row of activations once it is rounded to 8 bits in groups of 32. */
-export function roundedActivations(row: ArrayLike<number>): Float64Array {
+/**
+ * What is left of a row of activations once it is rounded to 8 bits in groups of 32. For int4 weights the scale of each
+ * group is a whole multiple, at most 32767, of the row's unit.
+ */
+export function roundedActivations(row: ArrayLike<number>, weights: QuantizedType): Float64Array {
   const rounded = new Float64Array(row.length);
-  for (let first = 0; first < row.length; first += GROUP) {
-    const group = Array.from({ length: Math.min(GROUP, row.length - first) }, (_, i) => row[first + i]!);
-    const greatest = Math.max(...group.map(Math.abs));
-    if (greatest === 0) continue;
-    const scale = Math.fround(greatest / 127);
-    const inverse = Math.fround(127 / greatest);
-    for (const [i, x] of group.entries()) rounded[first + i] = scale * roundEven(Math.fround(x * inverse));
+  const groups = Array.from({ length: Math.ceil(row.length / GROUP) }, (_, g) =>
+    Array.from({ length: Math.min(GROUP, row.length - g * GROUP) }, (_, i) => row[g * GROUP + i]!),
+  );
+  const greatest = groups.map((group) => Math.max(...group.map(Math.abs)));
+  const ofRow = Math.max(...greatest);
+  const perValue = Math.fround(Math.fround(127 * 32767) / ofRow);
+  for (const [g, group] of groups.entries()) {
+    if (greatest[g] === 0) continue;
+    let scale = Math.fround(greatest[g]! / 127);
+    let inverse = Math.fround(127 / greatest[g]!);
+    if (weights === 'int4') {
+      const wanted = Math.fround(Math.fround(greatest[g]! * perValue) * Math.fround(1 / 127));
+      const multiple = Math.min(32767, Math.max(1, Math.ceil(wanted)));
+      scale = multiple * Math.fround(ofRow / Math.fround(127 * 32767));
+      inverse = Math.fround(perValue / multiple);
+    }
+    for (const [i, x] of group.entries())
+      rounded[g * GROUP + i] = scale * roundEven(Math.fround(x * inverse));
   }
   return rounded;
 }

@@ -97,7 +97,7 @@ class Executor {
   void eachRow(int64_t rows, int64_t rowElements, const Function& fn);
   // fn(rowBegin, rowEnd, panelBegin, panelEnd) over a matrix product of rows x panels with inner dimension k.
   template <typename Function>
-  void eachTile(int64_t rows, int32_t n, int32_t k, const Function& fn);
+  void eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn);
 
   ExecutorConfig config_;
   const KernelTable& kernels_;

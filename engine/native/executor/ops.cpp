@@ -17,9 +17,12 @@
 namespace skein {
 namespace {
 
+// Bytes that one element of a product's input takes, about.
+int64_t inputBytes(DType weights) { return weights == DType::kInt4 ? 1 : weights == DType::kInt8 ? 2 : 4; }
+
 // Rows of x that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr int64_t kRowBlockBytes = 256 << 10;
-constexpr int64_t kTasksPerThread = 4;
+constexpr int64_t kTasksPerThread = 8;
 // Elements of per-row work below which waking the helpers costs more than it saves.
 constexpr int64_t kSerialElements = 16 << 10;
 
@@ -38,21 +41,18 @@ void Executor::eachRow(int64_t rows, int64_t rowElements, const Function& fn) {
 }
 
 template <typename Function>
-void Executor::eachTile(int64_t rows, int32_t n, int32_t k, const Function& fn) {
+void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn) {
   if (rows == 0) return;
   const int64_t tileRows = kernels_.tileRows;
-  const int64_t rowsWanted = std::max<int64_t>(1, kRowBlockBytes / (int64_t(k) * 4 * tileRows)) * tileRows;
+  const int64_t rowsWanted = std::max<int64_t>(1, kRowBlockBytes / (k * inputBytes(weights) * tileRows)) * tileRows;
   const int64_t rowBlocks = ceilDivide(rows, rowsWanted);
   const int64_t rowsPerTask = roundUp(static_cast<size_t>(ceilDivide(rows, rowBlocks)), static_cast<size_t>(tileRows));
   const int64_t panels = ceilDivide(n, kernels_.panelWidth);
-  const int64_t wanted = config_.threads == 1 ? 1 : config_.threads * kTasksPerThread;
-  const int64_t panelRanges = std::clamp<int64_t>(wanted, 1, panels);
-  const int64_t panelsPerTask = ceilDivide(panels, panelRanges);
-  const int64_t ranges = ceilDivide(panels, panelsPerTask);
+  const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * kTasksPerThread);
   pool_.run(static_cast<int32_t>(ranges * ceilDivide(rows, rowsPerTask)), [&](int32_t task, int32_t) {
-    const int64_t row = task / ranges * rowsPerTask, panel = task % ranges * panelsPerTask;
-    fn(static_cast<int32_t>(row), static_cast<int32_t>(std::min(rows, row + rowsPerTask)), static_cast<int32_t>(panel),
-       static_cast<int32_t>(std::min(panels, panel + panelsPerTask)));
+    const int64_t row = task / ranges * rowsPerTask, range = task % ranges;
+    fn(static_cast<int32_t>(row), static_cast<int32_t>(std::min(rows, row + rowsPerTask)),
+       static_cast<int32_t>(range * panels / ranges), static_cast<int32_t>((range + 1) * panels / ranges));
   });
 }
 
@@ -149,7 +149,7 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                       .activation = op.activation,
                       .quantized = quantizedInput(op, batch),
                       .quantizedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
-  eachTile(rowsOf(op.input, batch), n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+  eachTile(rowsOf(op.input, batch), args.dtype, n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
     kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
   });
 }
@@ -168,7 +168,7 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .activation = op.activation,
                       .quantized = quantizedInput(op, batch),
                       .quantizedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
-  eachTile(rowsOf(op.input, batch), n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+  eachTile(rowsOf(op.input, batch), args.dtype, n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
     kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
   });
 }

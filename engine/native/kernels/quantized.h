@@ -8,14 +8,19 @@
 //   a step    lane 0: w[0][k .. k+3]   lane 1: w[1][k .. k+3]   ..   4 bytes a lane, W lanes a vector, 2 vectors
 //   (int4: the low nibbles are the step 2 s, the high ones the step 2 s + 1)
 //
-// Activations lie group by group, in a block for each row, so that the rows of a tile are neighbours:
+// Activations lie row by row, each row as its groups one after another:
 //
-//   group 0: row 0 [ scale | sum | 32 quants ]  row 1 [ .. ] ..   group 1: row 0 [ .. ] ..
+//   int8 weights  row 0: [ scale | sum of quants | 32 quants ] [ .. ] ..                 row 1: ..
+//   int4 weights  a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
 //
 // The sum over a group is an integer and exact, in whatever order and with whatever instructions it is made. The groups
-// are then added in ascending order, each by one fused multiply-add in f32 (int4: and one for the minimum):
+// are then added in ascending order, in f32:
 //
-//   y = fma(float(sum), weightScale * activationScale, y)      y = fma(weightMinimum, activationScale * sumOfQuants, y)
+//   int8   y = fma(float(sum), weightScale * activationScale, y)
+//   int4   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
+//
+// With int4 the scales of a row's groups are whole multiples of one unit: the instruction that adds the two halves of a
+// sum then multiplies it by the scale as well.
 #pragma once
 #include "kernels/gemm.h"
 #include "kernels/half.h"
@@ -53,196 +58,360 @@ constexpr float kSmallestMagnitude = 0x1p-100f;
 // Adding 1.5 * 2^23 rounds to a whole number, ties to even, and leaves it in the low bits.
 constexpr float kRound = 12582912.0f;
 
-// One block: quants of x[0 .. 31]. A group that holds NaN or infinity gets the scale NaN and so makes its row's outputs
-// NaN, and nobody else's.
+// Quantised activations of `rows` rows: int4's units, then the blocks.
 template <class V, DType D>
-inline void quantizeGroup(const float* x, uint8_t* block) {
+struct QuantizedRows {
+  static constexpr int64_t unitBytes(int64_t rows) { return D == DType::kInt4 ? (rows * 4 + 63) / 64 * 64 : 0; }
+  const uint8_t* units;
+  const uint8_t* blocks;
+  int64_t rowStride;
+
+  QuantizedRows(const void* base, int32_t rows, int32_t k)
+      : units(static_cast<const uint8_t*>(base)), blocks(units + unitBytes(rows)),
+        rowStride(int64_t(groupsOf(k)) * kActivationBytes<V, D>) {}
+  const uint8_t* block(int row, int group) const {
+    return blocks + row * rowStride + group * kActivationBytes<V, D>;
+  }
+  float unit(int row) const { return loadFloat(units + 4 * row); }
+};
+
+// Greatest magnitude of 32 values; NaN where one is NaN or infinite.
+template <class V>
+inline float magnitudeOf(const float* x) {
+  const typename V::F zero = V::set1(0.0f);
+  typename V::F greatest = zero;
+  SKEIN_UNROLL(4)
+  for (int i = 0; i < kGroup; i += V::W) greatest = V::greaterMagnitude(greatest, V::load(x + i));
+  return V::anyNan(V::mul(greatest, zero)) ? __builtin_nanf("") : V::reduceMax(greatest);
+}
+
+// Quants x * inverse of one group; gives their sum.
+template <class V, DType D>
+inline float roundGroup(const float* x, float inverse, uint8_t* block) {
   using F = typename V::F;
   constexpr int kVectors = kGroup / V::W;
-  const F zero = V::set1(0.0f);
-  F values[kVectors], greatest = zero, finite = zero;
+  const F factor = V::set1(inverse), round = V::set1(kRound);
+  F values[kVectors], sums = V::set1(0.0f);
   SKEIN_UNROLL(4)
   for (int i = 0; i < kVectors; i++) {
-    values[i] = V::load(x + i * V::W);
-    greatest = V::max(greatest, V::max(values[i], V::sub(zero, values[i])));
-    finite = V::fma(values[i], zero, finite);  // NaN as soon as one is not
-  }
-  const bool isFinite = !V::anyNan(finite);
-  const float maximum = V::reduceMax(greatest);
-  if (!isFinite || maximum < kSmallestMagnitude) {
-    __builtin_memset(block, 0, kActivationBytes<V, D>);
-    const float scale = isFinite ? 0.0f : __builtin_nanf("");
-    __builtin_memcpy(block, &scale, 4);
-    return;
-  }
-  const float scale = maximum / 127.0f;
-  const F inverse = V::set1(127.0f / maximum), round = V::set1(kRound);
-  F sums = zero;
-  SKEIN_UNROLL(4)
-  for (int i = 0; i < kVectors; i++) {
-    values[i] = V::add(V::mul(values[i], inverse), round);
+    values[i] = V::add(V::mul(V::load(x + i * V::W), factor), round);
     sums = V::add(sums, V::sub(values[i], round));
-  }
-  const float sum = V::reduceAdd(sums);  // of whole numbers: exact
-  __builtin_memcpy(block, &scale, 4);
-  if constexpr (D == DType::kInt8) {
-    const int32_t whole = int32_t(sum);
-    __builtin_memcpy(block + 4, &whole, 4);
-  } else {
-    const float scaledSum = scale * sum;
-    __builtin_memcpy(block + 4, &scaledSum, 4);
   }
   if constexpr (kQuantBytes<V, D> == 2)
     V::storeWide(values, block + 8);
   else
     V::storeBytes(values, block + 8);
+  return V::reduceAdd(sums);  // of whole numbers: exact
 }
 
 template <class V, DType D>
-void quantizeRowOf(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* blocks) {
-  uint8_t* block = blocks + int64_t(row) * kActivationBytes<V, D>;
-  const int64_t stride = int64_t(rows) * kActivationBytes<V, D>;
-  int i = 0;
-  for (; i + kGroup <= k; i += kGroup, block += stride) quantizeGroup<V, D>(x + i, block);
-  if (i == k) return;
+inline void emptyGroup(uint8_t* block, float scale) {
+  __builtin_memset(block, 0, kActivationBytes<V, D>);
+  __builtin_memcpy(block, &scale, 4);
+}
+
+// For int8 weights each group has its own scale. A group that holds NaN or infinity gets the scale NaN and so makes its
+// row's outputs NaN, and nobody else's.
+template <class V>
+inline void quantizeGroup8(const float* x, uint8_t* block) {
+  constexpr DType D = DType::kInt8;
+  const float maximum = magnitudeOf<V>(x);
+  if (!(maximum >= kSmallestMagnitude)) return emptyGroup<V, D>(block, maximum < kSmallestMagnitude ? 0.0f : maximum);
+  const float scale = maximum / 127.0f;
+  const int32_t sum = int32_t(roundGroup<V, D>(x, 127.0f / maximum, block));
+  __builtin_memcpy(block, &scale, 4);
+  __builtin_memcpy(block + 4, &sum, 4);
+}
+
+// For int4 weights a group's scale is a whole multiple of a unit that its row has, so that the integer sum can be
+// multiplied by it: 127 * kUnits units are the row's greatest magnitude. 2 x 30480 x kUnits stays below 2^31.
+constexpr float kUnits = 32767.0f;
+
+template <class V>
+inline void quantizeGroup4(const float* x, float maximum, float unitsPerValue, uint8_t* block) {
+  constexpr DType D = DType::kInt4;
+  if (maximum == 0.0f) return emptyGroup<V, D>(block, 0.0f);
+  const float wanted = __builtin_ceilf(maximum * unitsPerValue * (1.0f / 127.0f));
+  const float multiple = wanted < 1.0f ? 1.0f : wanted > kUnits ? kUnits : wanted;
+  const float total = multiple * roundGroup<V, D>(x, unitsPerValue / multiple, block);
+  const int32_t words = int32_t(multiple) * 0x10001;  // for both words of a sum
+  __builtin_memcpy(block, &words, 4);
+  __builtin_memcpy(block + 4, &total, 4);
+}
+
+// fn(values of group g, g): the last group is filled up with zeros.
+template <class Fn>
+inline void forEachGroup(const float* x, int32_t k, Fn fn) {
+  const int whole = k / kGroup;
+  for (int g = 0; g < whole; g++) fn(x + g * kGroup, g);
+  if (whole * kGroup == k) return;
   float tail[kGroup] = {};
-  __builtin_memcpy(tail, x + i, size_t(k - i) * 4);
-  quantizeGroup<V, D>(tail, block);
+  __builtin_memcpy(tail, x + whole * kGroup, size_t(k - whole * kGroup) * 4);
+  fn(tail, whole);
+}
+
+template <class V>
+void quantizeRow8(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
+  const QuantizedRows<V, DType::kInt8> to(quantized, rows, k);
+  forEachGroup(x, k, [&](const float* values, int g) {
+    quantizeGroup8<V>(values, quantized + (to.block(row, g) - quantized));
+  });
+}
+
+// A group's greatest magnitude waits in its block for that of the row.
+template <class V>
+void quantizeRow4(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
+  const QuantizedRows<V, DType::kInt4> to(quantized, rows, k);
+  uint8_t* const blocks = quantized + (to.block(row, 0) - quantized);
+  constexpr int kBlock = kActivationBytes<V, DType::kInt4>;
+  float greatest = 0.0f;
+  bool finite = true;
+  forEachGroup(x, k, [&](const float* values, int g) {
+    const float maximum = magnitudeOf<V>(values);
+    finite = finite && maximum == maximum;
+    greatest = maximum > greatest ? maximum : greatest;
+    __builtin_memcpy(blocks + g * kBlock, &maximum, 4);
+  });
+  const bool empty = !finite || greatest < kSmallestMagnitude;
+  const float unit = !finite ? __builtin_nanf("") : empty ? 0.0f : greatest / (127.0f * kUnits);
+  __builtin_memcpy(quantized + 4 * row, &unit, 4);
+  const float unitsPerValue = empty ? 0.0f : 127.0f * kUnits / greatest;
+  forEachGroup(x, k, [&](const float* values, int g) {
+    uint8_t* block = blocks + g * kBlock;
+    if (empty) return emptyGroup<V, DType::kInt4>(block, 0.0f);
+    quantizeGroup4<V>(values, loadFloat(block), unitsPerValue, block);
+  });
 }
 
 template <class V>
 void quantizeRow(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* blocks) {
   if (weights == DType::kInt8)
-    quantizeRowOf<V, DType::kInt8>(x, k, row, rows, static_cast<uint8_t*>(blocks));
+    quantizeRow8<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
   else
-    quantizeRowOf<V, DType::kInt4>(x, k, row, rows, static_cast<uint8_t*>(blocks));
+    quantizeRow4<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
 }
 
 template <class V>
 size_t quantizedBytes(DType weights, int32_t rows, int32_t k) {
-  const int block = weights == DType::kInt8 ? kActivationBytes<V, DType::kInt8> : kActivationBytes<V, DType::kInt4>;
-  return size_t(rows) * groupsOf(k) * block;
+  using Rows8 = QuantizedRows<V, DType::kInt8>;
+  using Rows4 = QuantizedRows<V, DType::kInt4>;
+  if (weights == DType::kInt8)
+    return size_t(Rows8::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, DType::kInt8>;
+  return size_t(Rows4::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, DType::kInt4>;
+}
+
+// Weights of one panel and group as the products take them: vectors of both halves of the panel by turns, and scales in
+// f32. `Packed` takes them apart on the way; that is cheap for one tile. Where many tiles follow one another they are taken
+// apart once, into memory of the first-level cache (`expandGroup`), with the same values.
+template <class V, DType D>
+constexpr int kParts = D == DType::kInt4 ? 2 : V::kInt8Parts;  // vectors of one packed vector
+template <class V, DType D>
+constexpr int kSteps = D == DType::kInt4 ? kGroup / 8 : kGroup / 4;  // packed vectors of a group, for each half
+
+template <class V, DType D>
+[[gnu::always_inline]] inline typename V::I weightsOf(const uint8_t* p, int part) {
+  if constexpr (D == DType::kInt4)
+    return V::weights4(p, part);
+  else
+    return V::weights8(p, part);
+}
+
+// Scales, then minima, of both halves.
+template <class V, DType D>
+constexpr int kScaleVectors = D == DType::kInt4 ? 4 : 2;
+
+template <class V, DType D>
+struct PackedGroups {
+  static constexpr int kBytes = kPanelGroupBytes<V, D>;
+  static constexpr int kAhead = 2048;
+  static typename V::F scales(const uint8_t* group, int i) { return V::loadHalf(group + i * 2 * V::W); }
+  static typename V::I weights(const uint8_t* group, int step, int part, int half) {
+    return weightsOf<V, D>(group + kScaleBytes<V, D> + (2 * step + half) * 4 * V::W, part);
+  }
+  static void prefetch(const uint8_t* group, int step) {
+    const uint8_t* p = group + kScaleBytes<V, D> + step * 8 * V::W + kAhead;
+    __builtin_prefetch(p);
+    if constexpr (8 * V::W > 64) __builtin_prefetch(p + 64);
+  }
+};
+
+template <class V, DType D>
+struct ExpandedGroups {
+  static constexpr int kVector = 4 * V::W;
+  static constexpr int kBytes = (kScaleVectors<V, D> + 2 * kSteps<V, D> * kParts<V, D>)*kVector;
+  static typename V::F scales(const uint8_t* group, int i) {
+    return V::load(reinterpret_cast<const float*>(group + i * kVector));
+  }
+  static constexpr int place(int step, int part, int half) {
+    return (kScaleVectors<V, D> + (step * kParts<V, D> + part) * 2 + half) * kVector;
+  }
+  static typename V::I weights(const uint8_t* group, int step, int part, int half) {
+    return V::loadI(group + place(step, part, half));
+  }
+  static void prefetch(const uint8_t*, int) {}
+};
+
+template <class V, DType D>
+void expandGroup(const uint8_t* packed, uint8_t* expanded) {
+  using From = PackedGroups<V, D>;
+  using To = ExpandedGroups<V, D>;
+  SKEIN_UNROLL(4)
+  for (int i = 0; i < kScaleVectors<V, D>; i++)
+    V::store(reinterpret_cast<float*>(expanded + i * To::kVector), From::scales(packed, i));
+  SKEIN_UNROLL(8)
+  for (int step = 0; step < kSteps<V, D>; step++) {
+    SKEIN_UNROLL(2)
+    for (int part = 0; part < kParts<V, D>; part++) {
+      V::storeI(expanded + To::place(step, part, 0), From::weights(packed, step, part, 0));
+      V::storeI(expanded + To::place(step, part, 1), From::weights(packed, step, part, 1));
+    }
+  }
 }
 
 // Integer sums of M rows and one panel over one group.
-template <class V, DType D, int M>
-[[gnu::always_inline]] inline void groupSums(const uint8_t* x, const uint8_t* weights, typename V::I (&sum)[M][2]) {
+template <class V, DType D, int M, class Groups>
+[[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, typename V::I (&sum)[M][2]) {
   using I = typename V::I;
-  constexpr int kBlock = kActivationBytes<V, D>;
-  constexpr int kVector = 4 * V::W;  // bytes
-  constexpr size_t kAhead = 2048;
-  if constexpr (D == DType::kInt8) {
 SKEIN_UNROLL(16)
-    for (int m = 0; m < M; m++) sum[m][0] = sum[m][1] = V::start8(loadWord(x + m * kBlock + 4));
+  for (int m = 0; m < M; m++)
+    sum[m][0] = sum[m][1] = D == DType::kInt8 ? V::start8(loadWord(x + m * rowStride + 4)) : V::set1I(0);
 SKEIN_UNROLL(8)
-    for (int s = 0; s < kGroup / 4; s++) {
-      const uint8_t* w = weights + s * 2 * kVector;
-      __builtin_prefetch(w + kAhead);
-      if constexpr (2 * kVector > 64) __builtin_prefetch(w + kAhead + 64);
+  for (int step = 0; step < kSteps<V, D>; step++) {
+    Groups::prefetch(group, step);
 SKEIN_UNROLL(2)
-      for (int part = 0; part < V::kInt8Parts; part++) {
-        const I low = V::weights8(w, part), high = V::weights8(w + kVector, part);
+    for (int part = 0; part < kParts<V, D>; part++) {
+      const I low = Groups::weights(group, step, part, 0), high = Groups::weights(group, step, part, 1);
 SKEIN_UNROLL(16)
-        for (int m = 0; m < M; m++) {
-          const I a = V::set1I(loadWord(x + m * kBlock + 8 + (s * V::kInt8Parts + part) * 4));
-          sum[m][0] = V::dot8(sum[m][0], low, a);
-          sum[m][1] = V::dot8(sum[m][1], high, a);
-        }
+      for (int m = 0; m < M; m++) {
+        const I a = V::set1I(loadWord(x + m * rowStride + 8 + (step * kParts<V, D> + part) * 4));
+        sum[m][0] = D == DType::kInt8 ? V::dot8(sum[m][0], low, a) : V::dot4(sum[m][0], low, a);
+        sum[m][1] = D == DType::kInt8 ? V::dot8(sum[m][1], high, a) : V::dot4(sum[m][1], high, a);
       }
-    }
-  } else {
-SKEIN_UNROLL(16)
-    for (int m = 0; m < M; m++) sum[m][0] = sum[m][1] = V::set1I(0);
-SKEIN_UNROLL(4)
-    for (int s = 0; s < kGroup / 8; s++) {
-      const uint8_t* w = weights + s * 2 * kVector;
-      __builtin_prefetch(w + kAhead);
-      if constexpr (2 * kVector > 64) __builtin_prefetch(w + kAhead + 64);
-SKEIN_UNROLL(2)
-      for (int part = 0; part < 2; part++) {
-        const I low = V::weights4(w, part), high = V::weights4(w + kVector, part);
-SKEIN_UNROLL(16)
-        for (int m = 0; m < M; m++) {
-          const I a = V::set1I(loadWord(x + m * kBlock + 8 + (2 * s + part) * 4));
-          sum[m][0] = V::dot4(sum[m][0], low, a);
-          sum[m][1] = V::dot4(sum[m][1], high, a);
-        }
-      }
-    }
-SKEIN_UNROLL(16)
-    for (int m = 0; m < M; m++) {
-      sum[m][0] = V::finish4(sum[m][0]);
-      sum[m][1] = V::finish4(sum[m][1]);
     }
   }
 }
 
-// tile[m * NR ..] = the products of M rows and one panel. The f32 sums stay in the first-level cache; the registers are
-// the integer sums'.
-template <class V, DType D, int M>
-void quantizedSums(const uint8_t* x, int64_t groupStride, const uint8_t* panel, int groups, float* tile) {
+// Adds the products of M rows and `groups` groups of one panel to tile[m * NR ..]. The f32 sums stay in the first-level
+// cache; the registers are the integer sums'.
+template <class V, DType D, int M, class Groups>
+void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, int groups, float* tile) {
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
-  for (int i = 0; i < M * NR; i += V::W) V::store(tile + i, V::set1(0.0f));
   for (int g = 0; g < groups; g++) {
     typename V::I sum[M][2];
-    groupSums<V, D, M>(x, panel + kScaleBytes<V, D>, sum);
+    groupSums<V, D, M, Groups>(x, rowStride, group, sum);
     asm volatile("" ::: "memory");  // or the compiler loads the tile above, only to spill it
-const F scales[2] = {V::loadHalf(panel), V::loadHalf(panel + 2 * V::W)};
-    F minima[2];
-    if constexpr (D == DType::kInt4) {
-      minima[0] = V::loadHalf(panel + 2 * NR);
-      minima[1] = V::loadHalf(panel + 2 * NR + 2 * V::W);
+    F scales[2], minima[2];
+    for (int half = 0; half < 2; half++) {
+      scales[half] = Groups::scales(group, half);
+      if constexpr (D == DType::kInt4) minima[half] = Groups::scales(group, 2 + half);
     }
     SKEIN_UNROLL(16)
     for (int m = 0; m < M; m++) {
-      const uint8_t* block = x + m * kActivationBytes<V, D>;
+      const uint8_t* block = x + m * rowStride;
       float* to = tile + m * NR;
-      const F scale = V::set1(loadFloat(block));
-      F low = V::fma(V::toFloat(sum[m][0]), V::mul(scales[0], scale), V::load(to));
-      F high = V::fma(V::toFloat(sum[m][1]), V::mul(scales[1], scale), V::load(to + V::W));
-      if constexpr (D == DType::kInt4) {
-        const F total = V::set1(loadFloat(block + 4));
-        low = V::fma(minima[0], total, low);
-        high = V::fma(minima[1], total, high);
+      SKEIN_UNROLL(2)
+      for (int half = 0; half < 2; half++) {
+        F y = V::load(to + half * V::W);
+        if constexpr (D == DType::kInt4) {
+          y = V::fma(minima[half], V::set1(loadFloat(block + 4)), y);
+          y = V::fma(V::scaled4(sum[m][half], loadWord(block)), scales[half], y);
+        } else {
+          y = V::fma(V::toFloat(sum[m][half]), V::mul(scales[half], V::set1(loadFloat(block))), y);
+        }
+        V::store(to + half * V::W, y);
       }
-      V::store(to, low);
-      V::store(to + V::W, high);
     }
-    x += groupStride;
-    panel += kPanelGroupBytes<V, D>;
+    x += kActivationBytes<V, D>;
+    group += Groups::kBytes;
   }
 }
 
-template <class V>
 using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, float*);
 
-template <class V, DType D, int M>
-constexpr QuantizedSumsFn<V> quantizedTile() {
+template <class V, DType D, int M, class Groups>
+constexpr QuantizedSumsFn quantizedTile() {
   if constexpr (M <= V::kTileRows)
-    return quantizedSums<V, D, M>;
+    return quantizedSums<V, D, M, Groups>;
   else
     return nullptr;
 }
 
-template <class V, DType D>
-QuantizedSumsFn<V> quantizedSumsFor(int rows) {
-  static constexpr QuantizedSumsFn<V> table[] = {
-      nullptr,                  quantizedTile<V, D, 1>(), quantizedTile<V, D, 2>(),  quantizedTile<V, D, 3>(),
-      quantizedTile<V, D, 4>(), quantizedTile<V, D, 5>(), quantizedTile<V, D, 6>(),  quantizedTile<V, D, 7>(),
-      quantizedTile<V, D, 8>(), quantizedTile<V, D, 9>(), quantizedTile<V, D, 10>(), quantizedTile<V, D, 11>(),
-      quantizedTile<V, D, 12>()};
+template <class V, DType D, class G>
+QuantizedSumsFn quantizedSumsFor(int rows) {
+  static constexpr QuantizedSumsFn table[] = {
+      nullptr,
+      quantizedTile<V, D, 1, G>(), quantizedTile<V, D, 2, G>(),  quantizedTile<V, D, 3, G>(),
+      quantizedTile<V, D, 4, G>(), quantizedTile<V, D, 5, G>(),  quantizedTile<V, D, 6, G>(),
+      quantizedTile<V, D, 7, G>(), quantizedTile<V, D, 8, G>(),  quantizedTile<V, D, 9, G>(),
+      quantizedTile<V, D, 10, G>(), quantizedTile<V, D, 11, G>(), quantizedTile<V, D, 12, G>()};
   return table[rows];
 }
 
-// run(rows, firstRow, panel) for every tile, panel by panel over a block of rows that stays in the cache.
-template <class V, class Run>
-void forEachQuantizedTile(int k, int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run run) {
-  const int block = rowBlock(k);
-  for (int first = rowBegin; first < rowEnd; first += block) {
-    const int last = rowEnd - first < block ? rowEnd : first + block;
-    for (int panel = panelBegin; panel < panelEnd; panel++)
-      forEachRowTile<V>(first, last, [&](int row, int rows) { run(row, rows, panel); });
+// Rows whose sums and activations stay in the caches while the panels pass by.
+constexpr int kQuantizedRowBlock = 96;
+// What the expanded part of a panel may take of the first-level cache.
+constexpr int kExpandedBytes = 12 << 10;
+// Rows up to which the tiles are too few to make up for expanding.
+template <class V>
+constexpr int kPackedRows = 3 * V::kTileRows;
+
+// The products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR ..]. Calls
+// done(first, count) for each tile of rows that is complete: its results leave for memory while the next tile computes.
+template <class V, DType D, class Done>
+void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* panel, int groups, float* sums, Done done) {
+  constexpr int NR = kPanelWidth<V>;
+  const auto clear = [&](int first, int count) {
+    for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
+  };
+  if (rows <= kPackedRows<V>) {
+    return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
+      clear(first, count);
+      quantizedSumsFor<V, D, PackedGroups<V, D>>(count)(x.block(first, 0), x.rowStride, panel, groups, sums + (first - row) * NR);
+      done(first, count);
+    });
+  }
+  using Expanded = ExpandedGroups<V, D>;
+  alignas(64) uint8_t expanded[kExpandedBytes];
+  constexpr int kMost = kExpandedBytes / Expanded::kBytes;
+  const int parts = (groups + kMost - 1) / kMost;
+  for (int part = 0, group = 0; part < parts; part++) {
+    const int end = group + (groups - group + (parts - part) - 1) / (parts - part);
+    for (int g = group; g < end; g++)
+      expandGroup<V, D>(panel + int64_t(g) * kPanelGroupBytes<V, D>, expanded + (g - group) * Expanded::kBytes);
+    // What is expanded next, of this panel or of the one behind it, comes while the tiles compute.
+    const uint8_t* next = panel + int64_t(end) * kPanelGroupBytes<V, D>;
+    const int nextBytes = (end - group) * kPanelGroupBytes<V, D>;
+    forEachRowTile<V>(row, row + rows, [&](int first, int count) {
+      const int from = int(int64_t(nextBytes) * (first - row) / rows), to = int(int64_t(nextBytes) * (first - row + count) / rows);
+      for (int i = from; i < to; i += 64) __builtin_prefetch(next + i);
+      if (part == 0) clear(first, count);
+      quantizedSumsFor<V, D, Expanded>(count)(x.block(first, group), x.rowStride, expanded, end - group,
+                                              sums + (first - row) * NR);
+      if (part == parts - 1) done(first, count);
+    });
+    group = end;
+  }
+}
+
+// run(first, rows, panel) for every block of rows and every panel.
+template <class Run>
+void forEachPanel(int rowBegin, int rowEnd, int panelBegin, int panelEnd, Run run) {
+  for (int first = rowBegin; first < rowEnd; first += kQuantizedRowBlock) {
+    const int rows = rowEnd - first < kQuantizedRowBlock ? rowEnd - first : kQuantizedRowBlock;
+    for (int panel = panelBegin; panel < panelEnd; panel++) run(first, rows, panel);
+  }
+}
+
+// Sums of int4 weights count in the units of their row.
+template <class V, DType D>
+inline void applyUnits(const QuantizedRows<V, D>& x, int row, int rows, float* sums) {
+  if constexpr (D == DType::kInt4) {
+    for (int m = 0; m < rows; m++, sums += kPanelWidth<V>) {
+      const auto unit = V::set1(x.unit(row + m));
+      V::store(sums, V::mul(V::load(sums), unit));
+      V::store(sums + V::W, V::mul(V::load(sums + V::W), unit));
+    }
   }
 }
 
@@ -251,15 +420,15 @@ void quantizedGemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBe
   constexpr int NR = kPanelWidth<V>;
   const int groups = groupsOf(args.k);
   const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const uint8_t* blocks = static_cast<const uint8_t*>(args.quantized);
-  const int64_t stride = int64_t(args.quantizedRows) * kActivationBytes<V, D>;
-  float tile[kMaxTileFloats];
-  forEachQuantizedTile<V>(args.k, rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
+  const QuantizedRows<V, D> x(args.quantized, args.quantizedRows, args.k);
+  float sums[kQuantizedRowBlock * NR];
+  forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
     const uint8_t* weights = packed + int64_t(panel) * groups * kPanelGroupBytes<V, D>;
-    quantizedSumsFor<V, D>(rows)(blocks + int64_t(row) * kActivationBytes<V, D>, stride, weights, groups, tile);
-    const int column = panel * NR;
-    const int count = args.n - column < NR ? args.n - column : NR;
-    for (int m = 0; m < rows; m++) finishColumns<V>(args, row + m, column, count, tile + m * NR);
+    panelSums<V, D>(x, row, rows, weights, groups, sums, [&](int first, int count) {
+      float* tile = sums + (first - row) * NR;
+      applyUnits(x, first, count, tile);
+      finishTile<V>(args, first, count, panel, tile, NR);
+    });
   });
 }
 
@@ -269,18 +438,18 @@ void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, i
   const int groups = groupsOf(args.k);
   const int64_t panelBytes = int64_t(groups) * kPanelGroupBytes<V, D>;
   const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const uint8_t* blocks = static_cast<const uint8_t*>(args.quantized);
-  const int64_t stride = int64_t(args.quantizedRows) * kActivationBytes<V, D>;
-  float tile[2 * kMaxTileFloats];
-  forEachQuantizedTile<V>(args.k, rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
-    const uint8_t* gate = packed + 2 * panel * panelBytes;
-    const uint8_t* x = blocks + int64_t(row) * kActivationBytes<V, D>;
-    float* up = tile + rows * NR;
-    quantizedSumsFor<V, D>(rows)(x, stride, gate, groups, tile);
-    quantizedSumsFor<V, D>(rows)(x, stride, gate + panelBytes, groups, up);
-    const int column = panel * NR;
-    const int count = args.n - column < NR ? args.n - column : NR;
-    for (int m = 0; m < rows; m++) finishGated<V>(args, row + m, column, count, tile + m * NR, up + m * NR);
+  const QuantizedRows<V, D> x(args.quantized, args.quantizedRows, args.k);
+  float gate[kQuantizedRowBlock * NR], up[kQuantizedRowBlock * NR];
+  forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
+    const uint8_t* weights = packed + 2 * panel * panelBytes;
+    const auto unitsOf = [&](float* sums) {
+      return [&x, row, sums](int first, int count) { applyUnits(x, first, count, sums + (first - row) * kPanelWidth<V>); };
+    };
+    panelSums<V, D>(x, row, rows, weights, groups, gate, unitsOf(gate));
+    panelSums<V, D>(x, row, rows, weights + panelBytes, groups, up, [&](int first, int count) {
+      unitsOf(up)(first, count);
+      finishGatedTile<V>(args, first, count, panel, gate + (first - row) * NR, up + (first - row) * NR, NR);
+    });
   });
 }
 

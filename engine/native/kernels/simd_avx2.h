@@ -22,6 +22,11 @@ struct Avx2Simd {
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F div(F a, F b) { return _mm256_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  // The greater of a and |x|, a not negative, in the order of their bits: infinity and then NaN are the greatest.
+  static F greaterMagnitude(F a, F x) {
+    const __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), magnitude));
+  }
   static F max(F a, F b) { return _mm256_max_ps(a, b); }
   static F roundNearest(F a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static F pow2(F n) {
@@ -55,6 +60,8 @@ struct Avx2Simd {
   using I = __m256i;
   // Parts in which a step of four 8-bit weights is multiplied: even and odd elements, widened to 16 bits.
   static constexpr int kInt8Parts = 2;
+  static I loadI(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static void storeI(uint8_t* p, I a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
   static I set1I(int32_t x) { return _mm256_set1_epi32(x); }
   static F toFloat(I a) { return _mm256_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
@@ -72,7 +79,8 @@ struct Avx2Simd {
   }
   // Sums of 16 bits over a whole group: at most 8 x 2 x 15 x 127 = 30480.
   static I dot4(I sum, I w, I a) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a))); }
-  static I finish4(I sum) { return _mm256_madd_epi16(sum, _mm256_set1_epi16(1)); }
+  // float(sum * multiple), of the two parts of each sum together; `multiple` twice, as words of 16 bits.
+  static F scaled4(I sum, int32_t multiples) { return toFloat(_mm256_madd_epi16(sum, _mm256_set1_epi32(multiples))); }
   // The low bytes of 32 whole numbers that were rounded by an addition.
   static void storeBytes(const F (&rounded)[4], uint8_t* to) {
     const __m256i bytes = _mm256_packs_epi16(words(rounded[0], rounded[1]), words(rounded[2], rounded[3]));

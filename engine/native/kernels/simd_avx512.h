@@ -31,6 +31,10 @@ struct Avx512Simd {
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F div(F a, F b) { return _mm512_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F greaterMagnitude(F a, F x) {
+    const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), magnitude));
+  }
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
   static F roundNearest(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static F pow2(F n) {
@@ -66,6 +70,8 @@ struct Avx512Simd {
   // Integers, for quantised weights: see simd_avx2.h.
   using I = __m512i;
   static constexpr int kInt8Parts = 2;
+  static I loadI(const uint8_t* p) { return _mm512_loadu_si512(p); }
+  static void storeI(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   static I set1I(int32_t x) { return _mm512_set1_epi32(x); }
   static F toFloat(I a) { return _mm512_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
@@ -80,7 +86,7 @@ struct Avx512Simd {
     return _mm512_and_si512(part == 0 ? bytes : _mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
   }
   static I dot4(I sum, I w, I a) { return kept(_mm512_add_epi16(sum, _mm512_maddubs_epi16(w, a))); }
-  static I finish4(I sum) { return _mm512_madd_epi16(sum, _mm512_set1_epi16(1)); }
+  static F scaled4(I sum, int32_t multiples) { return toFloat(_mm512_madd_epi16(sum, _mm512_set1_epi32(multiples))); }
   static void storeBytes(const F (&rounded)[2], uint8_t* to) {
     for (int i = 0; i < 2; i++)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * i), _mm512_cvtepi32_epi8(_mm512_castps_si512(rounded[i])));

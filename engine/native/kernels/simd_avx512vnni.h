@@ -12,7 +12,8 @@ struct Avx512VnniSimd : Avx512Simd {
   static I weights8(const uint8_t* p, int) { return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }
   static I dot8(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
-  static I finish4(I sum) { return sum; }
+  // Both factors are exact in f32, so one multiplication rounds as the conversion of their whole product does.
+  static F scaled4(I sum, int32_t multiples) { return mul(toFloat(sum), set1(float(multiples & 0xffff))); }
 };
 
 }  // namespace

@@ -29,6 +29,16 @@ struct EmulatedSimd {
   static F div(F a, F b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
   // a * b + c with one rounding
   static F fma(F a, F b, F c) { return each([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); }); }
+  // The greater of a and |x|, a not negative, in the order of their bits: infinity and then NaN are the greatest.
+  static F greaterMagnitude(F a, F x) {
+    return each([&](int i) {
+      uint32_t bits[2];
+      std::memcpy(bits, &a.v[i], 4);
+      std::memcpy(bits + 1, &x.v[i], 4);
+      bits[1] &= 0x7fffffffu;
+      return fromBits(bits[0] > bits[1] ? bits[0] : bits[1]);
+    });
+  }
   // The second operand where one is NaN, as the hardware has it.
   static F max(F a, F b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
   static F roundNearest(F a) { return each([&](int i) { return __builtin_rintf(a.v[i]); }); }
@@ -76,6 +86,12 @@ struct EmulatedSimd {
     int32_t v[W];
   };
   static constexpr int kInt8Parts = 2;
+  static I loadI(const uint8_t* p) {
+    I out;
+    std::memcpy(out.v, p, sizeof out.v);
+    return out;
+  }
+  static void storeI(uint8_t* p, I a) { std::memcpy(p, a.v, sizeof a.v); }
   static I set1I(int32_t x) { return eachI([&](int) { return x; }); }
   static F toFloat(I a) { return each([&](int i) { return float(a.v[i]); }); }
   static F loadHalf(const uint8_t* p) {
@@ -104,7 +120,9 @@ struct EmulatedSimd {
       return total;
     });
   }
-  static I finish4(I sum) { return sum; }
+  static F scaled4(I sum, int32_t multiples) {
+    return each([&](int i) { return float(int64_t(sum.v[i]) * (multiples & 0xffff)); });
+  }
   static void storeBytes(const F (&rounded)[32 / W], uint8_t* to) {
     for (int i = 0; i < 32; i++) to[i] = uint8_t(wholeNumber(rounded[i / W].v[i % W]));
   }

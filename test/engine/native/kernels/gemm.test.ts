@@ -74,7 +74,7 @@ function problemOf(table: string, p: Problem) {
     : { x: x.view };
   const seen = (r: number) => {
     const row = input.subarray(r * p.k, (r + 1) * p.k);
-    return isQuantized(p.dtype) ? roundedActivations(row) : row;
+    return isQuantized(p.dtype) ? roundedActivations(row, p.dtype) : row;
   };
   const run = (rowBegin = 0, rowEnd = p.rows, panelBegin = 0, panelEnd = panels) => {
     const y = guarded(p.rows, p.n, p.n + 5, before);
