@@ -30,8 +30,16 @@ struct Layer {
   }
 };
 
+// The keys that an item reads first.
+const void* firstKeys(const Layer& layer, const AttentionUnit& unit, int32_t index) {
+  if (layer.window.on()) return nullptr;
+  const int32_t position = unit.splitAt(index) * kSplitTokens, tokens = layer.kv.tokensPerBlock;
+  const int32_t block = layer.batch.blockTables[unit.sequence * layer.batch.maxBlocks + position / tokens];
+  return layer.kv.keys(block, unit.kvHead, position % tokens);
+}
+
 // partials: [split of the unit][row][head][headDim + 2]. Rows that end before the split are left out.
-void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, float* scratch, float* partials) {
+void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, float* scratch, float* partials) {
   const int32_t split = unit.splitAt(index);
   const int32_t first = layer.firstPosition(unit);
   const int32_t rowBegin = std::max(unit.rowBegin, split * kSplitTokens - first);
@@ -42,7 +50,8 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, floa
                            .numHeads = layer.plan.numHeads,
                            .firstPosition = first,
                            .scale = layer.scale,
-                           .window = layer.window};
+                           .window = layer.window,
+                           .next = next};
   if (layer.sinkQueries) {
     const int64_t rowFloats = int64_t(layer.plan.numHeads) * layer.plan.headDim;
     args.sinkQ = layer.sinkQueries + int64_t(layer.batch.queryStart[unit.sequence]) * rowFloats;
@@ -77,14 +86,17 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
     float* scratch = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);
     for (int32_t i = schedule_.groupBegin(group); i < schedule_.groupBegin(group + 1); ++i) {
-      const AttentionItem item = schedule_.items()[static_cast<size_t>(i)];
+      const AttentionItem& item = schedule_.items()[static_cast<size_t>(i)];
       const AttentionUnit& unit = schedule_.units()[static_cast<size_t>(item.unit)];
       if (item.split >= 0) {
-        runSplit(attended, unit, item.split, scratch, sharedPartials_ + areaFloats * unit.sharedArea);
+        runSplit(attended, unit, item.split, nullptr, scratch, sharedPartials_ + areaFloats * unit.sharedArea);
         continue;
       }
       float* partials = scratch + attentionScratchFloats_;
-      for (int32_t split = 0; split < unit.splits; ++split) runSplit(attended, unit, split, scratch, partials);
+      // Only the first step of the unit that comes next has no step of its own unit before it to call for it.
+      const AttentionItem* following = i + 1 < schedule_.groupBegin(group + 1) ? &item + 1 : nullptr;
+      const void* next = following ? firstKeys(attended, schedule_.units()[static_cast<size_t>(following->unit)], std::max(following->split, 0)) : nullptr;
+      for (int32_t split = 0; split < unit.splits; ++split) runSplit(attended, unit, split, next, scratch, partials);
       merge(attended, unit, partials);
     }
   });

@@ -23,6 +23,8 @@ int64_t inputBytes(DType weights) { return weights == DType::kInt4 ? 1 : weights
 // Rows of x that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr int64_t kRowBlockBytes = 256 << 10;
 constexpr int64_t kTasksPerThread = 8;
+// The same for few rows, whose tasks take a few microseconds each.
+constexpr int64_t kFewRows = 8, kTasksPerThreadOfFewRows = 4;
 // Elements of per-row work below which waking the helpers costs more than it saves.
 constexpr int64_t kSerialElements = 16 << 10;
 
@@ -48,7 +50,8 @@ void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const
   const int64_t rowBlocks = ceilDivide(rows, rowsWanted);
   const int64_t rowsPerTask = roundUp(static_cast<size_t>(ceilDivide(rows, rowBlocks)), static_cast<size_t>(tileRows));
   const int64_t panels = ceilDivide(n, kernels_.panelWidth);
-  const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * kTasksPerThread);
+  const int64_t perThread = rows <= kFewRows ? kTasksPerThreadOfFewRows : kTasksPerThread;
+  const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * perThread);
   pool_.run(static_cast<int32_t>(ranges * ceilDivide(rows, rowsPerTask)), [&](int32_t task, int32_t) {
     const int64_t row = task / ranges * rowsPerTask, range = task % ranges;
     fn(static_cast<int32_t>(row), static_cast<int32_t>(std::min(rows, row + rowsPerTask)),

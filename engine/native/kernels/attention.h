@@ -97,9 +97,17 @@ void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, f
   }
 }
 
+// What the next step reads comes while this one computes: a cache line or two of K for each dimension, of V for each token.
+template <class T, int kElements>
+inline void prefetch(const T* p) {
+  constexpr int kBytes = kElements * int(sizeof(T));
+#pragma GCC unroll 4
+  for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
+}
+
 // scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
-template <class V, int N, class T>
-void scoreTile(const float* const* q, const T* kStep, int headDim, float* scores) {
+template <class V, int N, bool kPrefetch, class T>
+void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim, float* scores) {
   constexpr int kVectors = kStepTokens / V::W;
   typename V::F acc[N][kVectors];
 #pragma GCC unroll 4
@@ -107,6 +115,7 @@ void scoreTile(const float* const* q, const T* kStep, int headDim, float* scores
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; i++) acc[p][i] = V::set1(0.0f);
   for (int d = 0; d < headDim; d++) {
+    if constexpr (kPrefetch) prefetch<T, kStepTokens>(next + d * kStepTokens);
     typename V::F a[N];
 #pragma GCC unroll 4
     for (int p = 0; p < N; p++) a[p] = V::set1(q[p][d]);
@@ -142,6 +151,9 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
   constexpr int kVectors = kStepTokens / V::W;
   static_assert(N <= V::W);
   float gaps[V::W] = {};
+  // Where every pair sees the whole step, nothing needs a mask.
+  bool whole = !kWindowed;
+  for (int p = 0; p < N; p++) whole = whole && visible[p].end >= kStepTokens;
 #pragma GCC unroll 4
   for (int p = 0; p < N; p++) {
     const auto bound = V::set1(float(visible[p].end));
@@ -151,7 +163,7 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
       float* at = scores + p * kStepTokens + i * V::W;
       auto s = V::mul(V::load(at), V::set1(scale));
       const auto lanes = V::add(V::iota(), V::set1(float(i * V::W)));
-      s = V::selectLess(lanes, bound, s, V::set1(kMinusInfinity));
+      if (!whole) s = V::selectLess(lanes, bound, s, V::set1(kMinusInfinity));
       if constexpr (kWindowed) {
         const auto ofSinks = V::selectLess(lanes, V::set1(float(visible[p].sinks)), s, V::set1(kMinusInfinity));
         s = V::selectLess(lanes, V::set1(float(visible[p].begin)), ofSinks, s);
@@ -166,7 +178,7 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
     maximum = m;
   }
   float lanes[V::W];
-  V::store(lanes, vexp<V>(V::load(gaps)));
+  V::store(lanes, vexpBelow<V>(V::load(gaps)));
 #pragma GCC unroll 4
   for (int p = 0; p < N; p++) {
     const auto m = V::set1(acc[p][headDim]);
@@ -174,7 +186,7 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
-      const auto e = vexp<V>(V::sub(V::load(at), m));
+      const auto e = vexpBelow<V>(V::sub(V::load(at), m));
       V::store(at, e);
       total = V::add(total, e);
     }
@@ -185,8 +197,9 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
 }
 
 // acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of dimensions.
-template <class V, int N, int kVectors, class T>
-void valueTile(const float* scores, const float* corrections, const T* vStep, int padded, float* const* acc, int lanes) {
+template <class V, int N, int kVectors, bool kPrefetch, class T>
+void valueTile(const float* scores, const float* corrections, const T* vStep, const T* next, int padded, float* const* acc,
+               int lanes) {
   typename V::F sum[N][kVectors];
 #pragma GCC unroll 4
   for (int p = 0; p < N; p++)
@@ -196,6 +209,7 @@ void valueTile(const float* scores, const float* corrections, const T* vStep, in
       sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
     }
   for (int t = 0; t < kStepTokens; t++) {
+    if constexpr (kPrefetch) prefetch<T, kVectors * V::W>(next + size_t(t) * padded);
     typename V::F a[N];
 #pragma GCC unroll 4
     for (int p = 0; p < N; p++) a[p] = V::set1(scores[p * kStepTokens + t]);
@@ -215,19 +229,19 @@ void valueTile(const float* scores, const float* corrections, const T* vStep, in
     }
 }
 
-template <class V, int N, class T>
-void valueTiles(const float* scores, const float* corrections, const T* vStep, int headDim, float* const* acc) {
+template <class V, int N, bool kPrefetch, class T>
+void valueTiles(const float* scores, const float* corrections, const T* vStep, const T* next, int headDim, float* const* acc) {
   constexpr int kVectors = 4;
   const int padded = padTo(headDim, V::W);
   float* at[N];
   int d = 0;
   for (; d + kVectors * V::W <= headDim; d += kVectors * V::W) {
     for (int p = 0; p < N; p++) at[p] = acc[p] + d;
-    valueTile<V, N, kVectors>(scores, corrections, vStep + d, padded, at, kVectors * V::W);
+    valueTile<V, N, kVectors, kPrefetch>(scores, corrections, vStep + d, next + d, padded, at, kVectors * V::W);
   }
   for (; d < headDim; d += V::W) {
     for (int p = 0; p < N; p++) at[p] = acc[p] + d;
-    valueTile<V, N, 1>(scores, corrections, vStep + d, padded, at, headDim - d);
+    valueTile<V, N, 1, kPrefetch>(scores, corrections, vStep + d, next + d, padded, at, headDim - d);
   }
 }
 
@@ -243,17 +257,27 @@ void scoreSinks(const AttentionArgs& args, int kvHead, int rowBegin, int pair, i
     const int head = kvHead * heads + (pair + p) % heads;
     q[p] = args.sinkQ + (int64_t(row) * args.numHeads + head) * headDim;
   }
-  scoreTile<V, N>(q, kStep, headDim, ofSinks);
+  scoreTile<V, N, false>(q, kStep, kStep, headDim, ofSinks);
   const int left = args.window.sinks - stepStart;
   const int sinks = left < kStepTokens ? left : kStepTokens;
   for (int p = 0; p < N; p++)
     for (int t = 0; t < sinks; t++) scores[p * kStepTokens + t] = ofSinks[p * kStepTokens + t];
 }
 
+// Where a step's K and V lie, and those of the step that follows.
+template <class T>
+struct Step {
+  const T* k;
+  const T* v;
+  const T* nextK;
+  const T* nextV;
+};
+
 // One step for N pairs that start at `pair` (pair = row * heads per KV head + head).
-template <class V, int N, bool kWindowed, class T>
-void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const T* kStep,
-                 const T* vStep, float* partial) {
+template <class V, int N, bool kWindowed, bool kPrefetch, class T>
+void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int stepStart, const Step<T>& keysAndValues,
+                 float* partial) {
+  const auto& [kStep, vStep, kNext, vNext] = keysAndValues;
   const int headDim = args.kv->headDim;
   const int heads = args.numHeads / args.kv->kvHeads;
   const float* q[N];
@@ -272,23 +296,27 @@ void attendPairs(const AttentionArgs& args, int kvHead, int rowBegin, int pair, 
       visible[p].sinks = args.window.sinks - stepStart;
     }
   }
-  scoreTile<V, N>(q, kStep, headDim, scores);
+  scoreTile<V, N, kPrefetch>(q, kStep, kNext, headDim, scores);
   if constexpr (kWindowed) {
     if (args.sinkQ && stepStart < args.window.sinks)
       scoreSinks<V, N>(args, kvHead, rowBegin, pair, stepStart, kStep, scores);
   }
   softmaxStep<V, N, kWindowed>(scores, args.scale, visible, acc, headDim, corrections);
-  valueTiles<V, N>(scores, corrections, vStep, headDim, acc);
+  valueTiles<V, N, kPrefetch>(scores, corrections, vStep, vNext, headDim, acc);
 }
 
-// One step for the pairs from `pair` on, N at once, then what is left.
+// One step for the pairs from `pair` on, N at once, then what is left. The first of them call for the next step.
 template <class V, int N, bool kWindowed, class T>
-void attendStep(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int pairs, int stepStart, const T* kStep,
-                const T* vStep, float* partial) {
+void attendStep(const AttentionArgs& args, int kvHead, int rowBegin, int pair, int pairs, int stepStart, const Step<T>& step,
+                float* partial) {
+  if (pair + N <= pairs && step.nextK) {
+    attendPairs<V, N, kWindowed, true>(args, kvHead, rowBegin, pair, stepStart, step, partial);
+    pair += N;
+  }
   for (; pair + N <= pairs; pair += N)
-    attendPairs<V, N, kWindowed>(args, kvHead, rowBegin, pair, stepStart, kStep, vStep, partial);
+    attendPairs<V, N, kWindowed, false>(args, kvHead, rowBegin, pair, stepStart, step, partial);
   if constexpr (N > 1)
-    if (pair < pairs) attendStep<V, N - 1, kWindowed>(args, kvHead, rowBegin, pair, pairs, stepStart, kStep, vStep, partial);
+    if (pair < pairs) attendStep<V, N - 1, kWindowed>(args, kvHead, rowBegin, pair, pairs, stepStart, step, partial);
 }
 
 // Pairs up to which widening bf16 in each tile is cheaper than widening the step first: generation rows.
@@ -330,14 +358,19 @@ void splitOf(const AttentionArgs& args, int kvHead, int rowBegin, int rowEnd, in
     const int pair = (firstRow - rowBegin) * heads;
     if (readsInPlace<V, T>(kv, pairs - pair)) {
       const int offset = step % kv.tokensPerBlock;
+      const size_t toValues = size_t(kv.tokensPerBlock) * kv.headDim;
       const T* k = blockOf<T, kWindowed>(args, kvHead, step) + size_t(offset) * kv.headDim;
-      attendStep<V, V::kAttentionPairs, kWindowed>(args, kvHead, rowBegin, pair, pairs, step, k,
-                                                   k + size_t(kv.tokensPerBlock) * kv.headDim, partial);
+      const int next = step + kStepTokens;
+      const T* nextK = next <= lastPosition ? blockOf<T, kWindowed>(args, kvHead, next) + size_t(next % kv.tokensPerBlock) * kv.headDim
+                                            : static_cast<const T*>(args.next);
+      attendStep<V, V::kAttentionPairs, kWindowed, T>(args, kvHead, rowBegin, pair, pairs, step,
+                                                      {k, k + toValues, nextK, nextK + (nextK ? toValues : 0)}, partial);
       continue;
     }
     const int valid = lastPosition + 1 - step < kStepTokens ? lastPosition + 1 - step : kStepTokens;
     loadStep<V, T, kWindowed>(args, kvHead, step, valid, kWide, vWide);
-    attendStep<V, V::kAttentionPairs, kWindowed, float>(args, kvHead, rowBegin, pair, pairs, step, kWide, vWide, partial);
+    attendStep<V, V::kAttentionPairs, kWindowed, float>(args, kvHead, rowBegin, pair, pairs, step,
+                                                        {kWide, vWide, nullptr, nullptr}, partial);
   }
 }
 

@@ -79,7 +79,13 @@ struct KvLayer {
   int32_t kvHeads;
   int32_t headDim;
   size_t elementsPerBlock() const { return size_t(2) * kvHeads * tokensPerBlock * headDim; }
-  size_t bytesPerBlock() const { return elementsPerBlock() * (dtype == DType::kF32 ? 4 : 2); }
+  size_t elementBytes() const { return dtype == DType::kF32 ? 4 : 2; }
+  size_t bytesPerBlock() const { return elementsPerBlock() * elementBytes(); }
+  // Where the keys of a group of tokens begin that starts at `offset` of a block.
+  const void* keys(int32_t block, int32_t kvHead, int32_t offset) const {
+    const size_t element = size_t(block) * elementsPerBlock() + (size_t(kvHead) * 2 * tokensPerBlock + offset) * headDim;
+    return static_cast<const char*>(base) + element * elementBytes();
+  }
 };
 
 // Which positions a row attends to, and where a sequence's blocks lie when it holds no more than a window of them.
@@ -124,6 +130,8 @@ struct AttentionArgs {
   // With sinks: the same query rows rotated to their cache positions, which are what counts towards the sinks; the
   // distances to the other keys are the same either way. [rows][numHeads * headDim]. Null: q counts for the sinks too.
   const float* sinkQ = nullptr;
+  // The keys of the KV head that is attended to after this split, or null: they are called for, nothing more.
+  const void* next = nullptr;
 };
 constexpr int32_t kStepTokens = 32;
 constexpr int32_t kSplitTokens = 512;

@@ -8,9 +8,10 @@ namespace {
 constexpr float kMinusInfinity = -__builtin_inff();
 
 // exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2; polynomial of degree 7 with the coefficients of Cephes'
-// expf. Within 2 ulp; 0 below -87.3, +inf above 88.3, NaN stays NaN.
+// expf. Within 2 ulp; 0 below -87.3, NaN stays NaN. vexpBelow is for x up to 88.3 and has the bits of vexp, which gives
+// +inf above.
 template <class V>
-inline typename V::F vexp(typename V::F x) {
+inline typename V::F vexpBelow(typename V::F x) {
   const auto n = V::roundNearest(V::mul(x, V::set1(1.44269504088896341f)));
   auto r = V::fma(n, V::set1(-0.693359375f), x);
   r = V::fma(n, V::set1(2.12194440e-4f), r);
@@ -21,8 +22,11 @@ inline typename V::F vexp(typename V::F x) {
   p = V::fma(p, r, V::set1(5.0000001201e-1f));
   p = V::add(V::fma(p, V::mul(r, r), r), V::set1(1.0f));
   const auto inside = V::mul(p, V::pow2(n));
-  const auto notSmall = V::selectLess(x, V::set1(-87.3f), V::set1(0.0f), inside);
-  return V::selectLess(V::set1(88.3f), x, V::set1(__builtin_inff()), notSmall);
+  return V::selectLess(x, V::set1(-87.3f), V::set1(0.0f), inside);
+}
+template <class V>
+inline typename V::F vexp(typename V::F x) {
+  return V::selectLess(V::set1(88.3f), x, V::set1(__builtin_inff()), vexpBelow<V>(x));
 }
 
 // The first `count` lanes from p, `fill` in the others; nothing beyond p[count - 1] is read.
