@@ -1,6 +1,7 @@
 import type { InferenceRequest } from '../../callbacks/types.js';
 import type { GptManagerOptions, IterationStats, OptionalParams } from '../../engine/gpt-manager-options.js';
 import type { Rates } from './peer.js';
+import type { Shape } from './shapes.js';
 
 /** The part of GptManager that is used here; the class comes from the compiled package, which can spawn its worker. */
 export interface Manager {
@@ -9,16 +10,10 @@ export interface Manager {
 }
 export type ManagerClass = new (options: GptManagerOptions) => Manager;
 
-export interface EngineShape {
-  sequences: number;
-  promptTokens: number;
-  generate: number;
-}
-
-export interface EngineRates extends Rates {
+export type EngineRates = Rates & {
   /** Share of the measured iterations' time outside the executor. */
   javascriptShare: number;
-}
+};
 
 /**
  * Drives a manager as a host server does: callbacks in this thread, streaming responses, greedy, no end_id. The shapes
@@ -55,7 +50,7 @@ export class EngineBench {
     return this.#manager.shutdown();
   }
 
-  async measure(shape: EngineShape): Promise<EngineRates> {
+  async measure(shape: Shape): Promise<EngineRates> {
     this.#iterations = [];
     this.#unfinished = shape.sequences;
     const done = new Promise<void>((resolve) => {
@@ -75,7 +70,7 @@ export class EngineBench {
    * the iterations in which every sequence generates, whether in one batch or in two that take turns; wall time, so what
    * lies between iterations counts.
    */
-  #rates(shape: EngineShape, startMs: number): EngineRates {
+  #rates(shape: Shape, startMs: number): EngineRates {
     const { sequences, promptTokens } = shape;
     const lastContext = this.#iterations.findLastIndex(({ stats }) => stats.contextTokens > 0);
     const prefillEnd = this.#iterations[lastContext];
@@ -91,8 +86,6 @@ export class EngineBench {
     const sum = (value: (stats: IterationStats) => number) => measured.reduce((n, s) => n + value(s), 0);
     const iterationMs = sum((stats) => stats.iterationMs);
     return {
-      sequences,
-      promptTokens,
       prefillPerSecond: (1000 * sequences * promptTokens) / (prefillEnd.arrivedMs - startMs),
       generationPerSecond:
         generationMs > 0 ? (1000 * sum((stats) => stats.generatedTokens)) / generationMs : 0,
@@ -100,7 +93,7 @@ export class EngineBench {
     };
   }
 
-  #request({ promptTokens, generate }: EngineShape): InferenceRequest {
+  #request({ promptTokens, generate }: Shape): InferenceRequest {
     const requestId = this.#nextId++;
     // Any tokens will do; those of each request differ, as llama-batched-bench's do.
     const prompt = Int32Array.from(

@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http';
 import { createParser } from 'eventsource-parser';
+import { percentile } from './statistics.js';
 
 /** What a closed loop of streaming chat clients saw. Milliseconds; latencies over all requests or all gaps. */
 export interface HttpRates {
@@ -120,11 +121,6 @@ function ask(load: HttpLoad, agent: Agent, index: number): Promise<Answer> {
 interface Chunk {
   choices?: { delta?: { content?: string | null } }[];
   usage?: { completion_tokens: number } | null;
-}
-
-function percentile(values: number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
 const WORDS = (

@@ -1,10 +1,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Peer, PeerShape, Rates } from './peer.js';
+import type { Peer, Rates } from './peer.js';
+import { hasCopiedContexts, type Shape } from './shapes.js';
 
 /** Weight types of llama.cpp that are measured, as llama-quantize names them. */
-export const LLAMA_TYPES = ['F32', 'BF16', 'Q8_0', 'Q4_0'];
+export const LLAMA_TYPES = ['F32', 'BF16', 'Q8_0', 'Q4_1', 'Q4_0'];
+/** Prompt tokens from which on flash attention is tried both ways. */
+const LONG_CONTEXT = 1024;
 
 const PACKAGE = 'node-llama-cpp';
 const BUNDLE = 'package/llama/gitRelease.bundle';
@@ -17,7 +20,6 @@ const BUNDLE = 'package/llama/gitRelease.bundle';
  *   DIR/gguf                    the model in the measured weight types
  */
 export class LlamaCpp implements Peer {
-  readonly name = 'llama.cpp';
   readonly #directory: string;
 
   constructor(directory: string) {
@@ -31,8 +33,9 @@ export class LlamaCpp implements Peer {
     return execFileSync('git', ['-C', source, 'log', '-1', '--format=%h %cs'], { encoding: 'utf8' }).trim();
   }
 
-  /** Path of `model` (a GGUF) with its matrices in `type`; made once. */
-  #quantised(model: string, type: string): string {
+  weightsFile(model: string, type: string): string {
+    // The file itself where it has this type: to quantise it once more would change it.
+    if (model.endsWith(`.${type}.gguf`)) return model;
     const target = join(this.#directory, 'gguf', `${basename(model, '.gguf')}.as-${type}.gguf`);
     if (existsSync(target)) return target;
     mkdirSync(join(this.#directory, 'gguf'), { recursive: true });
@@ -41,40 +44,75 @@ export class LlamaCpp implements Peer {
     return target;
   }
 
-  /** llama-batched-bench, with blocks of 512 tokens a forward. */
-  measure(model: string, weights: string, shape: PeerShape): Rates[] {
-    const { sequences, promptTokens, generate, threads } = shape;
-    const context = Math.max(...sequences) * (promptTokens + generate) + 64;
-    const args = ['-m', this.#quantised(model, weights), '-c', `${context}`, '-b', '2048', '-ub', '512'];
-    args.push('-npp', `${promptTokens}`, '-ntg', `${generate}`, '-npl', sequences.join(','));
-    args.push('-t', `${threads}`, '--output-format', 'jsonl');
+  /**
+   * llama-batched-bench, with blocks of 512 tokens a forward. With long contexts its flash attention makes prompts faster
+   * and generation slower on some CPUs: both are run, and each rate is the better one.
+   */
+  measure(model: string, type: string, shape: Shape, threads: number): Rates {
+    const settings = shape.promptTokens < LONG_CONTEXT ? ['on'] : ['on', 'off'];
+    const all = settings.map((flash) => this.#run(model, type, shape, threads, flash));
+    return {
+      prefillPerSecond: Math.max(...all.map((rates) => rates.prefillPerSecond)),
+      generationPerSecond: Math.max(...all.map((rates) => rates.generationPerSecond)),
+    };
+  }
+
+  #run(model: string, type: string, shape: Shape, threads: number, flash: string): Rates {
+    const { sequences, promptTokens, generate } = shape;
+    const context = sequences * (promptTokens + generate + 1);
+    const args = ['-m', this.weightsFile(model, type), '-c', `${context}`, '-b', '2048', '-ub', '512'];
+    args.push('-npp', `${promptTokens}`, '-ntg', `${generate}`, '-npl', `${sequences}`);
+    args.push('-t', `${threads}`, '-fa', flash, '--output-format', 'jsonl');
+    // One prompt, copied: without a unified cache every sequence has its own buffer.
+    if (hasCopiedContexts(shape)) args.push('-pps', '--no-kv-unified');
     const output = execFileSync(this.#program('llama-batched-bench'), args, {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
       maxBuffer: 1 << 26,
     });
-    const lines = output.split('\n').filter((line) => line.startsWith('{'));
-    return lines.map((line) => {
-      const result = JSON.parse(line) as { pl: number; pp: number; speed_pp: number; speed_tg: number };
-      return {
-        sequences: result.pl,
-        promptTokens: result.pp,
-        prefillPerSecond: result.speed_pp,
-        generationPerSecond: result.speed_tg,
-      };
-    });
+    return parseBatchedBench(output, shape);
   }
 
-  /** llama-server with a slot for each of `slots` clients, 1024 tokens each. */
-  serve(model: string, weights: string, port: number, threads: number, slots: number): ChildProcess {
-    const args = ['-m', this.#quantised(model, weights), '--port', `${port}`, '-t', `${threads}`];
-    args.push('-np', `${slots}`, '-c', `${slots * 1024}`, '-b', '2048', '-ub', '512', '--no-webui');
+  /**
+   * llama-server with a slot of `slotTokens` tokens for each of `slots` clients. The store of earlier prompts is off: no
+   * two prompts here are alike, so that it would only cost time.
+   */
+  serve(
+    model: string,
+    type: string,
+    port: number,
+    threads: number,
+    slots: number,
+    slotTokens: number,
+  ): ChildProcess {
+    const args = ['-m', this.weightsFile(model, type), '--port', `${port}`, '-t', `${threads}`];
+    args.push('-np', `${slots}`, '-c', `${slots * slotTokens}`, '-b', '2048', '-ub', '512');
+    args.push('--cache-ram', '0', '--no-webui');
     return spawn(this.#program('llama-server'), args, { stdio: 'ignore' });
   }
 
   #program(name: string): string {
     return join(this.#directory, 'llama.cpp', 'build', 'bin', name);
   }
+}
+
+/** The rates of `shape` in the JSON lines that llama-batched-bench prints. @throws where it has left the shape out. */
+export function parseBatchedBench(output: string, { sequences, promptTokens }: Shape): Rates {
+  const lines = output.split('\n').filter((line) => line.startsWith('{'));
+  const results = lines.map((line) => JSON.parse(line) as BatchedBench);
+  const result = results.find(({ pl, pp }) => pl === sequences && pp === promptTokens);
+  if (!result)
+    throw new Error(
+      `llama-batched-bench: expected a line for ${sequences} sequences of ${promptTokens} tokens, found ${lines.length} others.`,
+    );
+  return { prefillPerSecond: result.speed_pp, generationPerSecond: result.speed_tg };
+}
+
+interface BatchedBench {
+  pl: number;
+  pp: number;
+  speed_pp: number;
+  speed_tg: number;
 }
 
 /** Fetches the source by npm and builds it: about ten minutes on two cores. */

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Peer, PeerShape, Rates } from './peer.js';
+import type { Peer, Rates } from './peer.js';
+import type { Shape } from './shapes.js';
 
 /** Weight formats of OpenVINO that are measured, as optimum-cli names them; its fp16 computes in f32 on most CPUs. */
 export const OPENVINO_FORMATS = ['fp16', 'int8'];
@@ -24,7 +25,6 @@ AutoTokenizer.from_pretrained(folder).save_pretrained(target)
  *   DIR/openvino/fp16, int8     exported from it
  */
 export class OpenVino implements Peer {
-  readonly name = 'openvino';
   readonly #directory: string;
 
   constructor(directory: string) {
@@ -40,14 +40,20 @@ export class OpenVino implements Peer {
     return execFileSync(this.#program('python'), ['-c', print], { encoding: 'utf8' }).trim();
   }
 
-  measure(model: string, weights: string, shape: PeerShape): Rates[] {
+  weightsFile(model: string, format: string): string {
+    return join(this.#exported(model, format), 'openvino_model.bin');
+  }
+
+  measure(model: string, format: string, shape: Shape, threads: number): Rates {
     const script = fileURLToPath(new URL('openvino_bench.py', import.meta.url));
-    const { sequences, promptTokens, generate, threads } = shape;
-    const args = [script, this.#exported(model, weights), '--sequences', sequences.join(',')];
+    const { sequences, promptTokens, generate } = shape;
+    const args = [script, this.#exported(model, format), '--sequences', `${sequences}`];
     args.push('--prompt', `${promptTokens}`, '--generate', `${generate}`, '--threads', `${threads}`);
     const output = execFileSync(this.#program('python'), args, { encoding: 'utf8', maxBuffer: 1 << 26 });
-    const lines = output.split('\n').filter((line) => line.startsWith('{'));
-    return lines.map((line) => JSON.parse(line) as Rates);
+    const line = output.split('\n').find((text) => text.startsWith('{'));
+    if (!line) throw new Error(`openvino_bench.py: expected a line of JSON, found '${output}'.`);
+    const { prefillPerSecond, generationPerSecond } = JSON.parse(line) as Rates;
+    return { prefillPerSecond, generationPerSecond };
   }
 
   /** Folder of `model` (a GGUF with its tokenizer.json beside it) in `format`; made once. */

@@ -1,26 +1,45 @@
-/** What the two sides of a comparison agree on. */
+import { statSync } from 'node:fs';
+import type { Shape } from './shapes.js';
+import type { Candidate } from './side.js';
 
 /** Tokens per second of one shape. */
-export interface Rates {
-  sequences: number;
-  promptTokens: number;
+export type Rates = {
   prefillPerSecond: number;
   generationPerSecond: number;
-}
-
-/** Every prompt first, then `generate` tokens for all sequences together; one measurement per entry of `sequences`. */
-export interface PeerShape {
-  sequences: number[];
-  promptTokens: number;
-  generate: number;
-  threads: number;
-}
+};
 
 /** An engine that Skein is measured beside. It lies outside this repository. */
 export interface Peer {
-  readonly name: 'llama.cpp' | 'openvino';
   /** Version, and how it was built. */
   version(): string;
-  /** `weights`: one of the formats that the peer's file lists. */
-  measure(model: string, weights: string, shape: PeerShape): Rates[];
+  /** Path of the file with the weights of `model` (a GGUF) in one of the formats that the peer's file lists; made once. */
+  weightsFile(model: string, format: string): string;
+  measure(model: string, format: string, shape: Shape, threads: number): Rates;
+}
+
+/** The formats of a peer as sides of a comparison. The peer itself is found or built when the first one is opened. */
+export function peerSides(
+  engine: string,
+  formats: readonly string[],
+  openPeer: () => Peer,
+  { model, threads, measures }: { model: string; threads: number; measures: (shape: Shape) => boolean },
+): Candidate<Shape>[] {
+  let peer: Peer | undefined;
+  return formats.map((format) => ({
+    engine,
+    format,
+    open: () => {
+      peer ??= openPeer();
+      const opened = peer;
+      return {
+        name: `${engine} ${format}`,
+        engine,
+        format,
+        bytes: statSync(opened.weightsFile(model, format)).size,
+        version: opened.version(),
+        measures,
+        measure: (shape) => opened.measure(model, format, shape, threads),
+      };
+    },
+  }));
 }

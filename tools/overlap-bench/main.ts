@@ -11,7 +11,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { WeightPrecision } from '../../engine/executor.js';
 import { EngineBench, type EngineRates, type ManagerClass } from '../compare/engine-bench.js';
-import { describeMachine, median } from '../compare/report.js';
+import { describeMachine } from '../compare/machine.js';
+import { median } from '../compare/statistics.js';
 import { writeSection } from '../document-section.js';
 
 const HELP = `Measures generation with enableTrtOverlap and without it and prints a Markdown table.

@@ -1,0 +1,69 @@
+import { machineLine } from './machine.js';
+import type { ComparisonRecord } from './record.js';
+import { parseShapes } from './shapes.js';
+import { median } from './statistics.js';
+import { mediansTable, ratiosTable, row, spreadLine, type TableColumn } from './tables.js';
+
+/** Tokens per second in a line of generation for every shape, then of prefill for those of one sequence. */
+export function comparisonReport(record: ComparisonRecord): string {
+  const { machine, settings, sides, measurements } = record.recorded;
+  const columns = rateColumns([...new Set(measurements.map(({ column }) => column))]);
+  const versions = new Set(
+    sides.filter(({ engine }) => engine !== 'skein').map(({ engine, version }) => `${engine} ${version}`),
+  );
+  return [
+    `${machineLine(machine)}; ${settings.model}; ${settings.threads} threads each; ${[...versions].join('; ')}. Medians; tokens per second.`,
+    'Columns: sequences x tokens of their prompts. MB: the file with the weights.',
+    spreadLine(record, columns),
+    '',
+    mediansTable(record, columns),
+    '',
+    ratiosTable(record, columns),
+    '',
+    javascriptTable(record, columns),
+  ]
+    .join('\n')
+    .trim();
+}
+
+/** Sorted as the table shows them: generation by prompt and sequences, then prefill by prompt. */
+export function rateColumns(names: readonly string[]): TableColumn[] {
+  const shapes = names
+    .map((column) => ({ column, ...parseShapes([column])[0]! }))
+    .sort((a, b) => a.promptTokens - b.promptTokens || a.sequences - b.sequences);
+  const generation = shapes.map(({ column, sequences, promptTokens }) => ({
+    title: `generation ${sequences} x ${promptTokens}`,
+    column,
+    key: 'generationPerSecond',
+  }));
+  const single = shapes.filter(({ sequences }) => sequences === 1);
+  const prefill = single.map(({ column, promptTokens }) => ({
+    title: `prefill ${promptTokens}`,
+    column,
+    key: 'prefillPerSecond',
+  }));
+  return [...generation, ...prefill];
+}
+
+/** Empty where no side told of it. */
+function javascriptTable(record: ComparisonRecord, columns: readonly TableColumn[]): string {
+  const shares = (name: string, column: string) => record.values(name, column, 'javascriptShare');
+  const shown = columns.filter(
+    ({ column, key }) =>
+      key === 'generationPerSecond' &&
+      record.recorded.sides.some(({ name }) => shares(name, column).length > 0),
+  );
+  if (shown.length === 0) return '';
+  const lines = [
+    row(['share of an iteration in JavaScript', ...shown.map(({ title }) => title)]),
+    row(['---', ...shown.map(() => '---:')]),
+  ];
+  for (const { name } of record.recorded.sides.filter(({ engine }) => engine === 'skein')) {
+    const values = shown.map(({ column }) => median(shares(name, column)));
+    if (values.every(Number.isNaN)) continue;
+    lines.push(
+      row([name, ...values.map((value) => (Number.isNaN(value) ? '' : `${(100 * value).toFixed(1)} %`))]),
+    );
+  }
+  return lines.join('\n');
+}

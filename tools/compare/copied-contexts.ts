@@ -1,0 +1,105 @@
+import { openEngine } from '../../engine/engine.js';
+import type { Executor } from '../../engine/executor.js';
+import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { ropeFrequencies } from '../../engine/network/rope.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
+import { makeStepBatch, type StepSequence } from '../../test/support/step-batch.js';
+import type { Rates } from './peer.js';
+import type { Shape } from './shapes.js';
+
+/** Tokens of an iteration; the manager's default. */
+const MAX_NUM_TOKENS = 2048;
+const TOKENS_PER_BLOCK = 32;
+
+/**
+ * Generation of many sequences with long contexts, as llama-batched-bench's -pps does it with a buffer for each sequence:
+ * one prompt is computed, its blocks are copied, and from then on every sequence reads and fills blocks of its own.
+ *
+ *   sequence 0   [0][1][2] ...          computed
+ *   sequence 1   [n][n+1][n+2] ...      copied from them, block by block; n blocks a sequence
+ *
+ * The executor alone: no loop, no responses. Greedy, the sampling included.
+ */
+export function measureCopiedContexts(engineDirectory: string, shape: Shape, threads: number): Rates {
+  const { plan, weightsFile, manifest, directory } = openEngine(engineDirectory);
+  const { tensors, precision, config } = manifest;
+  const length = shape.promptTokens + shape.generate;
+  const executor = new NativeExecutor(
+    { plan, weightsFile, tensors, packedFolder: directory },
+    {
+      threads,
+      maxNumTokens: Math.max(MAX_NUM_TOKENS, shape.sequences),
+      maxNumSequences: shape.sequences,
+      maxLogitRows: shape.sequences,
+      maxSeqLen: length,
+      numBlocks: shape.sequences * Math.ceil(length / TOKENS_PER_BLOCK),
+      tokensPerBlock: TOKENS_PER_BLOCK,
+      kvDtype: precision === 'f32' ? 'f32' : 'bf16',
+    },
+  );
+  try {
+    const { prefillPerSecond, generationPerSecond } = runCopiedContexts(
+      executor,
+      ropeFrequencies(config.rope).inverseFrequencies,
+      shape,
+    );
+    return { prefillPerSecond, generationPerSecond };
+  } finally {
+    executor.close();
+  }
+}
+
+/** The same with an executor that has room for it; blocks 0 to sequences x blocks per sequence are written. */
+export function runCopiedContexts(
+  executor: Executor,
+  inverseFrequencies: Float32Array,
+  { sequences, promptTokens, generate }: Shape,
+): Rates & { tokens: Int32Array } {
+  const { tokensPerBlock, maxNumTokens } = executor.options;
+  const blocksEach = Math.ceil((promptTokens + generate) / tokensPerBlock);
+  const tokens = Array.from(
+    { length: promptTokens + generate },
+    (_, i) => (i * 7919 + 100) % executor.vocabSize,
+  );
+  const sequence = (index: number, cached: number, until: number): StepSequence => ({
+    tokens: tokens.slice(0, until),
+    cached,
+    blocks: Array.from({ length: blocksEach }, (_, i) => index * blocksEach + i),
+  });
+  const prepare = (parts: StepSequence[]) => {
+    const batch = makeStepBatch(parts, { tokensPerBlock, inverseFrequencies });
+    const rows = batch.numLogitRows;
+    return { batch, sampling: makeSamplingBatch(Array(rows).fill({})), output: makeSamplingOutput(rows) };
+  };
+  const run = (steps: ReturnType<typeof prepare>[]) => {
+    const start = performance.now();
+    for (const { batch, sampling, output } of steps) executor.step(batch, sampling, output);
+    return (performance.now() - start) / 1000;
+  };
+
+  const chunks = [];
+  for (let cached = 0; cached < promptTokens; cached += maxNumTokens)
+    chunks.push(prepare([sequence(0, cached, Math.min(promptTokens, cached + maxNumTokens))]));
+  const prefillSeconds = run(chunks);
+
+  const filled = Math.ceil(promptTokens / tokensPerBlock);
+  const copies = filled * (sequences - 1);
+  const source = Int32Array.from({ length: copies }, (_, i) => i % filled);
+  const target = Int32Array.from(
+    { length: copies },
+    (_, i) => (1 + Math.floor(i / filled)) * blocksEach + (i % filled),
+  );
+  executor.copyBlocks(source, target);
+
+  // Which tokens come next does not change what a step costs; they are given, so that all steps can be laid out before.
+  const steps = Array.from({ length: generate }, (_, step) => {
+    const cached = promptTokens + step;
+    return prepare(Array.from({ length: sequences }, (_, index) => sequence(index, cached, cached + 1)));
+  });
+  const generationSeconds = run(steps);
+  return {
+    prefillPerSecond: promptTokens / prefillSeconds,
+    generationPerSecond: (sequences * generate) / generationSeconds,
+    tokens: steps.at(-1)!.output.tokens,
+  };
+}

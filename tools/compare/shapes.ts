@@ -1,0 +1,35 @@
+/** Every prompt first, then `generate` tokens for all sequences together. */
+export interface Shape {
+  sequences: number;
+  promptTokens: number;
+  generate: number;
+}
+
+/** Prompt tokens of all sequences together beyond which nobody computes them all: see hasCopiedContexts. */
+const COMPUTED_TOKENS_MAX = 32_768;
+
+/**
+ * Whether one prompt is computed and its keys and values are copied to the other sequences, each of which has its own in
+ * memory: what generation reads is the same, and the prompts' minutes are saved.
+ */
+export function hasCopiedContexts({ sequences, promptTokens }: Shape): boolean {
+  return sequences > 1 && sequences * promptTokens > COMPUTED_TOKENS_MAX;
+}
+
+/** 'SEQUENCESxPROMPT+GENERATED'. */
+export function shapeName({ sequences, promptTokens, generate }: Shape): string {
+  return `${sequences}x${promptTokens}+${generate}`;
+}
+
+/** @throws naming a part that is none, or that generates too little to be timed. */
+export function parseShapes(list: readonly string[]): Shape[] {
+  return list.map((text) => {
+    const match = /^([1-9]\d*)x([1-9]\d*)\+([1-9]\d*)$/.exec(text);
+    if (!match || Number(match[3]) < 2)
+      throw new Error(
+        `--shapes: expected SEQUENCESxPROMPT+GENERATED with at least 2 generated, found '${text}'.`,
+      );
+    const [sequences, promptTokens, generate] = match.slice(1).map(Number) as [number, number, number];
+    return { sequences, promptTokens, generate };
+  });
+}

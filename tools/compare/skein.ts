@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WeightPrecision } from '../../engine/executor.js';
+import { packageRoot } from '../../engine/package-info.js';
+import { measureCopiedContexts } from './copied-contexts.js';
+import { EngineBench, type ManagerClass } from './engine-bench.js';
+import { hasCopiedContexts, type Shape } from './shapes.js';
+import type { Side } from './side.js';
+
+/** Skein's formats of weights, from the largest. */
+export const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+/** Tokens of a block of the KV cache; the default of the library. */
+const TOKENS_PER_BLOCK = 32;
+
+/**
+ * Skein with one format of the weights: whole, with the host's callbacks, the worker and the loop. Only shapes with
+ * copied contexts are measured at the executor, which can copy blocks.
+ *
+ * @param folder where engines are built
+ */
+export async function skeinSide(
+  folder: string,
+  model: string,
+  precision: WeightPrecision,
+  threads: number,
+): Promise<Side<Shape>> {
+  const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
+  const { buildEngine } = (await dist('engine/builder.js')) as typeof import('../../engine/builder.js');
+  const engine = join(folder, precision);
+  await buildEngine({ model, outputDirectory: engine, precision });
+  const measure = async (shape: Shape) => {
+    if (hasCopiedContexts(shape)) return measureCopiedContexts(engine, shape, threads);
+    const { sequences, promptTokens, generate } = shape;
+    const length = promptTokens + generate;
+    const bench = new EngineBench(GptManager, engine, {
+      threads,
+      maxNumSequences: sequences,
+      maxSeqLen: length,
+      kvCacheConfig: { maxTokens: sequences * (Math.ceil(length / TOKENS_PER_BLOCK) + 1) * TOKENS_PER_BLOCK },
+    });
+    try {
+      await bench.ready;
+      await bench.measure({ sequences: 1, promptTokens: 16, generate: 4 });
+      const { prefillPerSecond, generationPerSecond, javascriptShare } = await bench.measure(shape);
+      return { prefillPerSecond, generationPerSecond, javascriptShare };
+    } finally {
+      await bench.shutdown();
+    }
+  };
+  const bytes = statSync(join(engine, 'weights.bin')).size;
+  return {
+    name: `skein ${precision}`,
+    engine: 'skein',
+    format: precision,
+    bytes,
+    version: skeinDigest(),
+    measure,
+  };
+}
+
+/** The compiled package: its worker threads need JavaScript files. */
+function dist(path: string): Promise<unknown> {
+  return import(new URL(`../../dist/${path}`, import.meta.url).href);
+}
+
+/** Of the addon and the compiled package: what was measured with another build does not stand beside this one's. */
+export function skeinDigest(): string {
+  const hash = createHash('sha256');
+  const root = packageRoot();
+  hash.update(readFileSync(join(root, 'build', 'Release', 'skein.node')));
+  const files = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' });
+  for (const file of files.filter((name) => name.endsWith('.js')).sort())
+    hash.update(readFileSync(join(root, 'dist', file)));
+  return hash.digest('hex').slice(0, 12);
+}
