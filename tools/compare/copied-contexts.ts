@@ -1,7 +1,9 @@
+import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
 import { openEngine } from '../../engine/engine.js';
 import type { Executor } from '../../engine/executor.js';
 import { NativeExecutor } from '../../engine/native/native-executor.js';
 import { ropeFrequencies } from '../../engine/network/rope.js';
+import type { PackedBatch } from '../../engine/packed-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
 import { makeStepBatch, type StepSequence } from '../../test/support/step-batch.js';
 import type { Rates } from './peer.js';
@@ -49,7 +51,11 @@ export function measureCopiedContexts(engineDirectory: string, shape: Shape, thr
   }
 }
 
-/** The same with an executor that has room for it; blocks 0 to sequences x blocks per sequence are written. */
+/**
+ * The same with an executor that has room for it in its first blocks.
+ *
+ * @returns the rates, and what every sequence drew last
+ */
 export function runCopiedContexts(
   executor: Executor,
   inverseFrequencies: Float32Array,
@@ -57,49 +63,62 @@ export function runCopiedContexts(
 ): Rates & { tokens: Int32Array } {
   const { tokensPerBlock, maxNumTokens } = executor.options;
   const blocksEach = Math.ceil((promptTokens + generate) / tokensPerBlock);
+  const filled = Math.ceil(promptTokens / tokensPerBlock);
   const tokens = Array.from(
     { length: promptTokens + generate },
     (_, i) => (i * 7919 + 100) % executor.vocabSize,
   );
+  /** Entries from..until of sequence `index`'s own blocks. */
+  const blocksOf = (index: number, from: number, until: number) =>
+    Array.from({ length: until - from }, (_, i) => index * blocksEach + from + i);
   const sequence = (index: number, cached: number, until: number): StepSequence => ({
     tokens: tokens.slice(0, until),
     cached,
-    blocks: Array.from({ length: blocksEach }, (_, i) => index * blocksEach + i),
+    blocks: blocksOf(index, 0, blocksEach),
   });
-  const prepare = (parts: StepSequence[]) => {
-    const batch = makeStepBatch(parts, { tokensPerBlock, inverseFrequencies });
+  const prepare = (parts: StepSequence[], newBlocks: number[]): Step => {
+    const batch = makeStepBatch(parts, { tokensPerBlock, inverseFrequencies, newBlocks });
     const rows = batch.numLogitRows;
     return { batch, sampling: makeSamplingBatch(Array(rows).fill({})), output: makeSamplingOutput(rows) };
   };
-  const run = (steps: ReturnType<typeof prepare>[]) => {
-    const start = performance.now();
-    for (const { batch, sampling, output } of steps) executor.step(batch, sampling, output);
-    return (performance.now() - start) / 1000;
-  };
 
   const chunks = [];
-  for (let cached = 0; cached < promptTokens; cached += maxNumTokens)
-    chunks.push(prepare([sequence(0, cached, Math.min(promptTokens, cached + maxNumTokens))]));
-  const prefillSeconds = run(chunks);
+  for (let cached = 0; cached < promptTokens; cached += maxNumTokens) {
+    const until = Math.min(promptTokens, cached + maxNumTokens);
+    chunks.push(prepare([sequence(0, cached, until)], cached === 0 ? blocksOf(0, 0, filled) : []));
+  }
+  const prefillSeconds = run(executor, chunks);
 
-  const filled = Math.ceil(promptTokens / tokensPerBlock);
-  const copies = filled * (sequences - 1);
-  const source = Int32Array.from({ length: copies }, (_, i) => i % filled);
-  const target = Int32Array.from(
-    { length: copies },
-    (_, i) => (1 + Math.floor(i / filled)) * blocksEach + (i % filled),
-  );
-  executor.copyBlocks(source, target);
+  const others = Array.from({ length: sequences - 1 }, (_, i) => i + 1);
+  const source = others.flatMap(() => blocksOf(0, 0, filled));
+  const target = others.flatMap((index) => blocksOf(index, 0, filled));
+  executor.copyBlocks(Int32Array.from(source), Int32Array.from(target));
 
   // Which tokens come next does not change what a step costs; they are given, so that all steps can be laid out before.
+  const all = [0, ...others];
+  const unfilled = all.flatMap((index) => blocksOf(index, filled, blocksEach));
   const steps = Array.from({ length: generate }, (_, step) => {
     const cached = promptTokens + step;
-    return prepare(Array.from({ length: sequences }, (_, index) => sequence(index, cached, cached + 1)));
+    const parts = all.map((index) => sequence(index, cached, cached + 1));
+    return prepare(parts, step === 0 ? unfilled : []);
   });
-  const generationSeconds = run(steps);
+  const generationSeconds = run(executor, steps);
   return {
     prefillPerSecond: promptTokens / prefillSeconds,
     generationPerSecond: (sequences * generate) / generationSeconds,
     tokens: steps.at(-1)!.output.tokens,
   };
+}
+
+interface Step {
+  batch: PackedBatch;
+  sampling: SamplingBatch;
+  output: SamplingOutput;
+}
+
+/** Seconds. */
+function run(executor: Executor, steps: readonly Step[]): number {
+  const start = performance.now();
+  for (const { batch, sampling, output } of steps) executor.step(batch, sampling, output);
+  return (performance.now() - start) / 1000;
 }

@@ -25,6 +25,8 @@ export interface HttpLoad {
   /** Words of each prompt; every prompt begins differently, so that no cache of prompts helps. */
   promptWords: number;
   generate: number;
+  /** Keep connections between requests. llama-server ends its own behind a stream, and resets a request that comes first. */
+  keepAlive?: boolean;
 }
 
 interface Answer {
@@ -35,7 +37,7 @@ interface Answer {
 
 /** Keeps `clients` streams open until each client has had its answers. Greedy, `generate` tokens each. */
 export async function loadHttp(load: HttpLoad): Promise<HttpRates> {
-  const agent = new Agent({ keepAlive: true, maxSockets: load.clients });
+  const agent = new Agent({ keepAlive: load.keepAlive ?? false, maxSockets: load.clients });
   const answers: Answer[] = [];
   let failed = 0;
   const client = async (index: number) => {

@@ -36,7 +36,8 @@ export function httpReport(record: ComparisonRecord): string {
   ]);
   return [
     `${machineLine(machine)}; ${settings.model}; ${settings.threads} threads each; ${[...versions].join('; ')}. Medians of the rounds;`,
-    `prompts of ${settings.words} words, ${settings.generate} tokens an answer, at least ${settings.requests} answers for each client, one after the other.`,
+    `prompts of ${settings.words} words, ${settings.generate} tokens an answer, at least ${settings.requests} answers for each client, one after the other;`,
+    `connections: ${settings.connections}. Failed requests are in no other table.`,
     'Ratios say how many times better Skein is: rates divided by theirs, latencies the other way round.',
     spreadLine(record, columnsOf('tokensPerSecond')),
     ...tables,

@@ -21,6 +21,7 @@ export interface ServerLoad {
   threads: number;
   promptWords: number;
   generate: number;
+  keepAlive: boolean;
 }
 
 /** Most tokens of a prompt and its answer. */
@@ -85,14 +86,14 @@ function engineBytes(model: string, format: string): number {
 async function measureServer(
   start: (port: number) => ChildProcess,
   { clients, requests }: ServerShape,
-  { promptWords, generate }: ServerLoad,
+  { promptWords, generate, keepAlive }: ServerLoad,
 ): Promise<Values> {
   const port = await freePort();
   const server = start(port);
   const url = `http://127.0.0.1:${port}`;
   try {
     const model = await readyModel(url, server);
-    const load = { url, model, promptWords, generate };
+    const load = { url, model, promptWords, generate, keepAlive };
     await loadHttp({ ...load, clients: 1, requests: 1 });
     return { ...(await loadHttp({ ...load, clients, requests })) };
   } finally {

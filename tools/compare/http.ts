@@ -41,6 +41,9 @@ const FLAGS = {
   },
   words: { argument: 'N', default: '100', help: 'words of a prompt (default 100)' },
   generate: { argument: 'N', default: '64', help: 'tokens of an answer (default 64)' },
+  'keep-alive': {
+    help: 'keep connections between requests; default: a new one for each, as llama-server ends its own',
+  },
   ...TURNS_FLAGS,
   ...outputFlag('bench-results/http.json'),
 } as const satisfies FlagTable;
@@ -78,7 +81,15 @@ async function measure(flags: FlagValues<typeof FLAGS>): Promise<ComparisonRecor
   for (const candidate of chosen.sides) sides.push(await candidate.open());
 
   const { threads, requests, words, generate } = flags;
-  const settings = { model: basename(flags.model), threads, requests, words, generate };
+  const settings = {
+    model: basename(flags.model),
+    threads,
+    requests,
+    'requests-min': flags['requests-min'],
+    words,
+    generate,
+    connections: flags['keep-alive'] ? 'kept' : 'one for each request',
+  };
   const conditions = { machine: describeMachine(), settings };
   const record = (flags.resume ? ComparisonRecord.resume : ComparisonRecord.start)(flags.output, conditions);
   await takeTurns(
@@ -99,6 +110,7 @@ function candidates(flags: FlagValues<typeof FLAGS>): Candidate<ServerShape>[] {
     threads: countOf('threads', flags.threads),
     promptWords: countOf('words', flags.words),
     generate: countOf('generate', flags.generate),
+    keepAlive: flags['keep-alive'],
   };
   const gguf = ggufOf(flags.model);
   let peer: LlamaCpp | undefined;

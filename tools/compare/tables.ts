@@ -22,20 +22,26 @@ export interface Opponents {
   sides: SideInfo[];
 }
 
-/** Whom a format of Skein's is held against, engine by engine; lists that would repeat the one before are left out. */
+/** Engines whose formats are GGUF's, so that each of Skein's has one of the same weights. */
+const GGUF_ENGINES: ReadonlySet<string> = new Set(['llama.cpp', 'llama-server']);
+
+/**
+ * Whom a format of Skein's is held against, engine by engine: the same weights and its best of no smaller ones where its
+ * formats can be paired with ours, and its best of all. A list that says what another one says is left out.
+ */
 export function opponentsOf(ours: SideInfo, all: readonly SideInfo[]): Opponents[] {
   const engines = [...new Set(all.map(({ engine }) => engine))].filter((engine) => engine !== ours.engine);
   return engines.flatMap((engine) => {
     const peers = all.filter((side) => side.engine === engine);
+    const best = { label: `${engine}, its best`, sides: peers };
+    if (!GGUF_ENGINES.has(engine)) return [best];
     const same = peers.filter(({ format }) => format === SAME[ours.format]);
     const noSmaller = peers.filter(({ bytes }) => bytes >= NO_SMALLER * ours.bytes);
-    const lists = [
-      { label: `${engine} ${SAME[ours.format]}`, sides: same },
-      { label: `${engine}, its best of no smaller weights`, sides: noSmaller },
-      { label: `${engine}, its best`, sides: peers },
-    ];
-    const names = lists.map(({ sides }) => sides.map(({ name }) => name).join());
-    return lists.filter((list, i) => list.sides.length > 0 && names[i] !== names[i - 1]);
+    const lists = [{ label: `${engine} ${SAME[ours.format]}`, sides: same }];
+    if (noSmaller.length > same.length && noSmaller.length < peers.length)
+      lists.push({ label: `${engine}, its best of no smaller weights`, sides: noSmaller });
+    if (peers.length > same.length) lists.push(best);
+    return lists.filter(({ sides }) => sides.length > 0);
   });
 }
 

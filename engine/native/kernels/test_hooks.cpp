@@ -3,10 +3,12 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/kernels.h"
 #include "kernels/peak.h"
+#include "kernels/read_loop.h"
 
 namespace skein {
 namespace {
@@ -96,6 +98,18 @@ Napi::Value quantize(const Napi::CallbackInfo& info) {
   return result;
 }
 
+// Parts of [begin, end) on as many threads, the calling one included; one where `threads` is 0.
+template <class Work>
+void inThreads(int32_t threads, int64_t begin, int64_t end, Work work) {
+  const int64_t parts = threads > 1 ? threads : 1;
+  const auto bound = [&](int64_t part) { return begin + (end - begin) * part / parts; };
+  std::vector<std::thread> helpers;
+  for (int64_t part = 1; part < parts; ++part) helpers.emplace_back(work, bound(part), bound(part + 1));
+  work(begin, bound(1));
+  for (std::thread& helper : helpers) helper.join();
+}
+
+// `threads` shares out the panels; for timing only.
 void gemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   const GemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"), .dtype = f.dtype(),
@@ -103,7 +117,11 @@ void gemm(const Napi::CallbackInfo& info) {
                       .residual = f.data("residual"), .ldr = f.integer("ldr"), .y = f.data("y"),
                       .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation")),
                       .quantized = f.data<void>("quantized"), .quantizedRows = f.integer("quantizedRows")};
-  tableOf(info).gemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"), f.integer("panelEnd"));
+  const KernelTable& table = tableOf(info);
+  const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
+  inThreads(f.integer("threads"), f.integer("panelBegin"), f.integer("panelEnd"), [&](int64_t begin, int64_t end) {
+    table.gemm(args, rowBegin, rowEnd, int32_t(begin), int32_t(end));
+  });
 }
 
 void gatedGemm(const Napi::CallbackInfo& info) {
@@ -231,6 +249,16 @@ Napi::Value peak(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), 2.0 * double(iterations) * table.panelWidth * table.tileRows * stepElements);
 }
 
+// Reads `bytes` of `data` (both multiples of 256), shared out over `threads`.
+void read(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const char* data = f.data<char>("data");
+  const int64_t ahead = f.integer("ahead");
+  inThreads(f.integer("threads"), 0, f.integer("bytes") / 256, [&](int64_t begin, int64_t end) {
+    [[maybe_unused]] volatile uint64_t sink = readLoop(data + begin * 256, (end - begin) * 256, ahead);
+  });
+}
+
 }  // namespace
 
 Napi::Object kernelTestHooks(Napi::Env env) {
@@ -252,6 +280,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("sumExp", sumExp);
   add("expRow", expRow);
   add("peak", peak);
+  add("read", read);
   return hooks;
 }
 
