@@ -26,7 +26,7 @@ export interface ServerLoad {
 
 /** Most tokens of a prompt and its answer. */
 const SEQUENCE_TOKENS = 1024;
-const CLI = fileURLToPath(new URL('../../dist/src/cli.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../dist/bin/skein.js', import.meta.url));
 
 /** llama-server, started anew for each number of clients with as many slots. */
 export function llamaServerSide(
