@@ -28,7 +28,13 @@ import type { ConvertJob } from './native/addon.js';
 import { loadAddon } from './native/load-addon.js';
 import type { NetworkPlan } from './network/plan.js';
 import { skeinVersion } from './package-info.js';
-import { resolveOutputPrecision, resolveWeightPrecision, storedBytes } from './weight-precision.js';
+import {
+  automaticOutputPrecision,
+  automaticPrecision,
+  checkOutputPrecision,
+  checkWeightPrecision,
+  storedBytes,
+} from './weight-precision.js';
 
 /** `waiting`: another process builds the same engine. done and total are bytes of weights (0 where none are known). */
 export interface BuildProgress {
@@ -83,14 +89,17 @@ export async function buildAside(
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<string> {
   const { model, onProgress, signal } = options;
-  const precision = resolveWeightPrecision(options.precision, null, null);
-  const outputPrecision = resolveOutputPrecision(options.outputPrecision ?? 'auto', precision);
+  const wanted = checkWeightPrecision(options.precision);
+  const wantedOutput = checkOutputPrecision(options.outputPrecision ?? 'auto');
   onProgress?.({ phase: 'reading', done: 0, total: 0 });
   const checkpoint = openCheckpoint(model);
   signal?.throwIfAborted();
   const directory = makeTarget(target);
   try {
-    await writeEngine(directory, checkpoint, { precision, outputPrecision }, options);
+    const plan = planNetwork(checkpoint.config);
+    const precision = wanted === 'auto' ? automaticPrecision(checkpoint, plan) : wanted;
+    const outputPrecision = wantedOutput === 'auto' ? automaticOutputPrecision(precision) : wantedOutput;
+    await writeEngine(directory, checkpoint, plan, { precision, outputPrecision }, options);
     return directory;
   } catch (error) {
     discardBuildDirectory(directory);
@@ -101,10 +110,10 @@ export async function buildAside(
 async function writeEngine(
   directory: string,
   checkpoint: Checkpoint,
+  plan: NetworkPlan,
   precisions: { precision: WeightPrecision; outputPrecision: OutputPrecision },
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
-  const plan = planNetwork(checkpoint.config);
   const { tensors, byteLength } = layOutWeights(plan, precisions.precision, precisions.outputPrecision);
   checkSpace(directory, byteLength);
   const weightsFile = join(directory, 'weights.bin');

@@ -27,7 +27,7 @@ import {
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
-import { resolveOutputPrecision, resolveWeightPrecision } from './weight-precision.js';
+import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
 
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
   /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
@@ -58,8 +58,9 @@ export function defaultCacheDirectory(
 export async function cachedEngine(options: CachedEngineOptions): Promise<Engine> {
   const directory = resolve(options.cacheDirectory ?? defaultCacheDirectory());
   const files = findModelFiles(options.model);
-  const precision = resolveWeightPrecision(options.precision, null, null);
-  const outputPrecision = resolveOutputPrecision(options.outputPrecision ?? 'auto', precision);
+  // 'auto' is a name of its own: what it means for this model stands in the engine, and a start need not open the model.
+  const precision = checkWeightPrecision(options.precision);
+  const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
   const entry = join(directory, entryName(files, precision, outputPrecision));
   const present = tryOpen(entry);
   if (present) return touched(present);
@@ -84,7 +85,7 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
 
 /** Readable, and different for each model, precision and format version. */
 function entryName(files: ModelFiles, precision: string, outputPrecision: string): string {
-  const precisions = precision === outputPrecision ? precision : `${precision}-${outputPrecision}`;
+  const precisions = outputPrecision === 'auto' ? precision : `${precision}-${outputPrecision}`;
   const name = basename(resolve(files.path))
     .replace(/\.gguf$/i, '')
     .replace(/[^\w.-]+/g, '-')

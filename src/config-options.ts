@@ -107,7 +107,7 @@ export const OPTIONS = {
   port: integerWithDefault(8000, 0, 65535, { help: 'port to listen on; 0 takes a free one' }),
   apiKey: text({ metavar: 'KEY', help: 'key that clients must send', defaultText: 'none' }),
   weights: choice(['auto', 'f32', 'bf16', 'int8', 'int4'], 'auto', {
-    help: 'precision of the weights; auto is bf16',
+    help: 'precision of the weights; auto is int4 or int8 for checkpoints of 4 or 8 bits, else bf16',
   }),
   outputWeights: choice(['auto', 'f32', 'bf16', 'int8'], 'auto', {
     help: 'precision of the embedding and the output layer; auto is that of the weights, int8 with int4',

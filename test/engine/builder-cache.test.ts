@@ -211,9 +211,14 @@ describeWithTestModel('cachedEngine of the real model', () => {
     const cold = await open(cache, { model: testModelPath!, precision: 'bf16' });
     expect(cold.built).toBe(true);
     expect(cold.engine.manifest.weightsByteLength).toBeGreaterThan(269_000_000);
-    const warm = await open(cache, { model: testModelPath!, precision: 'auto' });
+    const warm = await open(cache, { model: testModelPath!, precision: 'bf16' });
     expect(warm.built).toBe(false);
     expect(warm.engine.manifest.config.numLayers).toBe(30);
+    for (const built of [true, false]) {
+      const automatic = await open(cache, { model: testModelPath!, precision: 'auto' });
+      expect(automatic.built).toBe(built);
+      expect(automatic.engine.manifest).toMatchObject({ precision: 'int4', outputPrecision: 'int8' });
+    }
     rmSync(cache, { recursive: true });
   });
 });

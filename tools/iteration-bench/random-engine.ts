@@ -5,7 +5,7 @@ import { layOutWeights } from '../../engine/engine.js';
 import type { EngineTensor } from '../../engine/engine-directory.js';
 import type { WeightPrecision } from '../../engine/executor.js';
 import type { NativeEngine } from '../../engine/native/native-executor.js';
-import { resolveOutputPrecision } from '../../engine/weight-precision.js';
+import { automaticOutputPrecision } from '../../engine/weight-precision.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { ModelConfig } from '../../models/model-config.js';
 
@@ -43,7 +43,7 @@ export function makeRandomEngine(precision: WeightPrecision): RandomEngine {
   const folder = mkdtempSync(join(tmpdir(), 'skein-bench-'));
   const weightsFile = join(folder, 'weights.bin');
   const file = openSync(weightsFile, 'w');
-  const { tensors, byteLength } = layOutWeights(plan, precision, resolveOutputPrecision('auto', precision));
+  const { tensors, byteLength } = layOutWeights(plan, precision, automaticOutputPrecision(precision));
   for (const tensor of tensors) {
     const { dtype, rows, columns, offset } = tensor;
     const bytes = rows === 1 ? ones(columns) : randomBytes(tensor, columns ** -0.5);
