@@ -60,10 +60,15 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   presence_penalty: { type: 'f32', shape: 'one' },
   frequency_penalty: { type: 'f32', shape: 'one' },
   min_length: { type: 'i32', shape: 'one' },
+  no_repeat_ngram_size: { type: 'i32', shape: 'one' },
+  embedding_bias: { type: 'f32', shape: '[1, V]' },
+  logit_bias_tokens: { type: 'i32', shape: '[1, n]' },
+  logit_bias: { type: 'f32', shape: '[1, n]' },
   random_seed: { type: 'u64', shape: 'one' },
   end_id: { type: 'i32', shape: 'one' },
   pad_id: { type: 'i32', shape: 'one' },
   stop_words_list: { type: 'i32', shape: '[1, 2, n]' },
+  bad_words_list: { type: 'i32', shape: '[1, 2, n]' },
   streaming: { type: 'bool', shape: 'one' },
   return_log_probs: { type: 'bool', shape: 'one' },
   top_log_probs: { type: 'i32', shape: 'one' },
@@ -78,21 +83,6 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   // Both belong to beam search and change nothing where there is one beam.
   len_penalty: { type: 'f32', shape: 'one' },
   early_stopping: { type: 'i32', shape: 'one' },
-  embedding_bias: {
-    type: 'f32',
-    shape: '[1, V]',
-    ...cannot('biases on the logits are not supported yet', isZero),
-  },
-  bad_words_list: {
-    type: 'i32',
-    shape: '[1, 2, n]',
-    ...cannot('bad words are not supported yet', hasNoWords),
-  },
-  no_repeat_ngram_size: {
-    type: 'i32',
-    shape: 'one',
-    ...cannot('n-gram bans are not supported yet', isZero),
-  },
   prompt_embedding_table: { type: 'f32', shape: '[n, h]', ...cannot(PROMPT_TUNING, isEmpty) },
   prompt_vocab_size: { type: 'i32', shape: 'one', ...cannot(PROMPT_TUNING, isZero) },
   position_ids: {
@@ -176,12 +166,6 @@ function fitsRule(shape: readonly number[], rule: ShapeRule, vocabSize: number):
     if (dimension === 'V') return shape[i] === vocabSize;
     return /^[a-z]$/.test(dimension) || shape[i] === Number(dimension);
   });
-}
-
-/** No offset of the scan in row 1 is set: see decodeWordList. */
-function hasNoWords({ shape, data }: Tensor): boolean {
-  const n = shape[2]!;
-  return n === 0 || data[n] === -1;
 }
 
 function countsFromZero({ data }: Tensor): boolean {

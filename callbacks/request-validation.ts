@@ -9,6 +9,7 @@ import {
 import { decodeWordList, endingTokens } from '../engine/decoding/stop-words.js';
 import type { RequestSpec } from '../engine/request-spec.js';
 import { checkInputTensors } from './input-tensors.js';
+import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
 import { readRetention } from './retention-inputs.js';
 import type { InferenceRequest, Tensor } from './types.js';
 
@@ -30,6 +31,7 @@ const SAMPLING_INPUTS: Readonly<Record<string, keyof typeof SAMPLING_RANGES>> = 
   repetition_penalty: 'repetitionPenalty',
   presence_penalty: 'presencePenalty',
   frequency_penalty: 'frequencyPenalty',
+  no_repeat_ngram_size: 'noRepeatNgramSize',
   min_length: 'minLength',
 };
 
@@ -56,6 +58,9 @@ export function validateRequest(
   checkBeamParameters(inputs);
   const endId = readInt(inputs, 'end_id', -1, -1, limits.vocabSize - 1);
   const stopWords = readStopWords(inputs);
+  const badWords = readBadWords(inputs, limits.vocabSize);
+  const bias = readBias(inputs, limits.vocabSize);
+  checkSomeTokenIsLeft(badWords, bias, limits.vocabSize);
   const sampling = readSampling(inputs);
   const returnContextLogits = readBool(inputs, 'return_context_logits');
   const topContextLogProbs = readInt(inputs, 'top_context_log_probs', 0, 0, limits.maxTopLogProbs);
@@ -68,6 +73,8 @@ export function validateRequest(
     endId,
     padId: readInt(inputs, 'pad_id', Math.max(endId, 0), -1, MAX_INT32),
     stopWords,
+    badWords,
+    bias,
     endingTokens: endingTokens(endId, stopWords, limits.vocabSize),
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),

@@ -15,8 +15,8 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   }
   const promptTokens = tokensOf('promptTokens', request.promptTokens);
   const [endId = -1, ...otherEnds] = tokensOf('endTokenIds', request.endTokenIds ?? []);
-  const stopWords = request.stopWords?.map((word) => [...tokensOf('stopWords', word)]) ?? [];
-  const words = [...otherEnds.map((token) => [token]), ...stopWords];
+  const words = [...otherEnds.map((token) => [token]), ...wordsOf('stopWords', request.stopWords)];
+  const badWords = wordsOf('badWords', request.badWords);
   const inputs: Record<string, Tensor> = {
     input_ids: { shape: [1, promptTokens.length], data: promptTokens },
     request_output_len: i32(request.maxNewTokens),
@@ -27,6 +27,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     repetition_penalty: f32(sampling.repetitionPenalty),
     presence_penalty: f32(sampling.presencePenalty),
     frequency_penalty: f32(sampling.frequencyPenalty),
+    no_repeat_ngram_size: i32(sampling.noRepeatNgramSize),
     min_length: i32(sampling.minLength),
     end_id: i32(endId),
     streaming: bool(request.streaming ?? true),
@@ -36,10 +37,12 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     return_generation_logits: bool(request.returnGenerationLogits ?? false),
     return_context_log_probs: bool(request.returnContextLogProbs ?? false),
     top_context_log_probs: i32(request.topContextLogProbs ?? 0),
+    ...biasInputs(request),
     ...retentionInputs(request.retention ?? {}),
   };
   if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
   if (words.length > 0) inputs.stop_words_list = encodeWordList(words);
+  if (badWords.length > 0) inputs.bad_words_list = encodeWordList(badWords);
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
   if (request.cacheSalt !== undefined) {
     if (BigInt.asUintN(64, request.cacheSalt) !== request.cacheSalt) {
@@ -51,6 +54,27 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     inputs.cache_salt = { shape: [1], data: BigUint64Array.of(request.cacheSalt) };
   }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
+}
+
+function biasInputs({ logitBias, embeddingBias }: TokenRequest): Record<string, Tensor> {
+  const inputs: Record<string, Tensor> = {};
+  if (embeddingBias !== undefined) {
+    inputs.embedding_bias = { shape: [1, embeddingBias.length], data: embeddingBias.slice() };
+  }
+  if (logitBias !== undefined && logitBias.size > 0) {
+    const tokens = tokensOf('logitBias', [...logitBias.keys()]);
+    inputs.logit_bias_tokens = { shape: [1, tokens.length], data: tokens };
+    inputs.logit_bias = { shape: [1, tokens.length], data: Float32Array.from(logitBias.values()) };
+  }
+  return inputs;
+}
+
+/** None of them empty: the layout of words could not tell an empty one from none. */
+function wordsOf(field: string, words: TokenRequest['stopWords']): number[][] {
+  if (words?.some((word) => word.length === 0)) {
+    throw new ParameterError(field, `${field} holds a word without tokens; at least 1 token is needed.`);
+  }
+  return words?.map((word) => [...tokensOf(field, word)]) ?? [];
 }
 
 /** A copy as Int32Array; a number that is not a whole one would silently become another token. */

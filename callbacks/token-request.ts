@@ -10,6 +10,12 @@ export interface TokenRequest extends Partial<SamplingParams> {
   endTokenIds?: readonly number[];
   /** Generation ends after any of these sequences of tokens; they are part of what is returned. */
   stopWords?: readonly (readonly number[])[];
+  /** No sequence of these is generated: its last token is not drawn where the others stand before it. */
+  badWords?: readonly (readonly number[])[];
+  /** Added to the logits of these tokens at every step; -Infinity: never drawn. */
+  logitBias?: ReadonlyMap<number, number>;
+  /** Added to all logits at every step, one value for each token of the vocabulary. */
+  embeddingBias?: Float32Array;
   /** Log-prob of each token returned. */
   returnLogProbs?: boolean;
   /** This many most probable tokens with their log-probs beside each token returned. */

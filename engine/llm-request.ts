@@ -9,7 +9,6 @@ import { type GeneratedSequence, reportsLogProbs } from './sequences/generated-s
 import { SampledSequences } from './sequences/sampled-sequences.js';
 import type { GroupChange, SequenceGroup } from './sequences/sequence-group.js';
 
-const NO_TOKENS = new Int32Array(0);
 const NO_SEQUENCES: readonly GeneratedSequence[] = [];
 
 /**
@@ -102,12 +101,6 @@ export class LlmRequest extends RequestProgress {
   /** It was ended from outside. */
   get isStopped(): boolean {
     return this.#isStopped;
-  }
-
-  /** Tokens that may not be drawn now: below minLength all that would end the generation. */
-  get bannedTokens(): Int32Array {
-    const generated = this.numTokens - this.originalPromptLength;
-    return generated < this.spec.sampling.minLength ? this.spec.endingTokens : NO_TOKENS;
   }
 
   /** Tokens generated again whose value differed from the first time. */

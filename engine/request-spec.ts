@@ -1,4 +1,6 @@
 import type { Retention } from '../kvcache/retention.js';
+import type { BadWords } from './decoding/bad-words.js';
+import type { LogitBias } from './decoding/sampling-batch.js';
 import type { SamplingParams } from './decoding/sampling-params.js';
 
 /** An inference request whose tensors have been read and checked: what the loop needs to know of it. */
@@ -14,6 +16,10 @@ export interface RequestSpec {
   /** Fills output_ids beyond the sequence. */
   padId: number;
   stopWords: readonly Int32Array[];
+  /** Never generated; null: none. */
+  badWords: BadWords | null;
+  /** Added to the logits of every step; null: none. */
+  bias: LogitBias | null;
   /** endId and the stop words of one token, each once, inside the vocabulary: not drawn below min_length. */
   endingTokens: Int32Array;
   streaming: boolean;

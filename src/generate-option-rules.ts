@@ -1,3 +1,4 @@
+import { BIAS_MAX } from '../callbacks/logit-inputs.js';
 import { SAMPLING_RANGES } from '../engine/decoding/sampling-params.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { messagesFault } from './generation/messages.js';
@@ -22,6 +23,11 @@ const isStop = (value: unknown) => typeof value === 'string' && value !== '';
 const isToken = (value: unknown) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_COUNT;
 
+const isBadWord = (value: unknown) =>
+  isStop(value) || (Array.isArray(value) && value.length > 0 && value.every(isToken));
+const isBias = (value: unknown) =>
+  typeof value === 'number' && (Math.abs(value) <= BIAS_MAX || value === -Infinity);
+
 const RULES = {
   prompt: TEXT,
   // What is in them: see messagesFault.
@@ -38,6 +44,10 @@ const RULES = {
     (value) => isStop(value) || (Array.isArray(value) && value.every(isStop)),
   ),
   stopTokens: rule('a list of token ids', (value) => Array.isArray(value) && value.every(isToken)),
+  badWords: rule(
+    'a list of texts or lists of token ids, none of them empty',
+    (value) => Array.isArray(value) && value.every(isBadWord),
+  ),
   includeStop: SWITCH,
   ignoreEos: SWITCH,
   skipSpecialTokens: SWITCH,
@@ -62,6 +72,12 @@ const RULES = {
   repetitionPenalty: numberIn(SAMPLING_RANGES.repetitionPenalty),
   presencePenalty: numberIn(SAMPLING_RANGES.presencePenalty),
   frequencyPenalty: numberIn(SAMPLING_RANGES.frequencyPenalty),
+  noRepeatNgramSize: numberIn(SAMPLING_RANGES.noRepeatNgramSize),
+  logitBias: rule(
+    'a Map of token ids to numbers',
+    (value) => value instanceof Map && [...value].every(([token, bias]) => isToken(token) && isBias(bias)),
+  ),
+  embeddingBias: rule('a Float32Array', (value) => value instanceof Float32Array),
   seed: rule('a whole number', (value) => typeof value === 'bigint' || Number.isInteger(value)),
 } satisfies Rules<GenerateOptions>;
 

@@ -2,6 +2,7 @@ import { type FinishReason, HostClosedError } from '../callbacks/token-request.j
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { ChatMessage } from '../models/chat-template.js';
 import { checkCloseOptions, checkGenerateOptions } from './generate-option-rules.js';
+import { type BadWord, badWordTokens } from './generation/bad-words.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { templateMessage } from './generation/messages.js';
 import {
@@ -33,6 +34,8 @@ export interface GenerateOptions extends SamplingOptions {
   /** Texts that end the answer; they are not part of it. */
   stop?: string | readonly string[] | undefined;
   stopTokens?: readonly number[] | undefined;
+  /** Texts, or sequences of tokens, that are not generated. */
+  badWords?: readonly BadWord[] | undefined;
   includeStop?: boolean | undefined;
   ignoreEos?: boolean | undefined;
   /** Default true. */
@@ -128,7 +131,7 @@ export class Skein {
   async *generate(options: GenerateOptions): AsyncGenerator<TextPiece, void, undefined> {
     checkGenerateOptions('generate', options);
     const promptTokens = await this.#promptTokens(options);
-    yield* this.#start(options, promptTokens);
+    yield* await this.#start(options, promptTokens);
   }
 
   /**
@@ -144,7 +147,7 @@ export class Skein {
     const logProbs: TextLogProb[] = [];
     let finishReason: FinishReason = 'cancelled';
     let stopReason: string | number | null = null;
-    for await (const piece of this.#start(options, promptTokens)) {
+    for await (const piece of await this.#start(options, promptTokens)) {
       texts.push(piece.text);
       for (const token of piece.tokens) tokens.push(token);
       for (const logProb of piece.logProbs) logProbs.push(logProb);
@@ -171,9 +174,9 @@ export class Skein {
     await this.#loaded.close(options);
   }
 
-  #start(options: GenerateOptions, promptTokens: PromptTokens) {
+  async #start(options: GenerateOptions, promptTokens: PromptTokens) {
     const { model } = this.#loaded;
-    const { prompt, messages, stop, maxTokens, ...rest } = options;
+    const { prompt, messages, stop, maxTokens, badWords, ...rest } = options;
     const room = Math.max(1, model.maxSeqLen - promptTokens.length);
     return generateText(model, {
       ...rest,
@@ -181,6 +184,7 @@ export class Skein {
       promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
       maxTokens: maxTokens ?? Math.min(room, DEFAULT_MAX_TOKENS),
       stop: typeof stop === 'string' ? [stop] : stop,
+      badWords: badWords && (await badWordTokens(model.codec, badWords)),
     });
   }
 

@@ -11,8 +11,13 @@ export interface TokenMasks {
  * PackedBatch.logitRows). The random numbers are Philox4x32-10 keyed by (seed, sequence index, position, draw),
  * so they never depend on the batch.
  *
- * Order of operations: masks -> repetition, frequency and presence penalty -> log-probs (of this distribution, before
- * temperature and truncation) -> temperature -> top-k -> top-p -> min-p -> draw. Ties go to the lowest token id.
+ * Order of operations, that of Hugging Face's processors where these have the same:
+ *
+ *   masks -> biases -> repetition penalty -> frequency and presence penalty -> bans (repeated n-grams, banned tokens)
+ *     -> log-probs (of this distribution, before temperature and truncation)
+ *     -> temperature -> top-k -> top-p -> min-p -> draw
+ *
+ * Ties go to the lowest token id. ARCHITECTURE.md, "Sampling", defines each step.
  */
 export interface SamplingBatch {
   numRows: number;
@@ -40,19 +45,40 @@ export interface SamplingBatch {
   readonly banned: Int32Array;
   /** Absent or null where no row has a mask. */
   readonly tokenMasks?: TokenMasks | null;
+  /** n > 0: no n tokens in a row of the history come up a second time; 0 = off. */
+  readonly noRepeatNgramSize: Int32Array;
+  /** Values added to the logits of some rows, rows ascending; absent or empty: none. */
+  readonly biases?: readonly RowBias[];
   /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
   readonly numTopLogProbs: Int32Array;
-  /** Tokens for the penalties: row r has history[historyStart[r] .. historyStart[r + 1]); empty without penalties. */
+  /**
+   * Tokens for penalties and n-grams: row r has history[historyStart[r] .. historyStart[r + 1]); empty without either.
+   * -1 stands where a prompt has no token of the vocabulary.
+   */
   readonly historyStart: Int32Array;
   readonly history: Int32Array;
   /** How many tokens of a row's history belong to its prompt (they come first). */
   readonly historyPromptLength: Int32Array;
 }
 
+/** Values that are added to logits. */
+export interface LogitBias {
+  /** Tokens of the vocabulary; null: all of it, in order. */
+  readonly tokens: Int32Array | null;
+  /** One for each token: finite, or -Infinity for one that is never drawn. */
+  readonly values: Float32Array;
+}
+
+export interface RowBias extends LogitBias {
+  row: number;
+}
+
 /** Status of a sampled row. */
 export const ROW_OK = 0;
-/** The row's logits held NaN, or nothing finite to draw from. */
+/** The row's logits held NaN or infinity, or nothing finite to draw from. */
 export const ROW_NOT_FINITE = 1;
+/** Biases and bans left no token to draw. */
+export const ROW_NO_TOKEN_LEFT = 2;
 
 /** What sampling gives back, one entry per row. */
 export interface SamplingOutput {

@@ -14,6 +14,8 @@ export interface SamplingParams {
   presencePenalty: number;
   /** 0 = off; over generated tokens. */
   frequencyPenalty: number;
+  /** n > 0: no n tokens in a row of prompt and generated tokens come up a second time; 0 = off. */
+  noRepeatNgramSize: number;
   /** Tokens to generate before end_id and stop words may end the request. */
   minLength: number;
   /** Key of the random numbers (u64); null: one is drawn at admission and returned with the final response. */
@@ -28,6 +30,7 @@ export const DEFAULT_SAMPLING_PARAMS: Readonly<SamplingParams> = {
   repetitionPenalty: 1,
   presencePenalty: 0,
   frequencyPenalty: 0,
+  noRepeatNgramSize: 0,
   minLength: 0,
   seed: null,
 };
@@ -51,6 +54,7 @@ export const SAMPLING_RANGES: Readonly<Record<Exclude<keyof SamplingParams, 'see
   repetitionPenalty: { min: 2 ** -7, max: 100, integer: false },
   presencePenalty: { min: -100, max: 100, integer: false },
   frequencyPenalty: { min: -100, max: 100, integer: false },
+  noRepeatNgramSize: { min: 0, max: 2 ** 31 - 1, integer: true },
   minLength: { min: 0, max: 2 ** 31 - 1, integer: true },
 };
 
@@ -100,6 +104,7 @@ export function isGreedy(params: SamplingParams): boolean {
 }
 
 /** True where a row needs its tokens as history. */
-export function hasPenalties(params: SamplingParams): boolean {
-  return params.repetitionPenalty !== 1 || params.presencePenalty !== 0 || params.frequencyPenalty !== 0;
+export function needsHistory(params: SamplingParams): boolean {
+  const { repetitionPenalty, presencePenalty, frequencyPenalty, noRepeatNgramSize } = params;
+  return repetitionPenalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0 || noRepeatNgramSize > 0;
 }

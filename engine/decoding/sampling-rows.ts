@@ -1,7 +1,7 @@
 import type { LlmRequest } from '../llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-import type { SamplingBatch, SamplingOutput } from './sampling-batch.js';
-import { hasPenalties, isGreedy } from './sampling-params.js';
+import type { RowBias, SamplingBatch, SamplingOutput } from './sampling-batch.js';
+import { isGreedy, needsHistory } from './sampling-params.js';
 
 /** The SamplingBatch of the loop: allocated once, filled row by row in each iteration. */
 export class SamplingRows implements SamplingBatch {
@@ -16,6 +16,9 @@ export class SamplingRows implements SamplingBatch {
   readonly seed: BigUint64Array;
   readonly sequenceIndex: Int32Array;
   readonly position: Int32Array;
+  readonly noRepeatNgramSize: Int32Array;
+  /** Empty in most iterations. */
+  readonly biases: RowBias[] = [];
   readonly bannedStart: Int32Array;
   readonly numTopLogProbs: Int32Array;
   readonly historyStart: Int32Array;
@@ -35,6 +38,7 @@ export class SamplingRows implements SamplingBatch {
     this.seed = new BigUint64Array(maxRows);
     this.sequenceIndex = new Int32Array(maxRows);
     this.position = new Int32Array(maxRows);
+    this.noRepeatNgramSize = new Int32Array(maxRows);
     this.bannedStart = new Int32Array(maxRows + 1);
     this.numTopLogProbs = new Int32Array(maxRows);
     this.historyStart = new Int32Array(maxRows + 1);
@@ -50,12 +54,13 @@ export class SamplingRows implements SamplingBatch {
 
   clear(): void {
     this.numRows = 0;
+    this.biases.length = 0;
   }
 
   /** Appends the row that draws the next token of one of the request's sequences. */
   add(request: LlmRequest, sequence: GeneratedSequence): void {
     const row = this.numRows++;
-    const { sampling, topLogProbs } = request.spec;
+    const { sampling, topLogProbs, bias } = request.spec;
     this.temperature[row] = isGreedy(sampling) ? 0 : sampling.temperature;
     this.topK[row] = sampling.topK;
     this.topP[row] = sampling.topP;
@@ -66,8 +71,10 @@ export class SamplingRows implements SamplingBatch {
     this.seed[row] = sampling.seed;
     this.sequenceIndex[row] = sequence.index;
     this.position[row] = request.numTokens;
+    this.noRepeatNgramSize[row] = sampling.noRepeatNgramSize;
     this.numTopLogProbs[row] = request.reportsLogProbs ? topLogProbs : -1;
-    this.#addBanned(row, request.bannedTokens);
+    if (bias !== null) this.biases.push({ row, ...bias });
+    this.#addBanned(row, request, sequence);
     this.#addHistory(row, request, sequence);
   }
 
@@ -84,14 +91,26 @@ export class SamplingRows implements SamplingBatch {
     this.seed[row] = 0n;
     this.sequenceIndex[row] = 0;
     this.position[row] = 0;
+    this.noRepeatNgramSize[row] = 0;
     this.bannedStart[row + 1] = this.bannedStart[row]!;
     this.numTopLogProbs[row] = -1;
     this.historyPromptLength[row] = 0;
     this.historyStart[row + 1] = this.historyStart[row]!;
   }
 
-  #addBanned(row: number, tokens: Int32Array): void {
-    const start = this.bannedStart[row]!;
+  #addBanned(row: number, request: LlmRequest, { tokens }: GeneratedSequence): void {
+    const { sampling, endingTokens, badWords } = request.spec;
+    const { numTokens } = request;
+    this.bannedStart[row + 1] = this.bannedStart[row]!;
+    if (numTokens - request.originalPromptLength < sampling.minLength) this.#ban(row, endingTokens);
+    if (badWords === null) return;
+    this.#ban(row, badWords.single);
+    badWords.forEachCompletion(tokens, numTokens, (token) => this.#ban(row, Int32Array.of(token)));
+  }
+
+  /** Appends to what the newest row must not draw. */
+  #ban(row: number, tokens: Int32Array): void {
+    const start = this.bannedStart[row + 1]!;
     const end = start + tokens.length;
     if (end > this.#banned.length) {
       const larger = new Int32Array(2 * end);
@@ -105,7 +124,7 @@ export class SamplingRows implements SamplingBatch {
   #addHistory(row: number, request: LlmRequest, sequence: GeneratedSequence): void {
     let end = this.historyStart[row]!;
     this.historyPromptLength[row] = 0;
-    if (hasPenalties(request.spec.sampling)) {
+    if (needsHistory(request.spec.sampling)) {
       const length = request.numTokens;
       this.history.set(sequence.tokens.subarray(0, length), end);
       this.historyPromptLength[row] = request.originalPromptLength;

@@ -314,6 +314,12 @@ function hashParameters(hash: number, sampling: SamplingBatch, row: number): num
   const end = sampling.historyStart[row + 1]!;
   for (let i = start; i < end; i++) mixed = mix(mixed, sampling.history[i]!);
   if (end > start) mixed = mix(mixed, sampling.historyPromptLength[row]!);
+  if (sampling.noRepeatNgramSize[row]! > 0) mixed = mix(mixed, sampling.noRepeatNgramSize[row]!);
+  for (const { tokens, values } of sampling.biases?.filter((bias) => bias.row === row) ?? []) {
+    for (const [i, value] of values.entries()) {
+      if (value !== 0) mixed = mix(mix(mixed, tokens?.[i] ?? i), Math.round(value * 1000));
+    }
+  }
   if (sampling.temperature[row] === 0) return mixed;
   mixed = mix(mixed, Number(BigInt.asUintN(32, sampling.seed[row]!)));
   mixed = mix(mixed, Math.round(sampling.temperature[row]! * 1000));

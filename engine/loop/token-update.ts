@@ -1,4 +1,4 @@
-import { ROW_OK, type SamplingOutput } from '../decoding/sampling-batch.js';
+import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../decoding/sampling-batch.js';
 import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { EndedCall } from './iteration.js';
@@ -25,11 +25,12 @@ export class TokenUpdate {
       const wasContext = request.phase === 'context';
       if (wasContext) request.finishChunk();
       if (numRows === 0) continue;
-      if (areFinite(output, firstRow, numRows)) {
+      const status = firstFailure(output, firstRow, numRows);
+      if (status === ROW_OK) {
         this.#append(request, { output, firstRow, wasContext }, nowMs);
         iteration.counts.generatedTokens += numRows;
       } else {
-        request.error = `The logits for token ${request.numTokens} of this request are not finite (NaN or all -infinity).`;
+        request.error = whyNoToken(status, request.numTokens);
       }
       firstRow += numRows;
     }
@@ -49,7 +50,13 @@ export class TokenUpdate {
   }
 }
 
-function areFinite({ status }: SamplingOutput, first: number, count: number): boolean {
-  for (let row = first; row < first + count; row++) if (status[row] !== ROW_OK) return false;
-  return true;
+function firstFailure({ status }: SamplingOutput, first: number, count: number): number {
+  for (let row = first; row < first + count; row++) if (status[row] !== ROW_OK) return status[row]!;
+  return ROW_OK;
+}
+
+function whyNoToken(status: number, place: number): string {
+  return status === ROW_NO_TOKEN_LEFT
+    ? `The biases and bans of this request leave no token that could be drawn as token ${place}.`
+    : `The logits for token ${place} of this request are not finite (NaN or all -infinity).`;
 }

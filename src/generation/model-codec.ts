@@ -32,6 +32,10 @@ export class ModelCodec implements TextCodec {
     return this.#pool.encode(text);
   }
 
+  encodePiece(text: string): Promise<PromptTokens> {
+    return this.#pool.encode(text, { addSpecialTokens: false });
+  }
+
   encodeChat(messages: readonly ChatMessage[], options: ChatRenderOptions): Promise<PromptTokens> {
     const render: RenderOptions = {
       addGenerationPrompt: options.addGenerationPrompt ?? true,

@@ -15,6 +15,11 @@ const FIELDS: Readonly<Record<string, string>> = {
   presence_penalty: 'presencePenalty',
   frequency_penalty: 'frequencyPenalty',
   random_seed: 'seed',
+  no_repeat_ngram_size: 'noRepeatNgramSize',
+  bad_words_list: 'badWords',
+  logit_bias_tokens: 'logitBias',
+  logit_bias: 'logitBias',
+  embedding_bias: 'embeddingBias',
   stop_words_list: 'stopTokens',
   stopWords: 'stopTokens',
   top_log_probs: 'logProbs',
@@ -26,6 +31,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   cache_salt: 'cacheSalt',
   time_limit_ms: 'timeLimitMs',
   ...sameName('temperature', 'topK', 'topP', 'minP', 'repetitionPenalty', 'presencePenalty'),
+  ...sameName('noRepeatNgramSize', 'badWords', 'logitBias', 'embeddingBias'),
   ...sameName('frequencyPenalty', 'seed', 'priority', 'cacheSalt', 'timeLimitMs'),
 };
 const PROMPT_FIELDS: ReadonlySet<string> = new Set(['input_ids', 'promptTokens']);

@@ -20,6 +20,12 @@ export interface SamplingOptions {
   repetitionPenalty?: number | undefined;
   presencePenalty?: number | undefined;
   frequencyPenalty?: number | undefined;
+  /** n > 0: no n tokens in a row of prompt and answer come up a second time. */
+  noRepeatNgramSize?: number | undefined;
+  /** Added to the logits of these tokens at every step; -Infinity: never drawn. */
+  logitBias?: ReadonlyMap<number, number> | undefined;
+  /** Added to all logits at every step, one value for each token of the vocabulary. */
+  embeddingBias?: Float32Array | undefined;
   /** Drawn where it is not given. */
   seed?: bigint | number | undefined;
 }
@@ -34,6 +40,8 @@ export interface TextRequest extends SamplingOptions {
   /** Texts that end the generation. */
   stop?: readonly string[] | undefined;
   stopTokens?: readonly number[] | undefined;
+  /** Sequences of tokens that are not generated. */
+  badWords?: readonly (readonly number[])[] | undefined;
   /** Goes on past the model's own end tokens. */
   ignoreEos?: boolean | undefined;
   includeStop?: boolean | undefined;
@@ -156,11 +164,15 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     repetitionPenalty: request.repetitionPenalty ?? 1,
     presencePenalty: request.presencePenalty ?? 0,
     frequencyPenalty: request.frequencyPenalty ?? 0,
+    noRepeatNgramSize: request.noRepeatNgramSize ?? 0,
+    ...(request.logitBias === undefined ? {} : { logitBias: request.logitBias }),
+    ...(request.embeddingBias === undefined ? {} : { embeddingBias: request.embeddingBias }),
     seed: request.seed === undefined ? drawSeed() : BigInt.asUintN(64, BigInt(request.seed)),
     minLength: request.minTokens ?? 0,
     endTokenIds: request.ignoreEos ? [] : model.endTokens,
     // As stop words, because those are part of what comes back: so it is known which one ended the request.
     stopWords: (request.stopTokens ?? []).map((token) => [token]),
+    ...(request.badWords === undefined ? {} : { badWords: request.badWords }),
     ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),
     ...(contextLogProbs === undefined
       ? {}

@@ -23,6 +23,8 @@ export interface Detokenizer {
 export interface TextCodec {
   /** Encodes plain text, with the tokens that the model wants around a text (a BOS, where it has one). */
   encodeText(text: string): PromptTokens | Promise<PromptTokens>;
+  /** Encodes a part of a text: nothing is added to it. */
+  encodePiece(text: string): PromptTokens | Promise<PromptTokens>;
   /** Renders the chat template and encodes it without adding special tokens a second time. */
   encodeChat(
     messages: readonly ChatMessage[],

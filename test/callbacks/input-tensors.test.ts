@@ -124,18 +124,40 @@ const CASES: Record<string, Case> = {
   len_penalty: oneFloat([0, 1], [[101, /len_penalty is 101; .* from -100 to 100/]]),
   early_stopping: oneInt([0, 1], [[-1, /early_stopping is -1/]]),
   embedding_bias: {
-    good: [f32([1, VOCAB], ...ZEROS)],
+    good: [f32([1, VOCAB], ...ZEROS), f32([1, VOCAB], ...ZEROS.slice(1), -Infinity)],
     wrongShape: f32([1, 9], ...ZEROS.slice(1)),
     refused: [
-      [f32([1, VOCAB], ...ZEROS.slice(1), 1), /embedding_bias is refused: biases .* not supported yet/],
+      [
+        f32([1, VOCAB], ...ZEROS.slice(1), Infinity),
+        /embedding_bias holds Infinity at place 9; a number from/,
+      ],
+      [f32([1, VOCAB], ...ZEROS.slice(1), Number.NaN), /embedding_bias holds NaN at place 9/],
+      [f32([1, VOCAB], ...ZEROS.map(() => -Infinity)), /embedding_bias is refused: .* all 10 tokens/],
     ],
   },
-  bad_words_list: {
-    good: [i32([1, 2, 0]), words(0, 0, -1, -1)],
-    wrongShape: i32([1, 3, 1], 1, 2, 3),
-    refused: [[words(4, 0, 1, -1), /bad_words_list is refused: bad words are not supported yet/]],
+  logit_bias_tokens: {
+    good: [],
+    wrongShape: i32([2], 1, 2),
+    refused: [[i32([1, 2], 1, 2), /logit_bias is missing; logit_bias_tokens is of no use/]],
   },
-  no_repeat_ngram_size: oneInt([0], [[3, /no_repeat_ngram_size is refused: n-gram bans/]]),
+  logit_bias: {
+    good: [],
+    wrongShape: f32([2], 1, 2),
+    refused: [[f32([1, 2], 1, 2), /logit_bias_tokens is missing; logit_bias is of no use/]],
+  },
+  bad_words_list: {
+    good: [i32([1, 2, 0]), words(0, 0, -1, -1), words(5, 7, 3, 2, 3, -1)],
+    wrongShape: i32([1, 3, 1], 1, 2, 3),
+    refused: [
+      [words(1, 2, 2, 1), /bad_words_list has the offset 1 at place 1/],
+      [words(4, 10, 1, 2), /bad_words_list holds 10 at place 0; tokens are from 0 to 9/],
+      [
+        words(...ZEROS.map((_, i) => i), ...ZEROS.map((_, i) => i + 1)),
+        /bad_words_list is refused: .* all 10/,
+      ],
+    ],
+  },
+  no_repeat_ngram_size: oneInt([0, 3], [[-1, /no_repeat_ngram_size is -1/]]),
   prompt_embedding_table: {
     good: [f32([0, 16])],
     wrongShape: f32([2], 1, 2),

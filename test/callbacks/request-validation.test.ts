@@ -27,6 +27,7 @@ describe('validateRequest', () => {
         repetition_penalty: f32(1.5),
         presence_penalty: f32(0.5),
         frequency_penalty: f32(-0.5),
+        no_repeat_ngram_size: i32(3),
         min_length: i32(2),
         random_seed: u64(2n ** 64n - 1n),
         end_id: i32(7),
@@ -49,6 +50,7 @@ describe('validateRequest', () => {
       repetitionPenalty: 1.5,
       presencePenalty: 0.5,
       frequencyPenalty: -0.5,
+      noRepeatNgramSize: 3,
       minLength: 2,
       seed: 2n ** 64n - 1n,
     });
@@ -101,6 +103,41 @@ describe('validateRequest', () => {
     expect(generation).toMatchObject({ ...nothing, returnGenerationLogits: true, reusesBlocks: true });
     const top = validate({ top_context_log_probs: i32(3) });
     expect(top).toMatchObject({ returnContextLogProbs: true, topContextLogProbs: 3, reusesBlocks: false });
+  });
+
+  it('reads biases of some tokens, of all, and of both together', () => {
+    expect(validate({}).bias).toBeNull();
+    const all = { shape: [1, 100], data: new Float32Array(100) };
+    expect(validate({ embedding_bias: all }).bias).toBeNull();
+    const some = {
+      logit_bias_tokens: { shape: [1, 2], data: Int32Array.of(7, 99) },
+      logit_bias: { shape: [1, 2], data: Float32Array.of(1.5, -Infinity) },
+    };
+    expect(validate(some).bias).toEqual({
+      tokens: some.logit_bias_tokens.data,
+      values: some.logit_bias.data,
+    });
+    expect(validate({ embedding_bias: all, ...some }).bias).toEqual({
+      tokens: some.logit_bias_tokens.data,
+      values: some.logit_bias.data,
+    });
+    all.data[7] = 2;
+    all.data[3] = 1;
+    const { tokens, values } = validate({ embedding_bias: all, ...some }).bias!;
+    expect(tokens).toBeNull();
+    expect([values[3], values[7], values[99], all.data[7]]).toEqual([1, 3.5, -Infinity, 2]);
+  });
+
+  it.each<[string, number[], number[], RegExp]>([
+    ['another number of values', [1, 2], [1], /logit_bias has 1 values; logit_bias_tokens has 2 tokens/],
+    ['a token beyond the vocabulary', [100], [1], /logit_bias_tokens holds 100 at place 0; .* 0 to 99/],
+    ['a value that is no number', [1], [Number.NaN], /logit_bias holds NaN at place 0/],
+  ])('refuses biases with %s', (_, tokens, values, message) => {
+    const inputs = {
+      logit_bias_tokens: { shape: [1, tokens.length], data: Int32Array.from(tokens) },
+      logit_bias: { shape: [1, values.length], data: Float32Array.from(values) },
+    };
+    expect(() => validate(inputs)).toThrow(message);
   });
 
   it('reads how long blocks are worth keeping', () => {

@@ -71,6 +71,20 @@ const GENERATE: Row[] = [
   ['repetitionPenalty', [0, 101], [1.1], 'a number from 0.0078125 to 100'],
   ['presencePenalty', [-101, 101], [-2, 2], 'a number from -100 to 100'],
   ['frequencyPenalty', [-101, 101], [-2, 2], 'a number from -100 to 100'],
+  ['noRepeatNgramSize', [-1, ...whole], [0, 3], 'a whole number of at least 0'],
+  [
+    'logitBias',
+    [{ 5: 1 }, new Map([[-1, 1]]), new Map([[5, Number.NaN]])],
+    [new Map([[5, 1]]), new Map([[5, -Infinity]])],
+    'a Map of token ids to numbers',
+  ],
+  ['embeddingBias', [[1], new Float64Array(1)], [new Float32Array(3)], 'a Float32Array'],
+  [
+    'badWords',
+    ['x', [''], [[]], [[-1]]],
+    [[], ['x', [1, 2]]],
+    'a list of texts or lists of token ids, none of them empty',
+  ],
   ['seed', [0.5, '1', Number.NaN], [0, -1, 2 ** 40, 5n], 'a whole number'],
 ];
 

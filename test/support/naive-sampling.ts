@@ -15,14 +15,14 @@ export function naivePhilox(counter: readonly number[], key: readonly number[]):
   return [c0, c1, c2, c3].map(Number);
 }
 
-export function naiveUniform(seed: bigint, sequenceIndex: number, position: number): number {
+export function naiveUniform(seed: bigint, sequenceIndex: number, position: number, draw = 0): number {
   const key = [Number(seed & 0xffffffffn), Number(seed >> 32n)];
-  const [high, low] = naivePhilox([sequenceIndex >>> 0, position >>> 0, 0, 0], key);
+  const [high, low] = naivePhilox([sequenceIndex >>> 0, position >>> 0, draw, 0], key);
   return Number(((BigInt(high!) << 32n) | BigInt(low!)) >> 11n) / 2 ** 53;
 }
 
-/** Logits after mask, penalties and banned tokens, as Hugging Face and OpenAI define them. */
-export function naivePenalties(logits: Float32Array, row: SamplingRow): Float64Array {
+/** Logits after mask, biases, penalties and bans, as Hugging Face and OpenAI define them. */
+export function naiveChanges(logits: Float32Array, row: SamplingRow): Float64Array {
   const {
     prompt = [],
     generated = [],
@@ -32,7 +32,13 @@ export function naivePenalties(logits: Float32Array, row: SamplingRow): Float64A
   } = row;
   const allowed = new Set(row.allowed ?? logits.keys());
   const result = Float64Array.from(logits, (logit, token) => (allowed.has(token) ? logit : -Infinity));
+  const { bias } = row;
+  for (const [i, value] of bias?.values.entries() ?? []) {
+    const token = bias!.tokens?.[i] ?? i;
+    result[token] = Math.fround(result[token]! + value);
+  }
   for (const token of new Set([...prompt, ...generated])) {
+    if (token < 0) continue;
     const logit = result[token]!;
     result[token] = logit < 0 ? logit * repetitionPenalty : logit / repetitionPenalty;
   }
@@ -40,8 +46,23 @@ export function naivePenalties(logits: Float32Array, row: SamplingRow): Float64A
     const count = generated.filter((other) => other === token).length;
     result[token]! -= frequencyPenalty * count + presencePenalty;
   }
+  for (const token of repeatedNgrams([...prompt, ...generated], row.noRepeatNgramSize ?? 0)) {
+    result[token] = -Infinity;
+  }
   for (const token of row.banned ?? []) result[token] = -Infinity;
   return result;
+}
+
+/** Tokens that would make an n-gram of the history come up again. */
+function repeatedNgrams(history: readonly number[], size: number): Set<number> {
+  const tokens = new Set<number>();
+  if (size === 0 || history.length < size) return tokens;
+  const last = history.slice(history.length - size + 1);
+  for (let i = 0; i + size <= history.length; i++) {
+    const gram = history.slice(i, i + size);
+    if (!gram.includes(-1) && last.every((token, j) => token === gram[j])) tokens.add(gram.at(-1)!);
+  }
+  return tokens;
 }
 
 /** Tokens by logit, greatest first, equal ones by id. */
@@ -49,38 +70,56 @@ export function sortedTokens(logits: Float64Array): number[] {
   return Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]! || a - b);
 }
 
-/** Probabilities of the tokens that the filters keep, in ascending id, by a full sort. */
+interface Filtered {
+  weight: (token: number) => number;
+  /** What top-k and min-p keep, the most probable first. */
+  candidates: number[];
+  /** What top-p keeps of what top-k keeps. */
+  nucleus: Set<number>;
+}
+
+function filter(logits: Float32Array, row: SamplingRow): Filtered {
+  const changed = naiveChanges(logits, row);
+  const { temperature = 1, topK = 0, topP = 1, minP = 0 } = row;
+  const sorted = sortedTokens(changed);
+  const maximum = changed[sorted[0]!]!;
+  const weight = (token: number) => Math.exp((changed[token]! - maximum) / temperature);
+  const greatest = sorted.filter((token) => weight(token) > 0).slice(0, topK > 0 ? topK : undefined);
+  const mass = topP * greatest.reduce((sum, token) => sum + weight(token), 0);
+  let before = 0;
+  const nucleus = greatest.filter((token, rank) => {
+    const isKept = topP === 1 || rank === 0 || before < mass;
+    before += weight(token);
+    return isKept;
+  });
+  return { weight, candidates: greatest.filter((t) => weight(t) >= minP), nucleus: new Set(nucleus) };
+}
+
+/** Probabilities of the tokens that all filters keep, in ascending id, by a full sort. */
 export function naiveDistribution(logits: Float32Array, row: SamplingRow): Map<number, number> {
-  const penalised = naivePenalties(logits, row);
-  const sorted = sortedTokens(penalised);
-  const { temperature = 0, topK = 0, topP = 1, minP = 0 } = row;
-  if (temperature === 0) return new Map([[sorted[0]!, 1]]);
-  const maximum = penalised[sorted[0]!]!;
-  const weight = (token: number) => Math.exp((penalised[token]! - maximum) / temperature);
-  let kept = sorted.filter((token) => weight(token) > 0);
-  if (topK > 0) kept = kept.slice(0, topK);
-  const wanted = topP * kept.reduce((sum, token) => sum + weight(token), 0);
-  if (topP < 1) {
-    let sum = 0;
-    const wholePrefix = kept.findIndex((token) => {
-      sum += weight(token);
-      return sum >= wanted;
-    });
-    kept = kept.slice(0, wholePrefix < 0 ? kept.length : wholePrefix + 1);
-  }
-  kept = kept.filter((token) => weight(token) >= minP).sort((a, b) => a - b);
+  if ((row.temperature ?? 0) === 0) return new Map([[sortedTokens(naiveChanges(logits, row))[0]!, 1]]);
+  const { weight, candidates, nucleus } = filter(logits, row);
+  const kept = candidates.filter((token) => nucleus.has(token)).sort((a, b) => a - b);
   const total = kept.reduce((before, token) => before + weight(token), 0);
   return new Map(kept.map((token) => [token, weight(token) / total]));
 }
 
+/** The draws of engine/native/executor/sampling.h, over a full sort. */
 export function naiveSample(logits: Float32Array, row: SamplingRow): number {
-  const target = naiveUniform(row.seed ?? 0n, row.sequenceIndex ?? 0, row.position ?? 0);
-  let sum = 0;
-  let last = -1;
-  for (const [token, probability] of naiveDistribution(logits, row)) {
-    sum += probability;
-    last = token;
-    if (sum > target) break;
+  if ((row.temperature ?? 0) === 0) return sortedTokens(naiveChanges(logits, row))[0]!;
+  const { weight, candidates, nucleus } = filter(logits, row);
+  let order = candidates;
+  for (let draw = 0; ; draw++) {
+    const total = order.reduce((sum, token) => sum + weight(token), 0);
+    const target = total * naiveUniform(row.seed ?? 0n, row.sequenceIndex ?? 0, row.position ?? 0, draw);
+    let sum = 0;
+    const token = order
+      .toSorted((a, b) => a - b)
+      .find((candidate, i) => {
+        sum += weight(candidate);
+        return sum > target || i === order.length - 1;
+      })!;
+    if (nucleus.has(token)) return token;
+    order = order.slice(0, order.indexOf(token));
   }
-  return last;
 }

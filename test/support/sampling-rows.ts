@@ -1,4 +1,9 @@
-import type { SamplingBatch, SamplingOutput, TokenMasks } from '../../engine/decoding/sampling-batch.js';
+import type {
+  LogitBias,
+  SamplingBatch,
+  SamplingOutput,
+  TokenMasks,
+} from '../../engine/decoding/sampling-batch.js';
 
 /** One row's parameters; what is not given is off. */
 export interface SamplingRow {
@@ -9,6 +14,8 @@ export interface SamplingRow {
   repetitionPenalty?: number;
   presencePenalty?: number;
   frequencyPenalty?: number;
+  noRepeatNgramSize?: number;
+  bias?: LogitBias;
   seed?: bigint;
   sequenceIndex?: number;
   position?: number;
@@ -46,6 +53,8 @@ export function makeSamplingBatch(rows: readonly SamplingRow[], vocabSize = 0): 
     seed: BigUint64Array.from(rows, (row) => row.seed ?? 0n),
     sequenceIndex: integers((row) => row.sequenceIndex, 0),
     position: integers((row) => row.position, 0),
+    noRepeatNgramSize: integers((row) => row.noRepeatNgramSize, 0),
+    biases: rows.flatMap(({ bias }, row) => (bias === undefined ? [] : [{ row, ...bias }])),
     numTopLogProbs: integers((row) => row.numTopLogProbs, -1),
     bannedStart: Int32Array.from(bannedStart),
     banned: Int32Array.from(allBanned),

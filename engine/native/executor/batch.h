@@ -42,13 +42,22 @@ struct BatchView {
   std::vector<ReturnedRows> returnedRows;
 };
 
+// Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.
+struct RowBiasView {
+  int64_t row;
+  bool isDense;
+  ArrayView<const int32_t> tokens;
+  ArrayView<const float> values;
+};
+
 struct SamplingView {
   int64_t numRows;
   ArrayView<const float> temperature;
   ArrayView<const int32_t> topK;
   ArrayView<const float> topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty;
   ArrayView<const uint64_t> seed;
-  ArrayView<const int32_t> sequenceIndex, position, numTopLogProbs;
+  ArrayView<const int32_t> sequenceIndex, position, noRepeatNgramSize, numTopLogProbs;
+  std::vector<RowBiasView> biases;  // rows ascending
   ArrayView<const int32_t> bannedStart, banned;
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
   // Without masks both are empty.
@@ -69,6 +78,7 @@ struct SamplingOutputView {
 
 constexpr int32_t kRowOk = 0;
 constexpr int32_t kRowNotFinite = 1;
+constexpr int32_t kRowNoTokenLeft = 2;
 
 // Each throws std::runtime_error with one sentence that names the field.
 void checkBatch(const BatchView& batch, const ExecutorConfig& config);

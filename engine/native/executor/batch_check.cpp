@@ -100,15 +100,26 @@ void checkFinite(const ArrayView<const float>& array, int64_t rows, float least,
 
 // Row r has the tokens [start[r], start[r + 1]) of a flat list.
 void checkTokenLists(const ArrayView<const int32_t>& start, const ArrayView<const int32_t>& tokens, int64_t rows,
-                     int32_t vocabSize, const char* startField, const char* tokensField) {
+                     int32_t leastToken, int32_t vocabSize, const char* startField, const char* tokensField) {
   checkEntries(start, rows + 1, 0, tokens.length + 1, startField);
   for (int64_t row = 0; row < rows; ++row) {
     if (start[row + 1] < start[row]) fail(at(startField, row + 1) + " is below the entry before it");
     for (int64_t i = start[row]; i < start[row + 1]; ++i) {
-      if (tokens[i] >= 0 && tokens[i] < vocabSize) continue;
+      if (tokens[i] >= leastToken && tokens[i] < vocabSize) continue;
       fail(at(tokensField, i) + " is token " + std::to_string(tokens[i]) + ", but the vocabulary has " + std::to_string(vocabSize));
     }
   }
+}
+
+// The values are looked at where they are added: one that makes NaN of a logit fails its row.
+void checkBias(const RowBiasView& bias, int64_t leastRow, int64_t rows, int32_t vocabSize) {
+  if (bias.row < leastRow || bias.row >= rows) {
+    fail("biases has row " + std::to_string(bias.row) + ", but one of the rows " + std::to_string(leastRow) + " to " +
+         std::to_string(rows - 1) + " is expected there");
+  }
+  const int64_t count = bias.isDense ? vocabSize : bias.tokens.length;
+  if (!bias.isDense) checkEntries(bias.tokens, count, 0, vocabSize, "tokens of biases");
+  checkLength(bias.values, count, "values of biases");
 }
 
 void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t vocabSize) {
@@ -159,13 +170,19 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   checkFinite(sampling.presencePenalty, rows, -kMost, kMost, "presencePenalty");
   checkFinite(sampling.frequencyPenalty, rows, -kMost, kMost, "frequencyPenalty");
   checkEntries(sampling.topK, rows, 0, INT64_MAX, "topK");
+  checkEntries(sampling.noRepeatNgramSize, rows, 0, INT64_MAX, "noRepeatNgramSize");
+  int64_t leastRow = 0;
+  for (const RowBiasView& bias : sampling.biases) {
+    checkBias(bias, leastRow, rows, vocabSize);
+    leastRow = bias.row + 1;
+  }
   checkEntries(sampling.numTopLogProbs, rows, -1, output.maxTopLogProbs + 1, "numTopLogProbs");
   checkLength(sampling.seed, rows, "seed");
   checkLength(sampling.sequenceIndex, rows, "sequenceIndex");
   checkLength(sampling.position, rows, "position");
   checkLength(sampling.historyPromptLength, rows, "historyPromptLength");
-  checkTokenLists(sampling.bannedStart, sampling.banned, rows, vocabSize, "bannedStart", "banned");
-  checkTokenLists(sampling.historyStart, sampling.history, rows, vocabSize, "historyStart", "history");
+  checkTokenLists(sampling.bannedStart, sampling.banned, rows, 0, vocabSize, "bannedStart", "banned");
+  checkTokenLists(sampling.historyStart, sampling.history, rows, -1, vocabSize, "historyStart", "history");
   if (sampling.maskOfRow.length > 0) {
     checkEntries(sampling.maskOfRow, rows, -1, sampling.maskWords.length / wordsOfMask(vocabSize), "maskOfRow");
   }

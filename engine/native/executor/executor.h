@@ -77,7 +77,7 @@ class Executor {
   void returnTokenRows(const BatchView& batch);
   void runPass(BatchView& pass);
   void returnSampledRows(const BatchView& batch);
-  void returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow) const;
+  void returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow, int32_t thread) const;
   void runOp(const PlanOp& op, const BatchView& batch);
   void runEmbedding(const PlanOp& op, const BatchView& batch);
   void runRmsNorm(const PlanOp& op, const BatchView& batch);

@@ -51,17 +51,27 @@ ReturnedRows readReturnedRows(const Fields& rows) {
   return view;
 }
 
-// Mostly there are none, and then nothing allocates.
-std::vector<ReturnedRows> readAllReturnedRows(const Fields& batch) {
-  const Napi::Value value = property(batch.object(), "returnedRows");
-  if (value.IsUndefined()) return {};
-  const Napi::Array rows = array(batch.object(), "returnedRows");
-  std::vector<ReturnedRows> views;
-  views.reserve(rows.Length());
-  for (uint32_t i = 0; i < rows.Length(); ++i) {
+RowBiasView readRowBias(const Fields& bias) {
+  RowBiasView view{};
+  view.row = bias.number("row");
+  view.isDense = property(bias.object(), "tokens").IsNull();
+  if (!view.isDense) view.tokens = bias.integers("tokens");
+  view.values = bias.floats("values");
+  return view;
+}
+
+// The entries of a list that may be absent. Mostly there are none, and then nothing allocates.
+template <typename View>
+std::vector<View> readAll(const Fields& parent, const char* field, View (*readEntry)(const Fields&)) {
+  if (property(parent.object(), field).IsUndefined()) return {};
+  const Napi::Array entries = array(parent.object(), field);
+  const std::string what = std::string("an entry of ") + field;
+  std::vector<View> views;
+  views.reserve(entries.Length());
+  for (uint32_t i = 0; i < entries.Length(); ++i) {
     napi_value entry = nullptr;
-    if (napi_get_element(rows.Env(), rows, i, &entry) != napi_ok) throw std::runtime_error("returnedRows must be readable.");
-    views.push_back(readReturnedRows(Fields(Napi::Value(rows.Env(), entry), "an entry of returnedRows", batch.held())));
+    if (napi_get_element(entries.Env(), entries, i, &entry) != napi_ok) throw std::runtime_error(std::string(field) + " must be readable.");
+    views.push_back(readEntry(Fields(Napi::Value(entries.Env(), entry), what.c_str(), parent.held())));
   }
   return views;
 }
@@ -86,7 +96,7 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .ropeRows = batch.integers("ropeRows"),
           .ropeFrequencies = batch.floats("ropeFrequencies"),
           .ropeScales = batch.floats("ropeScales"),
-          .returnedRows = readAllReturnedRows(batch)};
+          .returnedRows = readAll(batch, "returnedRows", readReturnedRows)};
 }
 
 SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
@@ -109,7 +119,9 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
           .seed = sampling.array<const uint64_t>("seed"),
           .sequenceIndex = sampling.integers("sequenceIndex"),
           .position = sampling.integers("position"),
+          .noRepeatNgramSize = sampling.integers("noRepeatNgramSize"),
           .numTopLogProbs = sampling.integers("numTopLogProbs"),
+          .biases = readAll(sampling, "biases", readRowBias),
           .bannedStart = sampling.integers("bannedStart"),
           .banned = sampling.integers("banned"),
           .historyStart = sampling.integers("historyStart"),

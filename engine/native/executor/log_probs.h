@@ -18,9 +18,9 @@ class LogProbs {
   float of(int32_t token) const { return static_cast<float>(static_cast<double>(logits_[token]) - logSum_); }
 
   // The `wanted` most probable tokens, equal ones by ascending id; -1 and -infinity beyond the vocabulary.
-  void top(int32_t wanted, int32_t* tokens, float* logProbs) const {
+  void top(int32_t wanted, Selection& selection, int32_t* tokens, float* logProbs) const {
     const int32_t count = std::min(wanted, n_);
-    if (count > 0) greatestTokens(logits_, n_, count, tokens);
+    if (count > 0) selection.greatestTokens(logits_, n_, count, tokens);
     for (int32_t i = 0; i < count; ++i) logProbs[i] = of(tokens[i]);
     for (int32_t i = count; i < wanted; ++i) {
       tokens[i] = -1;

@@ -33,9 +33,9 @@ void Executor::returnTokenRows(const BatchView& batch) {
 
 void Executor::runPass(BatchView& pass) {
   runOps(firstLogitOp_, config_.plan.ops.size(), pass);
-  pool_.run(static_cast<int32_t>(pass.numLogitRows), [&](int32_t row, int32_t) {
+  pool_.run(static_cast<int32_t>(pass.numLogitRows), [&](int32_t row, int32_t thread) {
     const auto& [rows, index] = passTargets_[static_cast<size_t>(row)];
-    returnRow(*rows, index, row);
+    returnRow(*rows, index, row, thread);
   });
   pass.numLogitRows = 0;
 }
@@ -43,12 +43,12 @@ void Executor::runPass(BatchView& pass) {
 void Executor::returnSampledRows(const BatchView& batch) {
   for (const ReturnedRows& rows : batch.returnedRows) {
     if (!rows.sampled) continue;
-    pool_.run(static_cast<int32_t>(rows.count), [&](int32_t index, int32_t) { returnRow(rows, index, rows.first + index); });
+    pool_.run(static_cast<int32_t>(rows.count), [&](int32_t index, int32_t thread) { returnRow(rows, index, rows.first + index, thread); });
   }
 }
 
 // Row `index` of what was asked for, from row `logitRow` of the logits.
-void Executor::returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow) const {
+void Executor::returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow, int32_t thread) const {
   const int32_t n = config_.plan.vocabSize;
   const float* row = logits() + logitRow * n;
   if (rows.wantsLogits) std::memcpy(rows.logits.data + index * n, row, static_cast<size_t>(n) * sizeof(float));
@@ -57,10 +57,10 @@ void Executor::returnRow(const ReturnedRows& rows, int64_t index, int64_t logitR
   int32_t* topTokens = out.topTokens.data + index * out.numTop;
   float* topLogProbs = out.topLogProbs.data + index * out.numTop;
   float maximum = 0;
-  if (kernels_.argmax(row, n, &maximum) >= 0) {
+  if (kernels_.argmax(row, n, &maximum, nullptr) >= 0) {
     const LogProbs probs(kernels_, row, n, maximum);
     out.logProbs[index] = probs.of(out.tokens[index]);
-    probs.top(static_cast<int32_t>(out.numTop), topTokens, topLogProbs);
+    probs.top(static_cast<int32_t>(out.numTop), samplers_[static_cast<size_t>(thread)]->selection(), topTokens, topLogProbs);
     return;
   }
   out.logProbs[index] = NAN;

@@ -1,14 +1,32 @@
 // Sampling of one row of logits, as engine/decoding/sampling-batch.ts states it:
 //
-//   mask, penalties, banned token -> log-probs -> temperature -> top-k -> top-p -> min-p -> draw
+//   what the request changes (logit_changes.h) -> log-probs -> temperature -> top-k -> top-p -> min-p -> draw
 //
-// The draw inverts the cumulative distribution over the kept tokens in ascending id with one Philox number, so it
-// depends on nothing but the row. Sums run in f64 over fixed chunks of the vocabulary.
+// Tokens are ordered by logit, greatest first, equal ones by ascending id. Each filter keeps a beginning of this order,
+// so what all of them keep is one too, and the strictest decides:
+//
+//   top-k   the first k
+//   top-p   those before which less than p of the mass of what top-k keeps lies
+//   min-p   those whose logit is at least maximum + temperature * ln(min-p)
+//
+// The draw needs no sorting. With S what top-k and min-p keep, the number of draw 0 falls on one token of S, in
+// ascending id, as often as its weight says. One that top-p does not keep is rejected, and the number of the next draw
+// falls on those of S that come before it in the order, which still hold all that top-p keeps. The token that is
+// taken in the end is distributed as if drawn from what all filters keep; the first draw is rejected with
+// probability 1 - p at most.
+//
+//   order    a b c d e f g h      top-p keeps a b c
+//   draw 0   . . . . . * . .      f: too much lies before it
+//   draw 1   . * . . .            b: taken
+//
+// Weights are exp((logit - maximum) / temperature). Sums run over fixed chunks of the vocabulary (f32 inside a chunk, f64
+// over chunks), and the numbers are Philox's of (seed, sequence, position, draw): nothing depends on any other row.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "executor/batch.h"
+#include "executor/logit_changes.h"
 #include "executor/selection.h"
 #include "kernels/kernels.h"
 
@@ -22,31 +40,30 @@ class RowSampler {
  public:
   RowSampler(const KernelTable& kernels, int32_t vocabSize);
   void sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits);
+  Selection& selection() { return selection_; }
 
  private:
-  bool applyMask(const SamplingView& sampling, int64_t row, float* logits);
-  bool applyPenalties(const SamplingView& sampling, int64_t row, float* logits);
-  void restore(float* logits, bool masked);
-  int32_t choose(const SamplingView& sampling, int64_t row, const float* logits, int32_t best, float maximum);
-  void gatherMass(const float* logits, double mass, double total, float minP);
-  int32_t drawFromAll(double uniform) const;
-  double sumProbabilities();
+  // The token drawn, and the row's maximum; -1 where there is none.
+  int32_t choose(const SamplingView& sampling, int64_t row, const float* logits, float* maximum);
+  int32_t draw(const SamplingView& sampling, int64_t row, const float* logits, float maximum);
+  // The greatest of the chunks' maxima; -1: not finite.
+  bool weighChunks(const float* logits, float inverseTemperature, float* maximum);
+  // Leaves in sums_ what lies before `bound`, and returns the sum of it.
+  double weighBefore(const float* logits, OrderBound bound);
+  double totalOfSums() const;
+  int32_t tokenAt(const float* logits, OrderBound bound, double target);
   void writeLogProbs(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, const float* logits,
-                     float maximum) const;
-
-  struct Changed {
-    int32_t token;
-    float logit;
-  };
+                     float maximum);
 
   const KernelTable& kernels_;
   int32_t vocabSize_;
-  std::vector<float> probabilities_;
-  std::vector<double> chunkSums_;
-  std::vector<int32_t> counts_;  // occurrences in the generated part; all zero between rows
-  std::vector<uint8_t> seen_;
-  std::vector<Changed> changed_;
-  std::vector<float> unmasked_;  // a masked row as it was
+  float inverseTemperature_ = 1;
+  std::vector<float> maxima_;   // of chunks
+  std::vector<float> sums_;     // of chunks, relative to their maxima
+  std::vector<float> factors_;  // of chunks: weight of their maximum
+  std::vector<float> weights_;  // of one chunk
+  std::vector<float> groupMaxima_;
+  LogitChanges changes_;
   Selection selection_;
 };
 

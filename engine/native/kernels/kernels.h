@@ -180,13 +180,21 @@ struct KernelTable {
 
   // Sampling helpers over one row of logits; sums run over fixed chunks of kVocabChunk.
   // Index of the greatest value, lowest index on ties; -1 if any value is NaN or none is finite (+inf counts as not finite).
-  int32_t (*argmax)(const float* logits, int32_t n, float* maximum);
+  // groupMaxima: the greatest value of each kVocabGroup (null: not wanted), NaN counting for nothing.
+  int32_t (*argmax)(const float* logits, int32_t n, float* maximum, float* groupMaxima);
   // sum of exp((logits[i] - maximum) * inverseTemperature), each chunk in f32 lanes, chunks added in f64 in order.
   double (*sumExp)(const float* logits, int32_t n, float maximum, float inverseTemperature);
   // probabilities[i] = exp((logits[i] - maximum) * inverseTemperature), not normalised, same exp as sumExp.
   void (*expRow)(const float* logits, int32_t n, float maximum, float inverseTemperature, float* probabilities);
+  // Of each chunk the greatest value, and the sum of exp((logits[i] - that) * inverseTemperature): 0 where all is -inf, NaN
+  // where any value is NaN or +inf.
+  void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums);
+  // The same sums, given the maxima, over values above `bound`, and over those equal to it whose index is below `before`.
+  void (*chunkExpAbove)(const float* logits, int32_t n, float inverseTemperature, const float* maxima, float bound,
+                        int32_t before, float* sums);
 };
 constexpr int32_t kVocabChunk = 1024;
+constexpr int32_t kVocabGroup = 64;
 
 const KernelTable& scalarKernels();  // emulates 8 lanes with std::fma: bit for bit what avx2 gives
 const KernelTable& avx2Kernels();

@@ -36,6 +36,8 @@ constexpr KernelTable makeTable(const char* name) {
       .argmax = argmax<V>,
       .sumExp = sumExp<V>,
       .expRow = expRow<V>,
+      .chunkExp = chunkExp<V>,
+      .chunkExpAbove = chunkExpAbove<V>,
   };
 }
 

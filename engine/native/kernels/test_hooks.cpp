@@ -203,7 +203,7 @@ Napi::Value argmax(const Napi::CallbackInfo& info) {
   const Fields f(info);
   float maximum = std::numeric_limits<float>::quiet_NaN();
   auto result = Napi::Object::New(info.Env());
-  result.Set("index", tableOf(info).argmax(f.data("logits"), f.integer("n"), &maximum));
+  result.Set("index", tableOf(info).argmax(f.data("logits"), f.integer("n"), &maximum, f.data("groupMaxima")));
   result.Set("maximum", maximum);
   return result;
 }
@@ -218,6 +218,17 @@ void expRow(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).expRow(f.data("logits"), f.integer("n"), f.number("maximum"), f.number("inverseTemperature"),
                        f.data("y"));
+}
+
+void chunkExp(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).chunkExp(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"), f.data("sums"));
+}
+
+void chunkExpAbove(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).chunkExpAbove(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"),
+                              f.number("bound"), f.integer("before"), f.data("sums"));
 }
 
 Napi::Value names(const Napi::CallbackInfo& info) {
@@ -279,6 +290,8 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("argmax", argmax);
   add("sumExp", sumExp);
   add("expRow", expRow);
+  add("chunkExp", chunkExp);
+  add("chunkExpAbove", chunkExpAbove);
   add("peak", peak);
   add("read", read);
   return hooks;

@@ -11,7 +11,7 @@ import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
 import type { ChatRequest, ChatRequestMessage } from './schemas.js';
 import { chatRequestSchema, parseRequest } from './schemas.js';
-import { chatMaxTokens, textRequest } from './text-request.js';
+import { badWordsOf, chatMaxTokens, textRequest } from './text-request.js';
 import { finishReason, stopReason } from './usage.js';
 
 /** POST /v1/chat/completions with a parsed JSON body. */
@@ -31,7 +31,14 @@ export async function chatCompletions(
   const asked = request.max_completion_tokens ?? request.max_tokens;
   const maxTokens = chatMaxTokens(model, asked, promptTokens.length);
   const logProbs = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
-  const choice = textRequest(request, { promptTokens, promptParam: 'messages', maxTokens, logProbs });
+  const badWords = await badWordsOf(request, model);
+  const choice = textRequest(request, {
+    promptTokens,
+    promptParam: 'messages',
+    maxTokens,
+    badWords,
+    logProbs,
+  });
   const run = new ChoiceRun(model, [choice], request.n ?? 1, context.observe);
   const answer = new ChatAnswer(model, request, promptTokens.length, run);
   if (request.stream) {

@@ -11,7 +11,7 @@ import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
 import type { CompletionRequest } from './schemas.js';
 import { completionRequestSchema, parseRequest } from './schemas.js';
-import { textRequest } from './text-request.js';
+import { badWordsOf, textRequest } from './text-request.js';
 import { finishReason, stopReason } from './usage.js';
 
 /** OpenAI's own default of this route. */
@@ -29,11 +29,13 @@ export async function completions(
   const prompts = await Promise.all(
     request.prompt.map((prompt) => (typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt)),
   );
+  const badWords = await badWordsOf(request, model);
   const requests = prompts.map((promptTokens) =>
     textRequest(request, {
       promptTokens,
       promptParam: 'prompt',
       maxTokens: request.max_tokens ?? DEFAULT_MAX_TOKENS,
+      badWords,
       logProbs: request.logprobs,
     }),
   );

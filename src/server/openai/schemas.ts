@@ -44,6 +44,7 @@ const tokenId = z
   .min(0)
   .max(2 ** 31 - 1);
 const MAX_STOPS = 64;
+const MAX_BAD_WORDS = 1024;
 const MAX_CHOICES = 128;
 const MAX_PROMPTS = 256;
 
@@ -52,6 +53,19 @@ const stop = optional(
     error: `expected a string or up to ${MAX_STOPS} strings, none of them empty`,
   }),
 ).transform((value) => (value === undefined ? [] : typeof value === 'string' ? [value] : value));
+
+/** Token ids are keys of an object, and so texts. */
+const logitBias = optional(
+  z.record(
+    z.string().regex(/^\d{1,10}$/, 'expected the ids of tokens as keys'),
+    z.number().min(-100).max(100),
+  ),
+).transform((biases) => {
+  if (biases === undefined) return undefined;
+  return new Map(Object.entries(biases).map(([token, bias]) => [Number(token), bias]));
+});
+
+const badWords = optional(z.array(z.string().min(1)).max(MAX_BAD_WORDS));
 
 const streamOptions = optional(
   z.strictObject({
@@ -73,6 +87,9 @@ const commonFields = {
   repetition_penalty: number(SAMPLING_RANGES.repetitionPenalty),
   presence_penalty: number({ min: -2, max: 2, integer: false }),
   frequency_penalty: number({ min: -2, max: 2, integer: false }),
+  no_repeat_ngram_size: number(SAMPLING_RANGES.noRepeatNgramSize),
+  logit_bias: logitBias,
+  bad_words: badWords,
   seed: optional(z.number().refine(Number.isInteger, 'expected an integer')),
   stop,
   stop_token_ids: optional(z.array(tokenId).max(MAX_STOPS)),
@@ -90,11 +107,9 @@ const commonFields = {
   safety_identifier: ignored,
   prompt_cache_key: ignored,
   service_tier: ignored,
-  logit_bias: notSupported('biases on logits', {}),
   best_of: notSupported('choosing among several candidates', 1),
   use_beam_search: notSupported('beam search', false),
   length_penalty: notSupported('beam search', 1),
-  bad_words: notSupported('bad words', []),
   prompt_logprobs: notSupported('log-probs of the prompt'),
   return_token_ids: notSupported('token ids in the answer', false),
   structured_outputs: notSupported('structured output'),

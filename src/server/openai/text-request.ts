@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import { badWordTokens } from '../../generation/bad-words.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedModel } from '../served-model.js';
+import { ApiError } from './errors.js';
 import type { CommonRequest } from './schemas.js';
 
 /** The part of a request that both routes read alike. */
@@ -11,9 +13,17 @@ export function textRequest(
     promptTokens: PromptTokens;
     promptParam: string;
     maxTokens: number;
+    badWords?: readonly (readonly number[])[] | undefined;
     logProbs?: number | undefined;
   },
 ): TextRequest {
+  if (request.min_tokens !== undefined && request.min_tokens > fields.maxTokens) {
+    throw new ApiError(
+      400,
+      `'min_tokens' is ${request.min_tokens}, but the answer has ${fields.maxTokens} tokens at most.`,
+      { param: 'min_tokens' },
+    );
+  }
   return {
     ...fields,
     temperature: request.temperature,
@@ -24,6 +34,8 @@ export function textRequest(
     repetitionPenalty: request.repetition_penalty,
     presencePenalty: request.presence_penalty,
     frequencyPenalty: request.frequency_penalty,
+    noRepeatNgramSize: request.no_repeat_ngram_size,
+    logitBias: request.logit_bias,
     seed: request.seed,
     minTokens: request.min_tokens,
     stop: request.stop,
@@ -35,6 +47,14 @@ export function textRequest(
     timeLimitMs: request.time_limit_ms,
     cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
   };
+}
+
+/** The tokens of the request's bad words; undefined: none. */
+export async function badWordsOf(
+  request: CommonRequest,
+  model: ServedModel,
+): Promise<number[][] | undefined> {
+  return request.bad_words && (await badWordTokens(model.codec, request.bad_words));
 }
 
 /** 64 bits that nobody finds a second text for by chance; 0 would be no salt. */

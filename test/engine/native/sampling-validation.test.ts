@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SamplingBatch, SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
+import type { RowBias, SamplingBatch, SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
 import { SmallExecutor } from '../../support/small-executor.js';
 import { at, set } from '../../support/spoil.js';
@@ -7,6 +7,16 @@ import { at, set } from '../../support/spoil.js';
 /** Masks of that many words of 131 tokens each. */
 const masks = (maskOfRow: number[], numMasks: number) =>
   set('tokenMasks', { maskOfRow: Int32Array.from(maskOfRow), words: new Int32Array(5 * numMasks) });
+
+const biasOf = (row: number, tokens: number[] | null = [1]) => ({
+  row,
+  tokens: tokens && Int32Array.from(tokens),
+  values: Float32Array.of(1),
+});
+const biases =
+  (...entries: RowBias[]) =>
+  (sampling: SamplingBatch) =>
+    set('biases', entries)(sampling);
 
 let small: SmallExecutor;
 beforeAll(() => {
@@ -25,6 +35,16 @@ describe('sampling parameters that are wrong', () => {
     ['a repetition penalty of 0', at('repetitionPenalty', 0, 0), /repetitionPenalty\[0\]/],
     ['an infinite presence penalty', at('presencePenalty', 0, Infinity), /presencePenalty\[0\]/],
     ['a frequency penalty that is no number', at('frequencyPenalty', 1, Number.NaN), /frequencyPenalty\[1\]/],
+    ['an n-gram size below 0', at('noRepeatNgramSize', 1, -1), /noRepeatNgramSize\[1\]/],
+    ['a bias of a row that there is not', biases(biasOf(2)), /biases has row 2/],
+    ['two biases of one row', biases(biasOf(1), biasOf(1)), /biases has row 1/],
+    ['a bias on a token beyond the vocabulary', biases(biasOf(0, [131])), /tokens of biases\[0\] is 131/],
+    ['biases without values', biases(biasOf(0, [1, 2])), /values of biases has 1 entries, but 2/],
+    [
+      'too short a bias on the whole vocabulary',
+      biases(biasOf(0, null)),
+      /values of biases has 1 entries, but 131/,
+    ],
     ['a banned token beyond the vocabulary', at('banned', 1, 131), /banned\[1\] is token 131/],
     [
       'banned tokens that go backwards',

@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ROW_NOT_FINITE, ROW_OK, type SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
+import {
+  ROW_NO_TOKEN_LEFT,
+  ROW_NOT_FINITE,
+  ROW_OK,
+  type SamplingOutput,
+} from '../../../engine/decoding/sampling-batch.js';
 import { loadAddon } from '../../../engine/native/load-addon.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import {
+  naiveChanges,
   naiveDistribution,
-  naivePenalties,
   naivePhilox,
   naiveSample,
   sortedTokens,
@@ -244,9 +249,10 @@ describe('a drawn row', () => {
   });
 });
 
-describe('penalties', () => {
-  const prompt = [1, 2, 2, 3, 4];
+describe('biases, penalties and bans', () => {
+  const prompt = [1, 2, 2, 3, 4, -1, 5];
   const generated = [4, 5, 5, 5, 6, 2];
+  const everySecond = Float32Array.from({ length: VOCAB }, (_, token) => (token % 2 === 0 ? 2.5 : 0));
   it.each<SamplingRow>([
     { repetitionPenalty: 1.7 },
     { repetitionPenalty: 0.5 },
@@ -254,16 +260,26 @@ describe('penalties', () => {
     { frequencyPenalty: 0.75 },
     { presencePenalty: -0.5, frequencyPenalty: -1 },
     { repetitionPenalty: 1.3, presencePenalty: 0.5, frequencyPenalty: 0.25, banned: [5, 0, 8] },
+    { noRepeatNgramSize: 1 },
+    { noRepeatNgramSize: 2 },
+    { noRepeatNgramSize: 3, banned: [2] },
+    { noRepeatNgramSize: 12 },
+    { bias: { tokens: Int32Array.of(7, 2, 9), values: Float32Array.of(3.5, -2, -Infinity) } },
+    { bias: { tokens: Int32Array.of(4, 4), values: Float32Array.of(1.5, 1.25) }, repetitionPenalty: 1.4 },
+    { bias: { tokens: null, values: everySecond }, presencePenalty: 0.5, noRepeatNgramSize: 1 },
   ])('%o change the distribution as defined', (penalties) => {
     const row = { ...penalties, prompt, generated, numTopLogProbs: 10 };
     const logits = new Float32Array(VOCAB).fill(-20);
     for (let token = 0; token < 10; token++) logits[token] = (token % 2 === 0 ? 1 : -1) * (1 + token / 4);
-    const expected = naivePenalties(logits, row);
+    const expected = naiveChanges(logits, row);
+    expect(expected.some((logit, token) => logit !== logits[token])).toBe(row.noRepeatNgramSize !== 12);
     const sum = Math.log(expected.reduce((total, logit) => total + Math.exp(logit), 0));
     const output = sample([logits], [row], executor, 10);
     expect([...output.topTokens]).toEqual(sortedTokens(expected).slice(0, 10));
     for (const [i, token] of output.topTokens.entries()) {
-      expect(output.topLogProbs[i]).toBeCloseTo(expected[token]! - sum, 4);
+      const logProb = expected[token]! - sum;
+      if (logProb === -Infinity) expect(output.topLogProbs[i]).toBe(-Infinity);
+      else expect(output.topLogProbs[i]).toBeCloseTo(logProb, 4);
     }
     expect(output.tokens[0]).toBe(output.topTokens[0]);
     expect(output.logProbs[0]).toBe(output.topLogProbs[0]);
@@ -272,7 +288,10 @@ describe('penalties', () => {
   it('leave nothing behind for the next row', () => {
     const logits = randomLogits(new Random(8), 3);
     const plain = sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4);
-    sample([logits], [{ repetitionPenalty: 3, presencePenalty: 2, prompt, generated, banned: [3, 9, 5] }]);
+    const bias = { tokens: Int32Array.of(3, 3), values: Float32Array.of(50, -Infinity) };
+    const all = { repetitionPenalty: 3, presencePenalty: 2, noRepeatNgramSize: 2, bias, banned: [3, 9, 5] };
+    sample([logits], [{ ...all, prompt, generated }]);
+    sample([logits], [{ ...all, prompt, generated, bias: { tokens: null, values: everySecond } }]);
     expect(sample([logits], [{ temperature: 1, seed: 3n, numTopLogProbs: 4 }], executor, 4)).toEqual(plain);
   });
 });
@@ -311,7 +330,7 @@ describe('a mask', () => {
       3,
     );
     expect([output.tokens[0], output.logProbs[0], output.status[0]]).toEqual([1234, 0, ROW_OK]);
-    expect([output.tokens[1], output.status[1]]).toEqual([-1, ROW_NOT_FINITE]);
+    expect([output.tokens[1], output.status[1]]).toEqual([-1, ROW_NO_TOKEN_LEFT]);
   });
 
   it('does not hide logits that are not finite', () => {
@@ -339,6 +358,23 @@ describe('log-probs', () => {
     expect(output.logProbs[1]).toBe(output.logProbs[0]);
     expect(output.logProbs[2]).toBe(0);
     expect([...output.topTokens.slice(20)]).toEqual(new Array(40).fill(0));
+  });
+});
+
+describe('many top log-probs', () => {
+  it.each([65, 800, 2000, VOCAB])('%i of them are what a full sort gives', (count) => {
+    for (const [spread, levels] of [
+      [2, 0],
+      [2, 2],
+      [0.1, 0],
+    ] as const) {
+      const logits = randomLogits(new Random(count), spread, levels);
+      const banned = sortedTokens(Float64Array.from(logits)).slice(0, 3);
+      const changed = naiveChanges(logits, { banned });
+      const output = sample([logits], [{ banned, numTopLogProbs: count }], executor, count);
+      expect([...output.topTokens]).toEqual(sortedTokens(changed).slice(0, count));
+      expect(output.tokens[0]).toBe(output.topTokens[0]);
+    }
   });
 });
 
@@ -378,7 +414,7 @@ describe('a row that is not finite', () => {
       other,
       1,
     );
-    expect([...lone.status]).toEqual([ROW_OK, ROW_NOT_FINITE, ROW_NOT_FINITE]);
+    expect([...lone.status]).toEqual([ROW_OK, ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE]);
     expect([...lone.tokens]).toEqual([77, -1, -1]);
     expect(lone.logProbs[0]).toBeCloseTo(0, 6);
     other.close();

@@ -16,6 +16,7 @@ export function bytesOf(text: string): number[] {
 /** A tokenizer whose tokens are single bytes, so that every character outside ASCII spans tokens. */
 export const toyCodec: TextCodec = {
   encodeText: (text) => [BOS_TOKEN, ...bytesOf(text)],
+  encodePiece: bytesOf,
   encodeChat: (messages, options) => [BOS_TOKEN, ...bytesOf(render(messages, options))],
   createDetokenizer: ({ skipSpecialTokens }) => new ToyDetokenizer(skipSpecialTokens),
   tokenBytes: (token) => (token < 256 ? Uint8Array.of(token) : encoder.encode(`<${token}>`)),

@@ -25,6 +25,8 @@ interface KernelHooks {
   argmax(table: string, fields: Fields): { index: number; maximum: number };
   sumExp(table: string, fields: Fields): number;
   expRow(table: string, fields: Fields): void;
+  chunkExp(table: string, fields: Fields): void;
+  chunkExpAbove(table: string, fields: Fields): void;
   peak(table: string, fields: Fields): number;
 }
 

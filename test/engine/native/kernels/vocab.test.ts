@@ -18,6 +18,32 @@ function softmax(table: string, logits: Float32Array, temperature: number, maxim
   return { weights: y.row(0), sum: kernels.sumExp(table, fields) };
 }
 
+/** Maxima and sums of the chunks of a row, then the sums over what lies before each bound. */
+function chunks(table: string, logits: Float32Array, temperature: number, bounds: [number, number][] = []) {
+  const n = logits.length;
+  const count = Math.ceil(n / 1024);
+  const [maxima, sums] = [guarded(1, count, count), guarded(1, count, count)];
+  const fields = { logits: guardedRow(logits), n, inverseTemperature: 1 / temperature, maxima: maxima.view };
+  kernels.chunkExp(table, { ...fields, sums: sums.view });
+  expect(maxima.guardsIntact() && sums.guardsIntact()).toBe(true);
+  const above = bounds.map(([bound, before]) => {
+    const part = guarded(1, count, count);
+    kernels.chunkExpAbove(table, { ...fields, bound, before, sums: part.view });
+    expect(part.guardsIntact()).toBe(true);
+    return part.row(0);
+  });
+  return { maxima: maxima.row(0), sums: sums.row(0), above };
+}
+
+/** Bounds at a value that many tokens have, in front of some of them, all or none. */
+const boundsIn = (n: number): [number, number][] =>
+  [0, 1, n >> 1, n - 1, n].flatMap((before): [number, number][] => [
+    [2, before],
+    [-3, before],
+    [0.1, before],
+  ]);
+const coarse = (n: number) => logitsOf(n).map((x) => Math.round(x / 2));
+
 describe.each(tables)('vocabulary, %s', (table) => {
   it('finds the greatest logit wherever it stands', () => {
     for (const n of SIZES)
@@ -57,6 +83,56 @@ describe.each(tables)('vocabulary, %s', (table) => {
           expect(argmax(table, logits).index).toBe(-1);
         }
     expect(argmax(table, new Float32Array(9).fill(Number.NEGATIVE_INFINITY)).index).toBe(-1);
+  });
+
+  it('finds the greatest of each 64', () => {
+    for (const n of SIZES) {
+      const logits = logitsOf(n);
+      const count = Math.ceil(n / 64);
+      const groups = guarded(1, count, count);
+      kernels.argmax(table, { logits: guardedRow(logits), n, groupMaxima: groups.view });
+      expect(groups.guardsIntact()).toBe(true);
+      const expected = Array.from({ length: count }, (_, i) =>
+        Math.max(...logits.slice(64 * i, 64 * (i + 1))),
+      );
+      expect([...groups.row(0)]).toEqual(expected);
+    }
+  });
+
+  it('weighs each chunk by its own maximum: all of it, or what lies before a bound', () => {
+    for (const n of SIZES) {
+      const logits = coarse(n);
+      logits[n >> 2] = Number.NEGATIVE_INFINITY;
+      const bounds = boundsIn(n);
+      const { maxima, sums, above } = chunks(table, logits, 1.5, bounds);
+      for (let begin = 0; begin < n; begin += 1024) {
+        const part = [...logits.slice(begin, begin + 1024).entries()];
+        const maximum = Math.max(...part.map(([, x]) => x));
+        expect(maxima[begin / 1024]).toBe(maximum);
+        const sumOf = (kept: (x: number, token: number) => boolean) =>
+          part.reduce((s, [i, x]) => (kept(x, begin + i) ? s + Math.exp((x - maximum) / 1.5) : s), 0);
+        if (maximum === Number.NEGATIVE_INFINITY) expect(sums[begin / 1024]).toBe(0);
+        else expect(sums[begin / 1024]! / sumOf(() => true)).toBeCloseTo(1, 5);
+        for (const [i, [bound, before]] of bounds.entries()) {
+          const expected = sumOf((x, token) => x > bound || (x === bound && token < before));
+          expect(above[i]![begin / 1024]).toBeCloseTo(expected || 0, 4 - Math.log10(expected + 1));
+        }
+      }
+    }
+  });
+
+  it('gives a chunk of nothing but minus infinities no weight, and NaN to one that is not finite', () => {
+    const logits = logitsOf(3000).fill(Number.NEGATIVE_INFINITY, 1024, 2048);
+    expect(chunks(table, logits, 1, [[-1, 0]])).toMatchObject({
+      maxima: { 1: Number.NEGATIVE_INFINITY },
+      sums: { 1: 0 },
+      above: [{ 1: 0 }],
+    });
+    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY])
+      for (const at of [0, 1023, 1024, 2047, 2999]) {
+        const { sums } = chunks(table, logits.with(at, bad), 1);
+        expect([...sums].map(Number.isNaN)).toEqual([0, 1, 2].map((i) => i === at >> 10));
+      }
   });
 
   it('weighs tokens by the exponential, and sums those weights', () => {
@@ -113,6 +189,9 @@ it.each(twins)('vocabulary, %s gives the bits of %s', (vector, scalar) => {
       expectSameBits(a.weights, b.weights, () => `${n} values at temperature ${temperature}`);
       expect(a.sum).toBe(b.sum);
       expect(argmax(vector, logits)).toEqual(argmax(scalar, logits));
+      const bounds = boundsIn(n);
+      for (const row of [logits, coarse(n)])
+        expect(chunks(vector, row, temperature, bounds)).toEqual(chunks(scalar, row, temperature, bounds));
     }
   const wide = Float32Array.from({ length: 4000 }, (_, i) => (i - 2000) / 16);
   expectSameBits(

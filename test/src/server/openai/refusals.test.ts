@@ -61,6 +61,12 @@ describe('a request that is refused', () => {
     ['stream_options without stream', { stream_options: { include_usage: true } }, 'stream_options'],
     ['an unknown stream option', { stream: true, stream_options: { usage: true } }, 'stream_options.usage'],
     ['an unknown field', { temprature: 1 }, 'temprature'],
+    ['a bias beyond its range', { logit_bias: { 5: 101 } }, 'logit_bias.5'],
+    ['a bias on no token', { logit_bias: { word: 1 } }, 'logit_bias.word'],
+    ['biases as a list', { logit_bias: [1] }, 'logit_bias'],
+    ['an empty bad word', { bad_words: ['x', ''] }, 'bad_words[1]'],
+    ['an n-gram size below 0', { no_repeat_ngram_size: -1 }, 'no_repeat_ngram_size'],
+    ['min_tokens above max_tokens', { min_tokens: 6, max_tokens: 5 }, 'min_tokens', '5 tokens at most'],
     ['a continuation of nothing', { continue_final_message: true }, 'continue_final_message'],
   ])('%s: 400 with the name of the field', async (_, fields, param, expected = '') => {
     const error = await refusal(chat, { messages, ...fields });
@@ -98,7 +104,6 @@ describe('a request that is refused', () => {
     ['tools', [{ type: 'function', function: { name: 'f' } }]],
     ['tool_choice', 'required'],
     ['response_format', { type: 'json_object' }],
-    ['logit_bias', { 5: 1 }],
     ['structured_outputs', { json: {} }],
     ['audio', {}],
     ['best_of', 2],
@@ -119,6 +124,7 @@ describe('a request that is refused', () => {
       tool_choice: 'auto',
       response_format: { type: 'text' },
       logit_bias: {},
+      bad_words: [],
       best_of: 1,
       modalities: ['text'],
       store: false,
