@@ -37,7 +37,8 @@ interface Answer {
 
 /** Keeps `clients` streams open until each client has had its answers. Greedy, `generate` tokens each. */
 export async function loadHttp(load: HttpLoad): Promise<HttpRates> {
-  const agent = new Agent({ keepAlive: load.keepAlive ?? false, maxSockets: load.clients });
+  // Without a limit of sockets, or a request that waits for one would get that of an answer that has just ended.
+  const agent = new Agent({ keepAlive: load.keepAlive ?? false });
   const answers: Answer[] = [];
   let failed = 0;
   const client = async (index: number) => {

@@ -62,6 +62,19 @@ describe('loadHttp', () => {
     expect(count).toBe(6);
   });
 
+  it('opens a connection for each request, or one for each client', async () => {
+    const sockets = new Set<unknown>();
+    const url = await serve((_, response) => {
+      sockets.add(response.socket);
+      response.end(`${piece('a') + usage(1)}data: [DONE]\n\n`);
+    });
+    await loadHttp({ ...load, url });
+    expect(sockets.size).toBe(6);
+    sockets.clear();
+    await loadHttp({ ...load, url, keepAlive: true });
+    expect(sockets.size).toBeLessThan(6);
+  });
+
   it('counts every request as failed where nobody listens', async () => {
     const url = await serve(() => {});
     close?.();
