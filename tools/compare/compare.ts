@@ -57,6 +57,11 @@ const FLAGS = {
   'openvino-long': {
     help: 'OpenVINO too where the others copy one context to all sequences: it computes each, for minutes',
   },
+  'flash-off-max': {
+    argument: 'N',
+    default: '4096',
+    help: 'longest prompt that llama.cpp runs without flash attention too (default 4096: 8k takes it minutes)',
+  },
   ...TURNS_FLAGS,
   ...outputFlag('bench-results/compare.json'),
 } as const satisfies FlagTable;
@@ -106,7 +111,9 @@ async function measure(flags: FlagValues<typeof FLAGS>): Promise<ComparisonRecor
 function candidates(flags: FlagValues<typeof FLAGS>, model: string, threads: number): Candidate<Shape>[] {
   const withLong = (shape: Shape) => flags['openvino-long'] || !hasCopiedContexts(shape);
   const options = { model, threads, measures: () => true };
-  const llama = peerSides('llama.cpp', listOf(flags.types), () => new LlamaCpp(flags.peers), options);
+  const flashOffMax = countOf('flash-off-max', flags['flash-off-max'], 0);
+  const openLlama = () => new LlamaCpp(flags.peers, flashOffMax);
+  const llama = peerSides('llama.cpp', listOf(flags.types), openLlama, options);
   const openvino = peerSides('openvino', listOf(flags.openvino), () => new OpenVino(flags.peers), {
     ...options,
     measures: withLong,

@@ -6,8 +6,8 @@ import { hasCopiedContexts, type Shape } from './shapes.js';
 
 /** Weight types of llama.cpp that are measured, as llama-quantize names them. */
 export const LLAMA_TYPES = ['F32', 'BF16', 'Q8_0', 'Q4_1', 'Q4_0'];
-/** Prompt tokens from which on flash attention is tried both ways. */
-const LONG_CONTEXT = 1024;
+/** Prompt tokens from which on flash attention is tried both ways; below, the two differ by a few per cent, on is faster. */
+const FLASH_OFF_MIN = 1024;
 
 const PACKAGE = 'node-llama-cpp';
 const BUNDLE = 'package/llama/gitRelease.bundle';
@@ -22,8 +22,12 @@ const BUNDLE = 'package/llama/gitRelease.bundle';
 export class LlamaCpp implements Peer {
   readonly #directory: string;
 
-  constructor(directory: string) {
+  readonly #flashOffMax: number;
+
+  /** @param flashOffMax longest prompt that is computed without flash attention too; a prompt of 8k takes it minutes */
+  constructor(directory: string, flashOffMax = 0) {
     this.#directory = directory;
+    this.#flashOffMax = flashOffMax;
     if (!existsSync(this.#program('llama-batched-bench'))) build(directory);
   }
 
@@ -49,12 +53,15 @@ export class LlamaCpp implements Peer {
    * and generation slower on some CPUs: both are run, and each rate is the better one.
    */
   measure(model: string, type: string, shape: Shape, threads: number): Rates {
-    const settings = shape.promptTokens < LONG_CONTEXT ? ['on'] : ['on', 'off'];
-    const all = settings.map((flash) => this.#run(model, type, shape, threads, flash));
+    const all = this.#flashSettings(shape).map((flash) => this.#run(model, type, shape, threads, flash));
     return {
       prefillPerSecond: Math.max(...all.map((rates) => rates.prefillPerSecond)),
       generationPerSecond: Math.max(...all.map((rates) => rates.generationPerSecond)),
     };
+  }
+
+  #flashSettings({ promptTokens }: Shape): string[] {
+    return promptTokens < FLASH_OFF_MIN || promptTokens > this.#flashOffMax ? ['on'] : ['on', 'off'];
   }
 
   #run(model: string, type: string, shape: Shape, threads: number, flash: string): Rates {
