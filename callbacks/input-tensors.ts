@@ -7,12 +7,15 @@ const TYPES = {
   f32: Float32Array,
   u64: BigUint64Array,
   bool: Uint8Array,
+  /** UTF-8. */
+  text: Uint8Array,
 } as const;
 type TypeName = keyof typeof TYPES;
 
 /** Shape as the contract has it: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary. */
 export type ShapeRule =
   | 'one'
+  | '[n]'
   | '[1, n]'
   | '[1, 2]'
   | '[1, 2, n]'
@@ -80,6 +83,8 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   cache_salt: { type: 'u64', shape: 'one' },
   retention_ranges: { type: 'i32', shape: '[1, n, 4]' },
   decode_retention: { type: 'i32', shape: '[1, 2]' },
+  logits_post_processor_name: { type: 'text', shape: '[n]' },
+  client_id: { type: 'u64', shape: 'one' },
   // Both belong to beam search and change nothing where there is one beam.
   len_penalty: { type: 'f32', shape: 'one' },
   early_stopping: { type: 'i32', shape: 'one' },

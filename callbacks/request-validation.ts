@@ -17,6 +17,8 @@ export interface RequestLimits {
   vocabSize: number;
   maxBeamWidth: number;
   maxTopLogProbs: number;
+  /** Names of the logits post-processors that there are; null: the batching scheme has none. Default: none are there. */
+  postProcessors?: readonly string[] | null;
 }
 
 const MAX_INT32 = 2 ** 31 - 1;
@@ -88,6 +90,8 @@ export function validateRequest(
     timeLimitMs: inputs.time_limit_ms ? readInt(inputs, 'time_limit_ms', undefined, 1, MAX_INT32) : null,
     cacheSalt: (inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n,
     retention: readRetention(inputs),
+    postProcessor: readPostProcessor(inputs, limits.postProcessors),
+    clientId: (inputs.client_id?.data[0] as bigint | undefined) ?? null,
     // Positions taken from the cache have no logits.
     reusesBlocks: !returnContextLogits && !returnContextLogProbs,
   };
@@ -122,6 +126,32 @@ function readStopWords({ stop_words_list: words }: Record<string, Tensor>): Int3
   return words ? decodeWordList('stop_words_list', words.shape, words.data as Int32Array) : [];
 }
 
+const POST_PROCESSOR = 'logits_post_processor_name';
+
+/** Null where it names none: an empty name does not either. */
+function readPostProcessor(
+  inputs: Record<string, Tensor>,
+  names: readonly string[] | null = [],
+): string | null {
+  const name = readText(inputs, POST_PROCESSOR);
+  if (name === null || name === '') return null;
+  if (names === null) {
+    throw new ParameterError(
+      POST_PROCESSOR,
+      `${POST_PROCESSOR} is refused: V1 has no logits post-processors.`,
+    );
+  }
+  if (names.includes(name)) return name;
+  const there =
+    names.length === 0
+      ? 'none are registered; give the manager optionalParams.logitsPostProcessorModule'
+      : `there are ${names.join(', ')}`;
+  throw new ParameterError(
+    POST_PROCESSOR,
+    `${POST_PROCESSOR} is ${JSON.stringify(name.slice(0, 64))}, which is no registered logits post-processor; ${there}.`,
+  );
+}
+
 function checkBeamWidth(beamWidth: number, maxBeamWidth: number): void {
   if (beamWidth <= maxBeamWidth) return;
   throw new ParameterError(
@@ -150,6 +180,17 @@ function readSampling(inputs: Record<string, Tensor>): SamplingParams {
   if (!samples) given.temperature = 0;
   if (inputs.random_seed) given.seed = inputs.random_seed.data[0] as bigint;
   return resolveSamplingParams({ ...DEFAULT_SAMPLING_PARAMS, ...given });
+}
+
+/** UTF-8 of a tensor of bytes; null where it is not given. */
+function readText(inputs: Record<string, Tensor>, name: string): string | null {
+  const tensor = inputs[name];
+  if (!tensor) return null;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(tensor.data as Uint8Array);
+  } catch {
+    throw new ParameterError(name, `${name} is not UTF-8; it must hold the bytes of a text.`);
+  }
 }
 
 function readInt(

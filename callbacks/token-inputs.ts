@@ -44,14 +44,10 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   if (words.length > 0) inputs.stop_words_list = encodeWordList(words);
   if (badWords.length > 0) inputs.bad_words_list = encodeWordList(badWords);
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
-  if (request.cacheSalt !== undefined) {
-    if (BigInt.asUintN(64, request.cacheSalt) !== request.cacheSalt) {
-      throw new ParameterError(
-        'cacheSalt',
-        `cacheSalt is ${request.cacheSalt}; it must be from 0 to 2^64 - 1.`,
-      );
-    }
-    inputs.cache_salt = { shape: [1], data: BigUint64Array.of(request.cacheSalt) };
+  if (request.cacheSalt !== undefined) inputs.cache_salt = u64('cacheSalt', request.cacheSalt);
+  if (request.clientId !== undefined) inputs.client_id = u64('clientId', request.clientId);
+  if (request.logitsPostProcessor !== undefined) {
+    inputs.logits_post_processor_name = text(request.logitsPostProcessor);
   }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
 }
@@ -90,3 +86,15 @@ function tokensOf(field: string, tokens: Int32Array | readonly number[]): Int32A
 const i32 = (value: number): Tensor => ({ shape: [1], data: Int32Array.of(value) });
 const f32 = (value: number): Tensor => ({ shape: [1], data: Float32Array.of(value) });
 const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(value ? 1 : 0) });
+
+function u64(field: string, value: bigint): Tensor {
+  if (BigInt.asUintN(64, value) !== value) {
+    throw new ParameterError(field, `${field} is ${value}; it must be from 0 to 2^64 - 1.`);
+  }
+  return { shape: [1], data: BigUint64Array.of(value) };
+}
+
+function text(value: string): Tensor {
+  const data = new TextEncoder().encode(value);
+  return { shape: [data.length], data };
+}

@@ -40,6 +40,10 @@ export interface TokenRequest extends Partial<SamplingParams> {
   cacheSalt?: bigint;
   /** How long its blocks are worth keeping in the cache. */
   retention?: Retention;
+  /** Name of a logits post-processor of the manager's logitsPostProcessorModule. */
+  logitsPostProcessor?: string;
+  /** What post-processors get as the client's id; 0 to 2^64 - 1. */
+  clientId?: bigint;
 }
 
 export type FinishReason = 'stop' | 'length' | 'cancelled' | 'timeout';

@@ -1,6 +1,7 @@
 import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import { SamplingRows } from './decoding/sampling-rows.js';
 import type { LlmRequest } from './llm-request.js';
+import type { RequestRows } from './loop/logits-stage.js';
 import type { PackedBatch, ReturnedRows } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 import type { GeneratedSequence } from './sequences/generated-sequence.js';
@@ -32,6 +33,8 @@ export class BatchFormer implements PackedBatch {
   readonly ropeScales: Float32Array;
   /** Empty in most iterations. */
   readonly returnedRows: ReturnedRows[] = [];
+  /** Rows whose logits a post-processor is to see before they are sampled; empty in most iterations. */
+  readonly processedRows: RequestRows[] = [];
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
   readonly #kvCache: KvCacheManager;
@@ -71,6 +74,7 @@ export class BatchFormer implements PackedBatch {
     this.numLogitRows = 0;
     this.numNewBlocks = 0;
     this.returnedRows.length = 0;
+    this.processedRows.length = 0;
     this.#nextPaddingBlock = this.#kvCache.numBlocks;
     this.sampling.clear();
   }
@@ -95,15 +99,23 @@ export class BatchFormer implements PackedBatch {
     const first = this.numTokens;
     this.#addRows(request, { table: 0, tokens: request.tokens, start, end });
     request.returned?.askForContext(this.returnedRows, start, end, first);
+    this.#noteProcessed(request);
     for (const sequence of request.rows) this.#addDraw(request, sequence);
   }
 
   #addGeneration(request: LlmRequest): void {
     const end = request.numTokens;
+    this.#noteProcessed(request);
     for (const [table, sequence] of request.rows.entries()) {
       this.#addRows(request, { table, tokens: sequence.tokens, start: end - 1, end });
       this.#addDraw(request, sequence);
     }
+  }
+
+  /** Its rows, which are added next, go to a post-processor. */
+  #noteProcessed(request: LlmRequest): void {
+    if (request.spec.postProcessor === null || request.rows.length === 0) return;
+    this.processedRows.push({ request, firstRow: this.numLogitRows, sequences: request.rows });
   }
 
   /** Appends positions [start, end) of one of the request's sequences, which has this block table. */

@@ -15,6 +15,7 @@ export const DEFAULT_MAX_TOP_LOG_PROBS = 20;
 export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
 export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
 export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
+export const DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS = 1000;
 export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
 const DEFAULT_TOKENS_PER_BLOCK = 32;
 
@@ -53,6 +54,16 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
       'enableTrtOverlap',
       'V1 runs one batch in lockstep and has no second micro-batch; use an in-flight modelType or leave it out',
     );
+  }
+  if (modelType === 'V1' && params.logitsPostProcessorModule !== undefined) {
+    throw refused(
+      'logitsPostProcessorModule',
+      'V1 has no logits post-processors; use an in-flight modelType or leave it out',
+    );
+  }
+  const { logitsPostProcessorTimeoutMs: limitMs } = params;
+  if (limitMs !== undefined) {
+    checkRange('logitsPostProcessorTimeoutMs', limitMs, { min: 1, max: 2 ** 31 - 1, integer: false });
   }
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
   checkSecondaryPool(kvCacheConfig);

@@ -1,13 +1,18 @@
 import { ResponseWriter } from '../callbacks/response-writer.js';
 import { ActiveRequests } from './active-requests.js';
 import { BatchFormer } from './batch-former.js';
+import { PostProcessors } from './decoding/post-processors.js';
 import { createSamplingOutput } from './decoding/sampling-rows.js';
-import { DEFAULT_MAX_RETURNED_LOGITS_BYTES } from './engine-limits.js';
+import {
+  DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
+  DEFAULT_MAX_RETURNED_LOGITS_BYTES,
+} from './engine-limits.js';
 import { IterationPlanner } from './iteration-planner.js';
 import type { LlmRequest } from './llm-request.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './loop/call-runner.js';
 import { type Chunks, type Iteration, newIteration } from './loop/iteration.js';
 import { IterationReporter } from './loop/iteration-reporter.js';
+import { LogitsStage } from './loop/logits-stage.js';
 import type { LoopEnvironment, LoopOptions } from './loop/loop-options.js';
 import { MicroBatchSplit } from './loop/micro-batch-split.js';
 import { PackedCall } from './loop/packed-call.js';
@@ -79,9 +84,10 @@ export class GenerationLoop {
     this.#planner = planner;
     this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses);
     this.#split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
+    const parts = { ...world, logitsStage: newLogitsStage(options, world) };
     this.#calls = this.#split
-      ? new OverlappedCalls(world, [newCall(), newCall()], this.#split)
-      : new SerialCalls(world, newCall());
+      ? new OverlappedCalls(parts, [newCall(), newCall()], this.#split)
+      : new SerialCalls(parts, newCall());
     this.#update = new TokenUpdate(planner, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks);
     this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget }, this.#active, responses);
@@ -166,4 +172,9 @@ export class GenerationLoop {
     const head = this.#active.ordered[0]!;
     head.error = 'Nothing could be scheduled although nothing was running; this request was first in line.';
   }
+}
+
+function newLogitsStage(options: LoopOptions, { postProcessors, clock }: LoopEnvironment): LogitsStage {
+  const timeLimitMs = options.logitsPostProcessorTimeoutMs ?? DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS;
+  return new LogitsStage(postProcessors ?? new PostProcessors(new Map()), timeLimitMs, clock);
 }

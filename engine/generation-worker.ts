@@ -8,6 +8,7 @@ import { Doorbell, type EngineInfo, type WorkerMessage } from '../callbacks/work
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../kvcache/block-cache.js';
 import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
+import { PostProcessors, postProcessorsOf } from './decoding/post-processors.js';
 import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
 import { GenerationLoop } from './generation-loop.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
@@ -20,8 +21,9 @@ export interface WorkerData {
   modelType: ModelType;
   schedulerPolicy: SchedulerPolicy;
   maxBeamWidth: number;
-  params: Omit<OptionalParams, 'executorModule'>;
+  params: Omit<OptionalParams, 'executorModule' | 'logitsPostProcessorModule'>;
   executorModule: string | null;
+  logitsPostProcessorModule: string | null;
   callbackModule: string | null;
   terminateReqId: bigint | null;
   /** With callbacks in a module: requests that a worker which died has left without a final response. */
@@ -50,7 +52,11 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
         portCallbacks,
       )
     : null;
-  const loop = createLoop(loaded, moduleCallbacks ?? portCallbacks, setup, params);
+  const postProcessors = setup.logitsPostProcessorModule
+    ? postProcessorsOf(await import(setup.logitsPostProcessorModule), setup.logitsPostProcessorModule)
+    : new PostProcessors(new Map());
+  const callbacks = moduleCallbacks ?? portCallbacks;
+  const loop = createLoop(loaded, { callbacks, postProcessors }, setup, params);
   const info = describe(loaded, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
   if (setup.lost !== null) moduleCallbacks?.failLost(setup.lost.requestIds, setup.lost.reason);
@@ -89,7 +95,7 @@ function run(
 
 function createLoop(
   { executor, limits, rope }: LoadedExecutor,
-  callbacks: LoopCallbacks,
+  brought: { callbacks: LoopCallbacks; postProcessors: PostProcessors },
   setup: Pick<WorkerData, 'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId'>,
   params: WorkerData['params'],
 ): GenerationLoop {
@@ -119,6 +125,7 @@ function createLoop(
       statsFormat: params.statsFormat ?? 'BatchManager',
       maxWaitIterations: params.maxWaitIterations,
       startHorizon: params.startHorizon,
+      logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
       checkIntegrity: params.checkIntegrity ?? false,
       ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
     },
@@ -126,7 +133,7 @@ function createLoop(
       executor,
       kvCache,
       rope,
-      callbacks,
+      ...brought,
       clock: () => performance.timeOrigin + performance.now(),
       drawSeed: () => randomBytes(8).readBigUInt64LE(),
     },

@@ -123,6 +123,14 @@ export interface OptionalParams {
    * It is imported in the worker, and gets all of these parameters, those of its own too.
    */
   executorModule?: string | URL;
+  /**
+   * URL of a module with logits post-processors, which requests name (logits_post_processor_name): see
+   * LogitsPostProcessorModule. It is imported in the worker. Refused with V1. With enableTrtOverlap a micro-batch that has
+   * such requests runs in the loop's own thread.
+   */
+  logitsPostProcessorModule?: string | URL;
+  /** Milliseconds that one call of a post-processor may take; one that took longer ends its request. Default 1000. */
+  logitsPostProcessorTimeoutMs?: number;
 }
 
 /** The callbacks as functions of the host's thread. */

@@ -247,21 +247,26 @@ export class GptManager {
 function workerDataOf(
   options: GptManagerOptions,
 ): Omit<WorkerData, 'port' | 'doorbell' | 'heartbeat' | 'lost'> {
-  const { executorModule, ...params } = options.optionalParams ?? {};
+  const { executorModule, logitsPostProcessorModule, ...params } = options.optionalParams ?? {};
   return {
     enginePath: options.enginePath,
     modelType: options.modelType,
     schedulerPolicy: options.schedulerPolicy,
     maxBeamWidth: options.maxBeamWidth,
     params,
-    executorModule: executorModule === undefined ? null : String(executorModule),
-    callbackModule: options.callbackModule === undefined ? null : String(options.callbackModule),
+    executorModule: urlOf(executorModule),
+    logitsPostProcessorModule: urlOf(logitsPostProcessorModule),
+    callbackModule: urlOf(options.callbackModule),
     terminateReqId: options.terminateReqId ?? null,
     wants: {
       statsJson: options.returnBatchManagerStats !== undefined,
       stats: options.onIterationStats !== undefined,
     },
   };
+}
+
+function urlOf(module: string | URL | undefined): string | null {
+  return module === undefined ? null : String(module);
 }
 
 function errorOf(value: unknown): Error {

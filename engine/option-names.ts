@@ -49,6 +49,8 @@ const OPTIONAL = {
   workerRestart: true,
   checkIntegrity: true,
   executorModule: true,
+  logitsPostProcessorModule: true,
+  logitsPostProcessorTimeoutMs: true,
 } satisfies Names<OptionalParams>;
 
 const KV_CACHE = {

@@ -42,6 +42,10 @@ export interface RequestSpec {
   cacheSalt: bigint;
   /** How long its cached blocks are worth keeping; null = as any other. */
   retention: Retention | null;
+  /** Name of the logits post-processor that it asks for; null = none. */
+  postProcessor: string | null;
+  /** What the client calls itself, for post-processors; null = nothing. */
+  clientId: bigint | null;
   /** false: it takes nothing from the cache and leaves nothing there, as where logits or log-probs of its whole prompt are asked for. */
   reusesBlocks: boolean;
 }

@@ -17,7 +17,7 @@ import {
 import type { GenerateOptions } from './skein.js';
 
 const MAX_LOG_PROBS = 20;
-const MAX_SALT = 2n ** 64n - 1n;
+const MAX_U64 = 2n ** 64n - 1n;
 
 const isStop = (value: unknown) => typeof value === 'string' && value !== '';
 const isToken = (value: unknown) =>
@@ -27,6 +27,10 @@ const isBadWord = (value: unknown) =>
   isStop(value) || (Array.isArray(value) && value.length > 0 && value.every(isToken));
 const isBias = (value: unknown) =>
   typeof value === 'number' && (Math.abs(value) <= BIAS_MAX || value === -Infinity);
+const U64 = rule(
+  `a bigint from 0 to ${MAX_U64}`,
+  (value) => typeof value === 'bigint' && value >= 0n && value <= MAX_U64,
+);
 
 const RULES = {
   prompt: TEXT,
@@ -55,11 +59,10 @@ const RULES = {
   returnGenerationLogits: SWITCH,
   returnContextLogits: SWITCH,
   contextLogProbs: wholeNumber(0, MAX_LOG_PROBS),
+  logitsPostProcessor: rule('a name', (value) => typeof value === 'string'),
+  clientId: U64,
   priority: numberIn({ min: 0, max: 1, integer: false }),
-  cacheSalt: rule(
-    `a bigint from 0 to ${MAX_SALT}`,
-    (value) => typeof value === 'bigint' && value >= 0n && value <= MAX_SALT,
-  ),
+  cacheSalt: U64,
   addGenerationPrompt: SWITCH,
   continueFinalMessage: SWITCH,
   templateVariables: rule('an object', isObject),

@@ -1,4 +1,10 @@
 export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
+export type {
+  LogitsPostProcessor,
+  LogitsPostProcessorBatched,
+  LogitsPostProcessorModule,
+  LogitsStream,
+} from '../callbacks/logits-post-processor.js';
 export {
   type FinishReason,
   HostClosedError,

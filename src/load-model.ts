@@ -55,6 +55,8 @@ export interface ModelOptions {
   workerRestart?: WorkerRestartOptions | false | undefined;
   /** See OptionalParams.executorModule: an executor of one's own. */
   executorModule?: string | URL | undefined;
+  /** See OptionalParams.logitsPostProcessorModule; not with V1. */
+  logitsPostProcessorModule?: string | URL | undefined;
   /** Called while the engine is built, which happens once per model. */
   onProgress?: ((progress: BuildProgress) => void) | undefined;
   /** Gives up loading. */
@@ -234,6 +236,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'maxReturnedLogitsBytes',
       'tokensPerBlock',
       'executorModule',
+      'logitsPostProcessorModule',
       'workerRestart',
     ]),
     ...(watchdogTimeout === undefined ? {} : { watchdogTimeoutMs: 1000 * watchdogTimeout }),

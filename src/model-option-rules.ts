@@ -14,6 +14,11 @@ import {
   wholeNumber,
 } from './option-rules.js';
 
+const MODULE_URL = rule(
+  'the URL of a module',
+  (value) => (typeof value === 'string' && value !== '') || value instanceof URL,
+);
+
 /** The flags of the same names take the same values: a test compares them. */
 const RULES = {
   model: NAME,
@@ -50,10 +55,8 @@ const RULES = {
   ),
   watchdogTimeout: wholeNumber(0, 86_400),
   workerRestart: rule('false or an object of waits and limits', isWorkerRestart),
-  executorModule: rule(
-    'the URL of a module',
-    (value) => (typeof value === 'string' && value !== '') || value instanceof URL,
-  ),
+  executorModule: MODULE_URL,
+  logitsPostProcessorModule: MODULE_URL,
   onProgress: CALLBACK,
   signal: SIGNAL,
 } satisfies Rules<ModelOptions>;

@@ -48,6 +48,10 @@ export interface GenerateOptions extends SamplingOptions {
   returnContextLogits?: boolean | undefined;
   /** Log-probs of the prompt's tokens, in the first piece; n > 0: those of the n most probable tokens too. */
   contextLogProbs?: number | undefined;
+  /** Name of a logits post-processor of the module given as logitsPostProcessorModule. */
+  logitsPostProcessor?: string | undefined;
+  /** What post-processors get as the client's id. */
+  clientId?: bigint | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */

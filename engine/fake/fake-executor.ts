@@ -1,10 +1,11 @@
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
-import type { SamplingBatch, SamplingOutput, TokenMasks } from '../decoding/sampling-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import { ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
 import { BegunStep } from './begun-step.js';
+import { allowedBy, hashChanges, logitsOf, mix, POISONED } from './fake-rows.js';
 
 export interface FakeExecutorOptions extends ExecutorOptions {
   vocabSize: number;
@@ -26,9 +27,6 @@ export interface FakeExecutorOptions extends ExecutorOptions {
   /** With block reuse a slot may be written over: its block was copied or taken over with what it held. */
   allowsOverwriting?: boolean;
 }
-
-/** In the place of a hash, which is never below 0. */
-const POISONED = -1;
 
 /**
  * An executor without a model: its KV pool holds token ids, and the token it draws is a hash of all tokens of the
@@ -60,6 +58,8 @@ export class FakeExecutor implements Executor {
   /** Of each row of logits, or POISONED. */
   readonly #hashes: Float64Array;
   readonly #logits: Float32Array;
+  /** The last batch ran by `forward`: its logits may have been written to since. */
+  #areLogitsOut = false;
   #begun: BegunStep | null = null;
 
   constructor(options: FakeExecutorOptions) {
@@ -112,21 +112,26 @@ export class FakeExecutor implements Executor {
     pause(this.options.stepMs ?? 0);
     this.#run(batch);
     for (let row = 0; row < batch.numLogitRows; row++)
-      this.#logits.set(this.#logitsOf(this.#hashes[row]!), row * this.vocabSize);
+      this.#logits.set(logitsOf(this.#hashes[row]!, this.vocabSize), row * this.vocabSize);
+    this.#areLogitsOut = true;
     return this.#logits.subarray(0, batch.numLogitRows * this.vocabSize);
   }
 
+  /** As a real executor does, it reads the logits that `forward` handed out as they are now. */
   sample(sampling: SamplingBatch, output: SamplingOutput): void {
     this.#refuseWhileBegun();
     for (let row = 0; row < sampling.numRows; row++) {
-      output.status[row] = this.#hashes[row] === POISONED ? ROW_NOT_FINITE : ROW_OK;
+      const logits = this.#logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
+      const rowHash = this.#areLogitsOut ? hashChanges(this.#hashes[row]!, logits) : this.#hashes[row]!;
+      output.status[row] = rowHash === POISONED ? ROW_NOT_FINITE : ROW_OK;
       if (output.status[row] === ROW_NOT_FINITE) continue;
-      const hash = hashParameters(this.#hashes[row]!, sampling, row);
+      const hash = hashParameters(rowHash, sampling, row);
       let token = hash % this.vocabSize;
       const banned = sampling.banned.subarray(sampling.bannedStart[row]!, sampling.bannedStart[row + 1]!);
       if (banned.length >= this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
       const isAllowed = allowedBy(sampling.tokenMasks ?? null, row, this.vocabSize);
-      for (let tries = 0; banned.includes(token) || !isAllowed(token); tries++) {
+      const isOut = (one: number) => this.#areLogitsOut && logits[one] === -Infinity;
+      for (let tries = 0; banned.includes(token) || !isAllowed(token) || isOut(token); tries++) {
         if (tries === this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
         token = (token + 1) % this.vocabSize;
       }
@@ -178,6 +183,7 @@ export class FakeExecutor implements Executor {
 
   #run(batch: PackedBatch): void {
     this.numSteps++;
+    this.#areLogitsOut = false;
     this.#zeroNewBlocks(batch);
     for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#runSequence(batch, sequence);
     for (const rows of batch.returnedRows ?? []) {
@@ -198,14 +204,9 @@ export class FakeExecutor implements Executor {
   }
 
   #returnRow({ logits, logProbs }: ReturnedRows, index: number, hash: number): void {
-    const values = this.#logitsOf(hash);
+    const values = logitsOf(hash, this.vocabSize);
     logits?.set(values, index * this.vocabSize);
     if (logProbs !== null) writeLogProbs(logProbs, index, values);
-  }
-
-  #logitsOf(hash: number): Float32Array {
-    if (hash === POISONED) return new Float32Array(this.vocabSize).fill(Number.NaN);
-    return Float32Array.from({ length: this.vocabSize }, (_, token) => mix(hash, token) / 2 ** 32);
   }
 
   #zeroNewBlocks(batch: PackedBatch): void {
@@ -325,19 +326,4 @@ function hashParameters(hash: number, sampling: SamplingBatch, row: number): num
   mixed = mix(mixed, Math.round(sampling.temperature[row]! * 1000));
   mixed = mix(mixed, sampling.topK[row]!);
   return mix(mixed, Math.round(sampling.topP[row]! * 1000));
-}
-
-/** A step of a 32-bit hash (multiplications and shifts of murmur3's finaliser). */
-function mix(hash: number, value: number): number {
-  let h = Math.imul(hash ^ value, 0x85ebca6b);
-  h ^= h >>> 13;
-  h = Math.imul(h, 0xc2b2ae35);
-  return (h ^ (h >>> 16)) >>> 0;
-}
-
-function allowedBy(masks: TokenMasks | null, row: number, vocabSize: number): (token: number) => boolean {
-  const mask = masks?.maskOfRow[row] ?? -1;
-  if (masks === null || mask < 0) return () => true;
-  const first = mask * Math.ceil(vocabSize / 32);
-  return (token) => (masks.words[first + (token >> 5)]! & (1 << (token & 31))) !== 0;
 }

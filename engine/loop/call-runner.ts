@@ -2,6 +2,7 @@ import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { Executor } from '../executor.js';
 import { messageOf } from './error-text.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
+import type { LogitsStage } from './logits-stage.js';
 import type { PackedCall } from './packed-call.js';
 
 /** Runs calls of the executor. A call that throws fails its own requests and nothing else. */
@@ -14,8 +15,10 @@ export interface CallRunner {
   finish(): EndedCall | null;
 }
 
-interface RunnerParts {
+export interface RunnerParts {
   executor: Executor;
+  /** What looks at the logits of split calls. */
+  logitsStage: LogitsStage;
   kvCache: KvCacheManager;
   clock: () => number;
 }
@@ -59,6 +62,9 @@ export class SerialCalls implements CallRunner {
  * reads or writes is handed out while it runs. Blocks that both micro-batches read are shared ones, full and never
  * written again; where one is copied or swapped, that is done between the steps too.
  *
+ * A micro-batch whose logits JavaScript has to see cannot be left to another thread: it runs in the loop's own, where the
+ * other ones are waited for.
+ *
  * A micro-batch that is all there is runs in the loop's own thread, as without overlap: there is nothing to hide behind
  * it, and waking another thread twice would only cost.
  */
@@ -97,6 +103,8 @@ export class OverlappedCalls implements CallRunner {
     const call = this.#running;
     if (call === null) return null;
     this.#running = null;
+    call.setInFlight(false);
+    if (call.isSplit) return compute(call, this.#parts);
     let hasRun = false;
     try {
       this.#parts.executor.finish();
@@ -105,7 +113,6 @@ export class OverlappedCalls implements CallRunner {
       call.fail(messageOf(error));
     }
     call.iteration.counts.executorMs += this.#parts.clock() - this.#beganMs;
-    call.setInFlight(false);
     return call.end(hasRun);
   }
 
@@ -114,7 +121,7 @@ export class OverlappedCalls implements CallRunner {
     this.#beganMs = clock();
     copyBlocks(this.#parts);
     try {
-      executor.begin(call.batch, call.batch.sampling, call.output);
+      if (!call.isSplit) executor.begin(call.batch, call.batch.sampling, call.output);
     } catch (error) {
       call.fail(messageOf(error));
       return;
@@ -128,17 +135,30 @@ export class OverlappedCalls implements CallRunner {
 /** Runs a packed call in this thread, if there is anything in it. */
 function step(call: PackedCall, parts: RunnerParts): EndedCall {
   if (call.isEmpty) return call.end(false);
-  const { executor, clock } = parts;
-  const startMs = clock();
+  const startMs = parts.clock();
   copyBlocks(parts);
+  call.iteration.counts.executorMs += parts.clock() - startMs;
+  return compute(call, parts);
+}
+
+/** One call of the executor; two, with the post-processors between them, where the batch has some. */
+function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts): EndedCall {
+  const { batch, output, iteration } = call;
+  let startMs = clock();
   let hasRun = false;
   try {
-    executor.step(call.batch, call.batch.sampling, call.output);
+    if (call.isSplit) {
+      const logits = executor.forward(batch);
+      const forwardMs = clock() - startMs;
+      logitsStage.run(batch.processedRows, logits, executor.vocabSize, call.failures);
+      startMs = clock() - forwardMs;
+      executor.sample(batch.sampling, output);
+    } else executor.step(batch, batch.sampling, output);
     hasRun = true;
   } catch (error) {
     call.fail(messageOf(error));
   }
-  call.iteration.counts.executorMs += clock() - startMs;
+  iteration.counts.executorMs += clock() - startMs;
   return call.end(hasRun);
 }
 

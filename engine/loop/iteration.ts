@@ -2,6 +2,7 @@ import type { ScheduledChunk } from '../../scheduler/types.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
 import type { LlmRequest } from '../llm-request.js';
 import { type IterationCounts, noCounts } from '../loop-statistics.js';
+import type { RowFailures } from './logits-stage.js';
 
 /** Requests that run in one call of the executor, and how many context tokens each brings. */
 export type Chunks = readonly ScheduledChunk<LlmRequest>[];
@@ -26,4 +27,6 @@ export interface EndedCall {
   readonly iteration: Iteration;
   /** What was drawn, a row for each request that draws a token, in order; null where it failed: its requests know why. */
   readonly output: SamplingOutput | null;
+  /** Requests whose draw does not count, and why. */
+  readonly failures: RowFailures;
 }

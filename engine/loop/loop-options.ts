@@ -1,6 +1,7 @@
 import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
+import type { PostProcessors } from '../decoding/post-processors.js';
 import type { Executor } from '../executor.js';
 import type { ModelType, StatsFormat } from '../gpt-manager-options.js';
 import type { RopeTable } from '../rope-table.js';
@@ -28,6 +29,8 @@ export interface LoopOptions {
   startHorizon?: number | undefined;
   /** Bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */
   maxReturnedLogitsBytes?: number;
+  /** See OptionalParams. */
+  logitsPostProcessorTimeoutMs?: number | undefined;
   /** Default BatchManager. */
   statsFormat?: StatsFormat;
   /** A request with this id ends the loop once nothing is active. */
@@ -42,6 +45,8 @@ export interface LoopEnvironment {
   kvCache: KvCacheManager;
   rope: RopeTable;
   callbacks: LoopCallbacks;
+  /** What requests can name; default: none. */
+  postProcessors?: PostProcessors;
   /** Milliseconds since the epoch, monotonic. */
   clock: () => number;
   drawSeed: () => bigint;

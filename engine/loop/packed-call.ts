@@ -6,6 +6,7 @@ import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
+import type { RowFailures } from './logits-stage.js';
 
 /** What packing a call needs of the loop. */
 export interface CallParts {
@@ -19,6 +20,8 @@ export interface CallParts {
 export class PackedCall {
   readonly batch: BatchFormer;
   readonly output: SamplingOutput;
+  /** Filled between forward and sampling. */
+  readonly failures: RowFailures = new Map();
   readonly #parts: CallParts;
   #chunks: Chunks = [];
   #iteration: Iteration | null = null;
@@ -33,6 +36,11 @@ export class PackedCall {
     return this.batch.numSequences === 0;
   }
 
+  /** JavaScript has to see its logits: forward and sampling are two calls of the executor. */
+  get isSplit(): boolean {
+    return this.batch.processedRows.length > 0;
+  }
+
   get iteration(): Iteration {
     return this.#iteration!;
   }
@@ -44,6 +52,7 @@ export class PackedCall {
     this.#chunks = chunks;
     this.#iteration = iteration;
     this.batch.clear();
+    this.failures.clear();
     const nowMs = clock();
     for (const { request, contextTokens } of chunks) {
       const isFirstChunk = request.phase === 'context' && request.contextPosition === 0;
@@ -79,7 +88,8 @@ export class PackedCall {
 
   /** What is left of it once it has run, or has failed. */
   end(hasRun: boolean): EndedCall {
-    return { chunks: this.#chunks, iteration: this.iteration, output: hasRun ? this.output : null };
+    const output = hasRun ? this.output : null;
+    return { chunks: this.#chunks, iteration: this.iteration, output, failures: this.failures };
   }
 
   #countReuse({ promptLength, contextPosition }: LlmRequest, counts: IterationCounts): void {

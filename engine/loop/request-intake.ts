@@ -19,6 +19,8 @@ export class RequestIntake {
   readonly #active: ActiveRequests<LlmRequest>;
   readonly #logitsBudget: ReturnedLogitsBudget;
   readonly #responses: ResponseWriter;
+  /** Names that requests can give; null: the scheme has no post-processors. */
+  readonly #postProcessors: readonly string[] | null;
   #isDraining = false;
 
   constructor(
@@ -35,6 +37,8 @@ export class RequestIntake {
     this.#active = active;
     this.#logitsBudget = logitsBudget;
     this.#responses = responses;
+    const { modelType } = options;
+    this.#postProcessors = modelType === 'V1' ? null : (world.postProcessors?.names ?? []);
   }
 
   /** Requests that could be taken now. */
@@ -78,7 +82,8 @@ export class RequestIntake {
   #admit(request: InferenceRequest, counts: IterationCounts): void {
     try {
       const { vocabSize } = this.#world.executor;
-      const spec = validateRequest(request, { ...this.#options, vocabSize }, this.#world.drawSeed);
+      const limits = { ...this.#options, vocabSize, postProcessors: this.#postProcessors };
+      const spec = validateRequest(request, limits, this.#world.drawSeed);
       const admitted = new LlmRequest(spec, this.#world.clock(), vocabSize);
       const impossible = whyItCanNeverRun(admitted, this.#limits);
       if (impossible !== null) throw new ParameterError('input_ids', impossible);

@@ -16,7 +16,7 @@ export class TokenUpdate {
   /** null: no call has ended. */
   apply(ended: EndedCall | null): void {
     if (ended === null || ended.output === null) return;
-    const { chunks, iteration, output } = ended;
+    const { chunks, iteration, output, failures } = ended;
     let firstRow = 0;
     const nowMs = this.#clock();
     for (const { request } of chunks) {
@@ -25,12 +25,15 @@ export class TokenUpdate {
       const wasContext = request.phase === 'context';
       if (wasContext) request.finishChunk();
       if (numRows === 0) continue;
+      const failure = failures.get(request);
       const status = firstFailure(output, firstRow, numRows);
-      if (status === ROW_OK) {
+      if (failure !== undefined) {
+        request.error = failure;
+      } else if (status === ROW_OK) {
         this.#append(request, { output, firstRow, wasContext }, nowMs);
         iteration.counts.generatedTokens += numRows;
       } else {
-        request.error = whyNoToken(status, request.numTokens);
+        request.error = whyNoToken(status, request);
       }
       firstRow += numRows;
     }
@@ -55,8 +58,10 @@ function firstFailure({ status }: SamplingOutput, first: number, count: number):
   return ROW_OK;
 }
 
-function whyNoToken(status: number, place: number): string {
-  return status === ROW_NO_TOKEN_LEFT
-    ? `The biases and bans of this request leave no token that could be drawn as token ${place}.`
-    : `The logits for token ${place} of this request are not finite (NaN or all -infinity).`;
+function whyNoToken(status: number, { numTokens, spec: { postProcessor } }: LlmRequest): string {
+  if (status === ROW_NO_TOKEN_LEFT) {
+    return `The biases and bans of this request leave no token that could be drawn as token ${numTokens}.`;
+  }
+  const after = postProcessor === null ? '' : ` after the logits post-processor ${postProcessor}`;
+  return `The logits for token ${numTokens} of this request are not finite${after} (NaN or all -infinity).`;
 }

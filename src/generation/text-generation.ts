@@ -53,6 +53,8 @@ export interface TextRequest extends SamplingOptions {
   returnGenerationLogits?: boolean | undefined;
   /** Not given: none; 0: the log-prob of each prompt token; n: the n most probable ones too. */
   contextLogProbs?: number | undefined;
+  logitsPostProcessor?: string | undefined;
+  clientId?: bigint | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
   /** Milliseconds after which it ends with what it has, waiting included. */
@@ -179,6 +181,10 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
       : { returnContextLogProbs: true, topContextLogProbs: contextLogProbs }),
     ...(request.returnContextLogits ? { returnContextLogits: true } : {}),
     ...(request.returnGenerationLogits ? { returnGenerationLogits: true } : {}),
+    ...(request.logitsPostProcessor === undefined
+      ? {}
+      : { logitsPostProcessor: request.logitsPostProcessor }),
+    ...(request.clientId === undefined ? {} : { clientId: request.clientId }),
     priority: request.priority ?? 0.5,
     ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),
     ...(request.timeLimitMs === undefined ? {} : { timeLimitMs: request.timeLimitMs }),

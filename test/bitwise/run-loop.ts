@@ -1,5 +1,6 @@
 import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
 import { RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
+import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import type { Executor } from '../../engine/executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { ModelType } from '../../engine/gpt-manager-options.js';
@@ -27,6 +28,8 @@ export interface RunOptions {
   numSecondaryBlocks?: number;
   /** Two micro-batches of at least two requests take turns. Default false. */
   overlap?: boolean;
+  /** What requests can name; default none. */
+  postProcessors?: PostProcessors;
 }
 
 /** What a request answered: generated tokens, the log-prob of each, and their sum. */
@@ -114,6 +117,7 @@ export function runLoop(
       }),
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxBatchSize),
       callbacks: recorder,
+      ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
       clock: () => performance.now(),
       drawSeed: () => {
         throw new Error('every request of these tests brings its seed');
@@ -209,6 +213,7 @@ export function runAlone(
   executor: Executor,
   config: ModelConfig,
   arrivals: readonly Arrival[],
+  environment: Pick<RunOptions, 'postProcessors'> = {},
 ): Map<bigint, Answer> {
   const answers = new Map<bigint, Answer>();
   const { numBlocks, maxNumTokens } = executor.options;
@@ -218,6 +223,7 @@ export function runAlone(
       numBlocks,
       maxNumTokens,
       chunked: false,
+      ...environment,
     };
     const run = runLoop(executor, config, [{ iteration: 0, request }], options);
     answers.set(request.requestId, run.answers.get(request.requestId)!);

@@ -6,7 +6,7 @@ import type { Tensor, TensorData } from '../../callbacks/types.js';
 import { makeRequest } from '../support/loop-harness.js';
 
 const VOCAB = 10;
-const LIMITS = { vocabSize: VOCAB, maxBeamWidth: 1, maxTopLogProbs: 5 };
+const LIMITS = { vocabSize: VOCAB, maxBeamWidth: 1, maxTopLogProbs: 5, postProcessors: ['own'] };
 
 const validate = (inputs: Record<string, Tensor>) => {
   const request = makeRequest(1n, [1, 2, 3], 4, inputs);
@@ -46,6 +46,7 @@ const U64: Case = {
   wrongShape: u64([2], 1n, 2n),
   refused: [],
 };
+const bytes = (shape: number[], text: string): Tensor => ({ shape, data: new TextEncoder().encode(text) });
 const words = (...row: number[]): Tensor => i32([1, 2, row.length / 2], ...row);
 
 const CASES: Record<string, Case> = {
@@ -168,6 +169,15 @@ const CASES: Record<string, Case> = {
     good: [i32([1, 3], 0, 1, 2)],
     wrongShape: i32([3], 0, 1, 2),
     refused: [[i32([1, 3], 1, 2, 3), /position_ids is refused: positions of your own/]],
+  },
+  client_id: U64,
+  logits_post_processor_name: {
+    good: [bytes([3], 'own'), bytes([0], '')],
+    wrongShape: bytes([1, 3], 'own'),
+    refused: [
+      [bytes([2], 'on'), /logits_post_processor_name is "on", .*; there are own\./],
+      [{ shape: [1], data: Uint8Array.of(0xff) }, /logits_post_processor_name is not UTF-8/],
+    ],
   },
   lora_task_id: {
     good: [],

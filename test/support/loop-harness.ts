@@ -1,6 +1,7 @@
 import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
 import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/types.js';
 import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
+import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/fake/fake-executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { IterationStats, ModelType, StatsFormat } from '../../engine/gpt-manager-options.js';
@@ -32,6 +33,8 @@ export interface HarnessOptions {
   minMicroBatchSize?: number;
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
+  postProcessors?: PostProcessors;
+  logitsPostProcessorTimeoutMs?: number;
   fake?: Partial<FakeExecutorOptions>;
 }
 
@@ -105,6 +108,7 @@ export class LoopHarness implements LoopCallbacks {
       maxTopLogProbs: 5,
       checkIntegrity: true,
       enableTrtOverlap: options.enableTrtOverlap ?? false,
+      logitsPostProcessorTimeoutMs: options.logitsPostProcessorTimeoutMs,
       ...(options.minMicroBatchSize === undefined ? {} : { minMicroBatchSize: options.minMicroBatchSize }),
       ...(options.maxReturnedLogitsBytes === undefined
         ? {}
@@ -116,6 +120,7 @@ export class LoopHarness implements LoopCallbacks {
       kvCache: this.kvCache,
       rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences),
       callbacks: this,
+      ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
       clock: () => this.nowMs,
       drawSeed: () => 4711n,
     });
@@ -197,6 +202,10 @@ const one = (data: Tensor['data']): Tensor => ({ shape: [1], data });
 export const i32 = (value: number): Tensor => one(Int32Array.of(value));
 export const f32 = (value: number): Tensor => one(Float32Array.of(value));
 export const u64 = (value: bigint): Tensor => one(BigUint64Array.of(value));
+export const text = (value: string): Tensor => {
+  const data = new TextEncoder().encode(value);
+  return { shape: [data.length], data };
+};
 export const bool = (value: boolean): Tensor => one(Uint8Array.of(value ? 1 : 0));
 
 /** A request with the tensors that are always needed; streams unless told otherwise. */

@@ -1,0 +1,57 @@
+/**
+ * The operation stream that the logits belong to, as GPU engines have one. On the CPU nothing is queued: the logits are
+ * complete when a post-processor is called, and what it writes takes effect at once. So `synchronize` returns at once;
+ * it is here so that a post-processor written for both reads the same.
+ */
+export interface LogitsStream {
+  synchronize(): void;
+}
+
+/**
+ * Changes the logits of a request before its next token is chosen. Called in the engine's worker, between the forward
+ * and the sampling of an iteration, each time that the request draws; synchronous.
+ *
+ *   logits           a view of the executor's own memory, no copy: [beams x vocabSize], row b belongs to
+ *                    tokensPerBeam[b]. Valid until the call returns. Write to it, or return another Float32Array of the
+ *                    same length, which takes its place.
+ *   tokensPerBeam    all tokens of each beam so far, the prompt first; copies
+ *   clientId         the tensor client_id of the request, else null
+ *
+ * After a pause a position may be drawn again: then it is called again with the same tokens, and what it does should
+ * depend on its arguments only. One that throws, takes longer than its time limit, returns something else, or leaves
+ * NaN, +infinity or nothing finite in a row ends its request with an error, and no other.
+ */
+export type LogitsPostProcessor = (
+  requestId: bigint,
+  logits: Float32Array,
+  tokensPerBeam: readonly Int32Array[],
+  stream: LogitsStream,
+  clientId: bigint | null,
+  // biome-ignore lint/suspicious/noConfusingVoidType: a function that only writes to the view returns nothing.
+) => Float32Array | void;
+
+/**
+ * The same for all requests of an iteration that ask for it, in one call: entry i of every list belongs to request i.
+ * May return a list with an array for each request whose logits it replaces. A call that fails ends all of them.
+ */
+export type LogitsPostProcessorBatched = (
+  requestIds: readonly bigint[],
+  logits: readonly Float32Array[],
+  tokensPerBeam: readonly (readonly Int32Array[])[],
+  stream: LogitsStream,
+  clientIds: readonly (bigint | null)[],
+  // biome-ignore lint/suspicious/noConfusingVoidType: as above.
+) => readonly (Float32Array | null | undefined)[] | void;
+
+/** The name by which requests ask for the batched post-processor. */
+export const BATCHED_POST_PROCESSOR = 'batched';
+
+/**
+ * What a module given as optionalParams.logitsPostProcessorModule exports. It is imported into the worker. Requests name
+ * a post-processor of the map, or any other function that the module exports, by its name.
+ */
+export interface LogitsPostProcessorModule {
+  logitsPostProcessors?: Readonly<Record<string, LogitsPostProcessor>>;
+  logitsPostProcessorBatched?: LogitsPostProcessorBatched;
+  readonly [name: string]: unknown;
+}

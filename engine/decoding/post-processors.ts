@@ -1,0 +1,68 @@
+import {
+  BATCHED_POST_PROCESSOR,
+  type LogitsPostProcessor,
+  type LogitsPostProcessorBatched,
+} from '../../callbacks/logits-post-processor.js';
+
+const MAP = 'logitsPostProcessors';
+const BATCHED = 'logitsPostProcessorBatched';
+
+/** The logits post-processors that requests of a manager can name. */
+export class PostProcessors {
+  readonly batched: LogitsPostProcessorBatched | null;
+  readonly #named: ReadonlyMap<string, LogitsPostProcessor>;
+
+  constructor(
+    named: ReadonlyMap<string, LogitsPostProcessor>,
+    batched: LogitsPostProcessorBatched | null = null,
+  ) {
+    this.#named = named;
+    this.batched = batched;
+  }
+
+  get names(): string[] {
+    return [...this.#named.keys(), ...(this.batched === null ? [] : [BATCHED_POST_PROCESSOR])];
+  }
+
+  get(name: string): LogitsPostProcessor | undefined {
+    return this.#named.get(name);
+  }
+}
+
+/** The post-processors that a module exports. Throws, naming what is no post-processor, or that there is none. */
+export function postProcessorsOf(exports: Record<string, unknown>, url: string): PostProcessors {
+  const named = new Map<string, LogitsPostProcessor>();
+  const add = (name: string, value: unknown) => {
+    if (typeof value !== 'function') {
+      throw new Error(
+        `The module ${url} registers the logits post-processor ${name} as ${typeof value}; a function is expected.`,
+      );
+    }
+    if (name === BATCHED_POST_PROCESSOR) {
+      throw new Error(
+        `The module ${url} registers a logits post-processor as ${name}, the name of the batched one; export that as ${BATCHED}.`,
+      );
+    }
+    named.set(name, value as LogitsPostProcessor);
+  };
+  for (const [name, value] of Object.entries(exports)) {
+    if (typeof value === 'function' && name !== BATCHED && name !== 'default') add(name, value);
+  }
+  const map = exports[MAP];
+  if (map !== undefined && (typeof map !== 'object' || map === null)) {
+    throw new Error(
+      `The module ${url} exports ${MAP} as ${String(map)}; an object of functions is expected.`,
+    );
+  }
+  for (const [name, value] of map instanceof Map ? map : Object.entries(map ?? {})) add(String(name), value);
+  const batched = exports[BATCHED];
+  if (batched !== undefined && typeof batched !== 'function') {
+    throw new Error(`The module ${url} exports ${BATCHED} as ${typeof batched}; a function is expected.`);
+  }
+  if (named.size === 0 && batched === undefined) {
+    throw new Error(
+      `The module ${url} exports no logits post-processor: no function, no ${MAP}, no ${BATCHED}.`,
+    );
+  }
+  return new PostProcessors(named, (batched as LogitsPostProcessorBatched | undefined) ?? null);
+}

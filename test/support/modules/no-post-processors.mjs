@@ -1,0 +1,2 @@
+// A module without any logits post-processor.
+export const limit = 3;
