@@ -55,13 +55,7 @@ export class LogitsStage {
   #runOne(name: string, rows: RequestRows, view: Float32Array): string | null {
     const { requestId, clientId } = rows.request.spec;
     return this.#guard(name, () => {
-      const result = this.#processors.get(name)!(
-        requestId,
-        view,
-        tokensPerBeam(rows),
-        STREAM,
-        clientId,
-      );
+      const result = this.#processors.get(name)!(requestId, view, tokensPerBeam(rows), STREAM, clientId);
       replace(view, result);
     });
   }
