@@ -7,28 +7,24 @@ import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { WeightPrecision } from '../../engine/executor.js';
-import { writeSection } from '../document-section.js';
 import { comparisonReport } from './comparison-report.js';
 import {
   countOf,
-  describeFlags,
   type FlagTable,
   type FlagValues,
+  flagsOrHelp,
   listOf,
   outputFlag,
-  readFlags,
   SIDES_FLAGS,
   TURNS_FLAGS,
 } from './flags.js';
 import { ggufOf, LLAMA_TYPES, LlamaCpp } from './llama-cpp.js';
-import { describeMachine } from './machine.js';
 import { OPENVINO_FORMATS, OpenVino } from './openvino.js';
 import { peerSides } from './peer.js';
-import { ComparisonRecord } from './record.js';
+import { type ComparisonPlan, runComparison } from './run-comparison.js';
 import { hasCopiedContexts, parseShapes, type Shape, shapeName } from './shapes.js';
-import { type Candidate, selectOnly } from './side.js';
+import type { Candidate } from './side.js';
 import { PRECISIONS, skeinSide } from './skein.js';
-import { takeTurns } from './take-turns.js';
 
 const SHAPES = '1x128+128,8x128+64,32x128+32,64x128+32,1x1024+64,64x2048+16,1x8128+64';
 
@@ -70,42 +66,22 @@ const FLAGS = {
 const ENGINES = join(tmpdir(), `skein-compare-${process.pid}`);
 
 async function main(): Promise<void> {
-  if (process.argv.includes('--help')) {
-    console.log(
-      'Measures Skein beside llama.cpp and OpenVINO GenAI on this machine, as Markdown tables of medians and ratios.\n',
-    );
-    console.log(describeFlags(FLAGS));
-    return;
-  }
-  const flags = readFlags(FLAGS);
-  const record = flags.report ? ComparisonRecord.read(flags.output) : await measure(flags);
-  const report = comparisonReport(record);
-  console.log(report);
-  if (flags.write) writeSection('BENCHMARKS.md', 'compare', report);
+  const flags = flagsOrHelp(
+    FLAGS,
+    'Measures Skein beside llama.cpp and OpenVINO GenAI: tables of medians and ratios.',
+  );
+  if (flags === null) return;
+  await runComparison(flags, { plan: () => planOf(flags), report: comparisonReport, section: 'compare' });
 }
 
-async function measure(flags: FlagValues<typeof FLAGS>): Promise<ComparisonRecord> {
-  if (flags.model === '') throw new Error('Which model? Give --model PATH or set SKEIN_TEST_MODEL.');
+function planOf(flags: FlagValues<typeof FLAGS>): ComparisonPlan<Shape> {
   const model = ggufOf(flags.model);
   const threads = countOf('threads', flags.threads);
-  const shapes = parseShapes(listOf(flags.shapes)).map((shape) => ({ name: shapeName(shape), shape }));
-  const chosen = selectOnly(listOf(flags.only), candidates(flags, model, threads), shapes);
-  const sides = [];
-  for (const candidate of chosen.sides) sides.push(await candidate.open());
-
-  const conditions = { machine: describeMachine(), settings: { model: basename(model), threads } };
-  const record = (flags.resume ? ComparisonRecord.resume : ComparisonRecord.start)(flags.output, conditions);
-  await takeTurns(
-    {
-      sides,
-      columns: chosen.columns,
-      rounds: countOf('rounds', flags.rounds),
-      minutes: countOf('minutes', flags.minutes, 0),
-      log: (line) => console.error(line),
-    },
-    record,
-  );
-  return record;
+  return {
+    candidates: candidates(flags, model, threads),
+    columns: parseShapes(listOf(flags.shapes)).map((shape) => ({ name: shapeName(shape), shape })),
+    settings: { model: basename(model), threads },
+  };
 }
 
 function candidates(flags: FlagValues<typeof FLAGS>, model: string, threads: number): Candidate<Shape>[] {

@@ -69,6 +69,13 @@ export function readFlags<T extends FlagTable>(
   return parseArgs({ args, options }).values as FlagValues<T>;
 }
 
+/** The flags of this process; null where it was asked for --help, which is printed then. */
+export function flagsOrHelp<T extends FlagTable>(table: T, purpose: string): FlagValues<T> | null {
+  if (!process.argv.includes('--help')) return readFlags(table);
+  console.log(`${purpose}\n\n${describeFlags(table)}`);
+  return null;
+}
+
 /** One line for each flag, in columns. */
 export function describeFlags(table: FlagTable): string {
   const heads = Object.entries(table).map(

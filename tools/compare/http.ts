@@ -4,25 +4,21 @@
  *     npm run bench:http -- --model DIR_OR_GGUF
  */
 import { basename } from 'node:path';
-import { writeSection } from '../document-section.js';
 import {
   countOf,
-  describeFlags,
   type FlagTable,
   type FlagValues,
+  flagsOrHelp,
   listOf,
   outputFlag,
-  readFlags,
   SIDES_FLAGS,
   TURNS_FLAGS,
 } from './flags.js';
 import { httpReport } from './http-report.js';
 import { llamaServerSide, type ServerShape, skeinServerSide } from './http-sides.js';
 import { ggufOf, LlamaCpp } from './llama-cpp.js';
-import { describeMachine } from './machine.js';
-import { ComparisonRecord } from './record.js';
-import { type Candidate, selectOnly } from './side.js';
-import { takeTurns } from './take-turns.js';
+import { type ComparisonPlan, runComparison } from './run-comparison.js';
+import type { Candidate } from './side.js';
 
 const FLAGS = {
   ...SIDES_FLAGS,
@@ -49,60 +45,34 @@ const FLAGS = {
 } as const satisfies FlagTable;
 
 async function main(): Promise<void> {
-  if (process.argv.includes('--help')) {
-    console.log(
-      'Streams chat from skein serve and llama-server on this machine: Markdown tables of medians and ratios.\n',
-    );
-    console.log(describeFlags(FLAGS));
-    return;
-  }
-  const flags = readFlags(FLAGS);
-  const record = flags.report ? ComparisonRecord.read(flags.output) : await measure(flags);
-  const report = httpReport(record);
-  console.log(report);
-  if (flags.write) writeSection('BENCHMARKS.md', 'http', report);
+  const flags = flagsOrHelp(
+    FLAGS,
+    'Streams chat from skein serve and llama-server: tables of medians and ratios.',
+  );
+  if (flags === null) return;
+  await runComparison(flags, { plan: () => planOf(flags), report: httpReport, section: 'http' });
 }
 
-async function measure(flags: FlagValues<typeof FLAGS>): Promise<ComparisonRecord> {
-  if (flags.model === '') throw new Error('Which model? Give --model PATH or set SKEIN_TEST_MODEL.');
-  const [least, leastOfAll] = [
-    countOf('requests', flags.requests),
-    countOf('requests-min', flags['requests-min']),
-  ];
-  const columns = listOf(flags.clients).map((text) => {
-    const clients = countOf('clients', text);
-    return {
-      name: `c${clients}`,
-      shape: { clients, requests: Math.max(least, Math.ceil(leastOfAll / clients)) },
-    };
-  });
-  const chosen = selectOnly(listOf(flags.only), candidates(flags), columns);
-  const sides = [];
-  for (const candidate of chosen.sides) sides.push(await candidate.open());
-
+function planOf(flags: FlagValues<typeof FLAGS>): ComparisonPlan<ServerShape> {
   const { threads, requests, words, generate } = flags;
-  const settings = {
-    model: basename(flags.model),
-    threads,
-    requests,
-    'requests-min': flags['requests-min'],
-    words,
-    generate,
-    connections: flags['keep-alive'] ? 'kept' : 'one for each request',
-  };
-  const conditions = { machine: describeMachine(), settings };
-  const record = (flags.resume ? ComparisonRecord.resume : ComparisonRecord.start)(flags.output, conditions);
-  await takeTurns(
-    {
-      sides,
-      columns: chosen.columns,
-      rounds: countOf('rounds', flags.rounds),
-      minutes: countOf('minutes', flags.minutes, 0),
-      log: (line) => console.error(line),
+  const [least, leastOfAll] = [countOf('requests', requests), countOf('requests-min', flags['requests-min'])];
+  return {
+    candidates: candidates(flags),
+    columns: listOf(flags.clients).map((text) => {
+      const clients = countOf('clients', text);
+      const shape = { clients, requests: Math.max(least, Math.ceil(leastOfAll / clients)) };
+      return { name: `c${clients}`, shape };
+    }),
+    settings: {
+      model: basename(flags.model),
+      threads,
+      requests,
+      'requests-min': flags['requests-min'],
+      words,
+      generate,
+      connections: flags['keep-alive'] ? 'kept' : 'one for each request',
     },
-    record,
-  );
-  return record;
+  };
 }
 
 function candidates(flags: FlagValues<typeof FLAGS>): Candidate<ServerShape>[] {

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Peer, Rates } from './peer.js';
-import { hasCopiedContexts, type Shape } from './shapes.js';
+import type { Shape } from './shapes.js';
 
 /** Weight types of llama.cpp that are measured, as llama-quantize names them. */
 export const LLAMA_TYPES = ['F32', 'BF16', 'Q8_0', 'Q4_1', 'Q4_0'];
@@ -49,7 +49,8 @@ export class LlamaCpp implements Peer {
   }
 
   /**
-   * llama-batched-bench, with blocks of 512 tokens a forward. With long contexts its flash attention makes prompts faster
+   * llama-batched-bench, with blocks of 512 tokens a forward. Of several sequences one prompt is computed and copied for
+   * each, so that its prefill is that of one prompt. With long contexts its flash attention makes prompts faster
    * and generation slower on some CPUs: both are run, and each rate is the better one.
    */
   measure(model: string, type: string, shape: Shape, threads: number): Rates {
@@ -70,8 +71,8 @@ export class LlamaCpp implements Peer {
     const args = ['-m', this.weightsFile(model, type), '-c', `${context}`, '-b', '2048', '-ub', '512'];
     args.push('-npp', `${promptTokens}`, '-ntg', `${generate}`, '-npl', `${sequences}`);
     args.push('-t', `${threads}`, '-fa', flash, '--output-format', 'jsonl');
-    // One prompt, copied: without a unified cache every sequence has its own buffer.
-    if (hasCopiedContexts(shape)) args.push('-pps', '--no-kv-unified');
+    // One prompt is computed and copied: without a unified cache every sequence has its own buffer.
+    if (sequences > 1) args.push('-pps', '--no-kv-unified');
     const output = execFileSync(this.#program('llama-batched-bench'), args, {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -138,8 +139,9 @@ function build(directory: string): void {
   run('cmake', '--build', 'llama.cpp/build', '--config', 'Release', '-j', '2', '--target', ...targets);
 }
 
-/** The GGUF that `path` is or holds. */
+/** The GGUF that `path` is or holds. @throws where there is none, or no path. */
 export function ggufOf(path: string): string {
+  if (path === '') throw new Error('Which model? Give --model PATH or set SKEIN_TEST_MODEL.');
   if (!statSync(path).isDirectory()) return path;
   const files = readdirSync(path).filter((name) => name.endsWith('.gguf'));
   if (files.length !== 1)

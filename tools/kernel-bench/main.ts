@@ -8,7 +8,7 @@
  * which one row streams the weights beside plain reading, by one thread and by all.
  */
 import { availableParallelism } from 'node:os';
-import { countOf, describeFlags, type FlagTable, listOf, readFlags } from '../compare/flags.js';
+import { countOf, type FlagTable, flagsOrHelp, listOf } from '../compare/flags.js';
 import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { chooseTable, DTYPES, type Dtype, loadKernels } from './hooks.js';
@@ -26,13 +26,11 @@ const FLAGS = {
 } as const satisfies FlagTable;
 
 function main(): void {
-  if (process.argv.includes('--help')) {
-    console.log(
-      `Measures the native kernels and prints Markdown tables, in about half a minute.\n\n${describeFlags(FLAGS)}`,
-    );
-    return;
-  }
-  const flags = readFlags(FLAGS);
+  const flags = flagsOrHelp(
+    FLAGS,
+    'Measures the native kernels and prints Markdown tables, in about half a minute.',
+  );
+  if (flags === null) return;
   const kernels = loadKernels();
   const isa = chooseTable(kernels, flags.isa);
   const dtypes = listOf(flags.weights).map((name) => {

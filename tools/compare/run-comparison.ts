@@ -1,0 +1,49 @@
+import { writeSection } from '../document-section.js';
+import { countOf, type FlagValues, listOf, type outputFlag, type TURNS_FLAGS } from './flags.js';
+import { describeMachine } from './machine.js';
+import { ComparisonRecord, type Conditions } from './record.js';
+import { type Candidate, type Named, selectOnly } from './side.js';
+import { takeTurns } from './take-turns.js';
+
+export interface ComparisonPlan<S> {
+  candidates: readonly Candidate<S>[];
+  columns: readonly Named<S>[];
+  settings: Conditions['settings'];
+}
+
+export interface Comparison<S> {
+  /** Called where something is to be measured. */
+  plan(): ComparisonPlan<S>;
+  report(record: ComparisonRecord): string;
+  /** Of BENCHMARKS.md, for --write. */
+  section: string;
+}
+
+type RunFlags = FlagValues<typeof TURNS_FLAGS & ReturnType<typeof outputFlag>>;
+
+/** Measures what the flags choose, or only reads what was measured, and prints the report. */
+export async function runComparison<S>(flags: RunFlags, comparison: Comparison<S>): Promise<void> {
+  const record = flags.report ? ComparisonRecord.read(flags.output) : await measure(flags, comparison.plan());
+  const report = comparison.report(record);
+  console.log(report);
+  if (flags.write) writeSection('BENCHMARKS.md', comparison.section, report);
+}
+
+async function measure<S>(flags: RunFlags, plan: ComparisonPlan<S>): Promise<ComparisonRecord> {
+  const chosen = selectOnly(listOf(flags.only), plan.candidates, plan.columns);
+  const conditions = { machine: describeMachine(), settings: plan.settings };
+  const record = (flags.resume ? ComparisonRecord.resume : ComparisonRecord.start)(flags.output, conditions);
+  const sides = [];
+  for (const candidate of chosen.sides) sides.push(await candidate.open());
+  await takeTurns(
+    {
+      sides,
+      columns: chosen.columns,
+      rounds: countOf('rounds', flags.rounds),
+      minutes: countOf('minutes', flags.minutes, 0),
+      log: (line) => console.error(line),
+    },
+    record,
+  );
+  return record;
+}
