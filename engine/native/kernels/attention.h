@@ -15,33 +15,14 @@
 // steps stay where they are, so a row that sees all positions before it gets the bits that it has without a window.
 // Functions come in two kinds, kWindowed or not, so that the common one pays nothing for the other.
 #pragma once
-#include "kernels/math.h"
+#include "kernels/attention_tiles.h"
 
 namespace skein {
 namespace {
 
-constexpr int padTo(int n, int width) { return (n + width - 1) / width * width; }
-
 template <class V>
 size_t attentionScratchFloats(int32_t headDim, int32_t) {
   return size_t(headDim) * kStepTokens + size_t(kStepTokens) * padTo(headDim, V::W);
-}
-
-template <class T>
-inline float cacheValue(T x) {
-  if constexpr (sizeof(T) == 4)
-    return x;
-  else
-    return fromBf16(x);
-}
-
-template <class V>
-inline typename V::F loadCache(const float* p) {
-  return V::load(p);
-}
-template <class V>
-inline typename V::F loadCache(const uint16_t* p) {
-  return V::loadBf16(p);
 }
 
 // `count` cache values to f32.
@@ -94,154 +75,6 @@ void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, f
       widen<V>(v + size_t(i) * headDim, headDim, row);
       for (int d = headDim; d < padded; d++) row[d] = 0.0f;
     }
-  }
-}
-
-// What the next step reads comes while this one computes: a cache line or two of K for each dimension, of V for each token.
-template <class T, int kElements>
-inline void prefetch(const T* p) {
-  constexpr int kBytes = kElements * int(sizeof(T));
-#pragma GCC unroll 4
-  for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
-}
-
-// scores[p * 32 ..] = q[p] . K for N (row, head) pairs.
-template <class V, int N, bool kPrefetch, class T>
-void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim, float* scores) {
-  constexpr int kVectors = kStepTokens / V::W;
-  typename V::F acc[N][kVectors];
-#pragma GCC unroll 4
-  for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) acc[p][i] = V::set1(0.0f);
-  for (int d = 0; d < headDim; d++) {
-    if constexpr (kPrefetch) prefetch<T, kStepTokens>(next + d * kStepTokens);
-    typename V::F a[N];
-#pragma GCC unroll 4
-    for (int p = 0; p < N; p++) a[p] = V::set1(q[p][d]);
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) {
-      const auto keys = loadCache<V>(kStep + d * kStepTokens + i * V::W);
-#pragma GCC unroll 4
-      for (int p = 0; p < N; p++) acc[p][i] = V::fma(a[p], keys, acc[p][i]);
-    }
-  }
-#pragma GCC unroll 4
-  for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
-}
-
-// The tokens of a step that a pair attends to: those before `end` and, with a window, of these the ones from `begin` on
-// and the ones before `sinks`.
-template <bool kWindowed>
-struct Visible {
-  int end;
-};
-template <>
-struct Visible<true> {
-  int end, begin, sinks;
-};
-
-// Scores of N pairs -> probabilities against each pair's new maximum, and the corrections of what came before: one
-// exponential for all of them. acc[p] is followed by the pair's maximum and sum. Each pair sees a token of the step.
-template <class V, int N, bool kWindowed>
-void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, float* const* acc, int headDim,
-                 float* corrections) {
-  constexpr int kVectors = kStepTokens / V::W;
-  static_assert(N <= V::W);
-  float gaps[V::W] = {};
-  // Where every pair sees the whole step, nothing needs a mask.
-  bool whole = !kWindowed;
-  for (int p = 0; p < N; p++) whole = whole && visible[p].end >= kStepTokens;
-#pragma GCC unroll 4
-  for (int p = 0; p < N; p++) {
-    const auto bound = V::set1(float(visible[p].end));
-    auto top = V::set1(kMinusInfinity);
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) {
-      float* at = scores + p * kStepTokens + i * V::W;
-      auto s = V::mul(V::load(at), V::set1(scale));
-      const auto lanes = V::add(V::iota(), V::set1(float(i * V::W)));
-      if (!whole) s = V::selectLess(lanes, bound, s, V::set1(kMinusInfinity));
-      if constexpr (kWindowed) {
-        const auto ofSinks = V::selectLess(lanes, V::set1(float(visible[p].sinks)), s, V::set1(kMinusInfinity));
-        s = V::selectLess(lanes, V::set1(float(visible[p].begin)), ofSinks, s);
-      }
-      top = V::max(top, s);
-      V::store(at, s);
-    }
-    const float stepMaximum = V::reduceMax(top);
-    float& maximum = acc[p][headDim];
-    const float m = stepMaximum > maximum ? stepMaximum : maximum;
-    gaps[p] = maximum - m;
-    maximum = m;
-  }
-  float lanes[V::W];
-  V::store(lanes, vexpBelow<V>(V::load(gaps)));
-#pragma GCC unroll 4
-  for (int p = 0; p < N; p++) {
-    const auto m = V::set1(acc[p][headDim]);
-    auto total = V::set1(0.0f);
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) {
-      float* at = scores + p * kStepTokens + i * V::W;
-      const auto e = vexpBelow<V>(V::sub(V::load(at), m));
-      V::store(at, e);
-      total = V::add(total, e);
-    }
-    corrections[p] = lanes[p];
-    float& sum = acc[p][headDim + 1];
-    sum = sum * lanes[p] + V::reduceAdd(total);
-  }
-}
-
-// acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of dimensions.
-template <class V, int N, int kVectors, bool kPrefetch, class T>
-void valueTile(const float* scores, const float* corrections, const T* vStep, const T* next, int padded, float* const* acc,
-               int lanes) {
-  typename V::F sum[N][kVectors];
-#pragma GCC unroll 4
-  for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) {
-      const int left = lanes - i * V::W;
-      sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
-    }
-  for (int t = 0; t < kStepTokens; t++) {
-    if constexpr (kPrefetch) prefetch<T, kVectors * V::W>(next + size_t(t) * padded);
-    typename V::F a[N];
-#pragma GCC unroll 4
-    for (int p = 0; p < N; p++) a[p] = V::set1(scores[p * kStepTokens + t]);
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) {
-      const auto values = loadCache<V>(vStep + size_t(t) * padded + i * V::W);
-#pragma GCC unroll 4
-      for (int p = 0; p < N; p++) sum[p][i] = V::fma(a[p], values, sum[p][i]);
-    }
-  }
-#pragma GCC unroll 4
-  for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; i++) {
-      const int left = lanes - i * V::W;
-      storeHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, sum[p][i]);
-    }
-}
-
-template <class V, int N, bool kPrefetch, class T>
-void valueTiles(const float* scores, const float* corrections, const T* vStep, const T* next, int headDim, float* const* acc) {
-  constexpr int kVectors = 4;
-  const int padded = padTo(headDim, V::W);
-  float* at[N];
-  int d = 0;
-  for (; d + kVectors * V::W <= headDim; d += kVectors * V::W) {
-    for (int p = 0; p < N; p++) at[p] = acc[p] + d;
-    valueTile<V, N, kVectors, kPrefetch>(scores, corrections, vStep + d, next + d, padded, at, kVectors * V::W);
-  }
-  for (; d < headDim; d += V::W) {
-    for (int p = 0; p < N; p++) at[p] = acc[p] + d;
-    valueTile<V, N, 1, kPrefetch>(scores, corrections, vStep + d, next + d, padded, at, headDim - d);
   }
 }
 

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Runs `iterations` steps of the tallest tile with its operands in registers; the result keeps the work alive.
+// Runs about `iterations` steps of the tallest tile with its operands in registers; the result keeps the work alive.
 // One step is 2 * kTileRows vectors of fused multiply-adds.
 template <class V>
 __attribute__((noinline)) float floatPeakLoop(int64_t iterations) {
@@ -27,28 +27,41 @@ __attribute__((noinline)) float floatPeakLoop(int64_t iterations) {
   return V::reduceAdd(total);
 }
 
-// The same with the dot products of quantised weights: one step of four k, in its parts.
+// The same with the dot products of quantised weights, whose sums are scaled and added up after each group of 32, that is
+// after eight steps of four k.
 template <class V, DType D>
 __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
-  constexpr int kChains = 2 * V::kTileRows;
-  typename V::I sum[kChains];
+  // A third less than the tile has, and as many more steps: the others' registers hold what the tile keeps in memory.
+  constexpr int kChains = 2 * V::kTileRows * 2 / 3, kTotals = kChains / 2;
+  constexpr int kParts = D == DType::kInt8 ? V::kInt8Parts : 1;
+  typename V::F total[kTotals];
 #pragma GCC unroll 32
-  for (int i = 0; i < kChains; ++i) sum[i] = V::set1I(i);
+  for (int i = 0; i < kTotals; ++i) total[i] = V::set1(0.0f);
+  const auto scale = V::set1(0.5f), factor = V::set1(0.25f);
   auto w = V::set1I(0x01020304), a = V::set1I(0x01010101);
-  for (int64_t n = 0; n < iterations; ++n) {
-#pragma GCC unroll 2
-    for (int part = 0; part < (D == DType::kInt8 ? V::kInt8Parts : 1); ++part) {
+  for (int64_t n = 0; n < iterations * 3 / 2; n += kGroup / 4) {
+    typename V::I sum[kChains];
+#pragma GCC unroll 32
+    for (int i = 0; i < kChains; ++i) sum[i] = V::kept(V::set1I(0));
+    for (int step = 0; step < kGroup / 4 * kParts; ++step) {
 #pragma GCC unroll 32
       for (int i = 0; i < kChains; ++i) {
         a = V::kept(a);  // or one product would serve all chains
         sum[i] = D == DType::kInt8 ? V::dot8(sum[i], w, a) : V::dot4(sum[i], w, a);
       }
     }
-  }
-  auto total = V::set1(0.0f);
 #pragma GCC unroll 32
-  for (int i = 0; i < kChains; ++i) total = V::add(total, V::toFloat(sum[i]));
-  return V::reduceAdd(total);
+    for (int i = 0; i < kChains; ++i) {
+      auto& y = total[i % kTotals];
+      if constexpr (D == DType::kInt8)
+        y = V::fma(V::toFloat(sum[i]), V::mul(scale, factor), y);
+      else
+        y = V::fma(V::scaled4(sum[i], 0x10001), scale, V::fma(scale, factor, y));
+    }
+  }
+#pragma GCC unroll 32
+  for (int i = 1; i < kTotals; ++i) total[0] = V::add(total[0], total[i]);
+  return V::reduceAdd(total[0]);
 }
 
 template <class V>

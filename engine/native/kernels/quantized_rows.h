@@ -1,0 +1,181 @@
+// Activations quantised to 8 bits in groups of 32, for products with quantised weights. They lie row by row, each row as
+// its groups one after another:
+//
+//   int8 weights  row 0: [ scale | sum of quants | 32 quants ] [ .. ] ..                 row 1: ..
+//   int4 weights  a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
+//
+// With int4 the scales of a row's groups are whole multiples of one unit: the instruction that adds the two halves of a
+// sum then multiplies it by the scale as well.
+#pragma once
+#include "kernels/gemm.h"
+
+namespace skein {
+namespace {
+
+inline int groupsOf(int k) { return (k + kGroup - 1) / kGroup; }
+
+// Quants of activations for int8 weights are 16 bits wide where the processor multiplies pairs of those.
+template <class V, DType D>
+constexpr int kQuantBytes = D == DType::kInt8 ? V::kInt8Parts : 1;
+template <class V, DType D>
+constexpr int kActivationBytes = 8 + kGroup * kQuantBytes<V, D>;  // of one block
+
+inline int32_t loadWord(const uint8_t* p) {
+  int32_t word;
+  __builtin_memcpy(&word, p, 4);
+  return word;
+}
+inline float loadFloat(const uint8_t* p) {
+  float value;
+  __builtin_memcpy(&value, p, 4);
+  return value;
+}
+
+// Magnitudes below this (2^-100) are nothing beside any weight; their reciprocal could overflow.
+constexpr float kSmallestMagnitude = 0x1p-100f;
+
+// Adding 1.5 * 2^23 rounds to a whole number, ties to even, and leaves it in the low bits.
+constexpr float kRound = 12582912.0f;
+
+// Quantised activations of `rows` rows: int4's units, then the blocks.
+template <class V, DType D>
+struct QuantizedRows {
+  static constexpr int64_t unitBytes(int64_t rows) { return D == DType::kInt4 ? (rows * 4 + 63) / 64 * 64 : 0; }
+  const uint8_t* base;
+  int64_t blocks, rowStride;  // bytes
+
+  QuantizedRows(const void* quantized, int32_t rows, int32_t k)
+      : base(static_cast<const uint8_t*>(quantized)), blocks(unitBytes(rows)),
+        rowStride(int64_t(groupsOf(k)) * kActivationBytes<V, D>) {}
+  int64_t offset(int row, int group) const { return blocks + row * rowStride + group * kActivationBytes<V, D>; }
+  const uint8_t* block(int row, int group) const { return base + offset(row, group); }
+  float unit(int row) const { return loadFloat(base + 4 * row); }
+};
+
+// Greatest magnitude of 32 values; NaN where one is NaN or infinite.
+template <class V>
+inline float magnitudeOf(const float* x) {
+  const typename V::F zero = V::set1(0.0f);
+  typename V::F greatest = zero;
+  SKEIN_UNROLL(4)
+  for (int i = 0; i < kGroup; i += V::W) greatest = V::greaterMagnitude(greatest, V::load(x + i));
+  return V::anyNan(V::mul(greatest, zero)) ? __builtin_nanf("") : V::reduceMax(greatest);
+}
+
+// Quants x * inverse of one group; gives their sum.
+template <class V, DType D>
+inline float roundGroup(const float* x, float inverse, uint8_t* block) {
+  using F = typename V::F;
+  constexpr int kVectors = kGroup / V::W;
+  const F factor = V::set1(inverse), round = V::set1(kRound);
+  F values[kVectors], sums = V::set1(0.0f);
+  SKEIN_UNROLL(4)
+  for (int i = 0; i < kVectors; i++) {
+    values[i] = V::add(V::mul(V::load(x + i * V::W), factor), round);
+    sums = V::add(sums, V::sub(values[i], round));
+  }
+  if constexpr (kQuantBytes<V, D> == 2)
+    V::storeWide(values, block + 8);
+  else
+    V::storeBytes(values, block + 8);
+  return V::reduceAdd(sums);  // of whole numbers: exact
+}
+
+template <class V, DType D>
+inline void emptyGroup(uint8_t* block, float scale) {
+  __builtin_memset(block, 0, kActivationBytes<V, D>);
+  __builtin_memcpy(block, &scale, 4);
+}
+
+// For int8 weights each group has its own scale. A group that holds NaN or infinity gets the scale NaN and so makes its
+// row's outputs NaN, and nobody else's.
+template <class V>
+inline void quantizeGroup8(const float* x, uint8_t* block) {
+  constexpr DType D = DType::kInt8;
+  const float maximum = magnitudeOf<V>(x);
+  if (!(maximum >= kSmallestMagnitude)) return emptyGroup<V, D>(block, maximum < kSmallestMagnitude ? 0.0f : maximum);
+  const float scale = maximum / 127.0f;
+  const int32_t sum = int32_t(roundGroup<V, D>(x, 127.0f / maximum, block));
+  __builtin_memcpy(block, &scale, 4);
+  __builtin_memcpy(block + 4, &sum, 4);
+}
+
+// For int4 weights a group's scale is a whole multiple of a unit that its row has, so that the integer sum can be
+// multiplied by it: 127 * kUnits units are the row's greatest magnitude. 2 x 30480 x kUnits stays below 2^31.
+constexpr float kUnits = 32767.0f;
+
+template <class V>
+inline void quantizeGroup4(const float* x, float maximum, float unitsPerValue, uint8_t* block) {
+  constexpr DType D = DType::kInt4;
+  if (maximum == 0.0f) return emptyGroup<V, D>(block, 0.0f);
+  const float wanted = __builtin_ceilf(maximum * unitsPerValue * (1.0f / 127.0f));
+  const float multiple = wanted < 1.0f ? 1.0f : wanted > kUnits ? kUnits : wanted;
+  const float total = multiple * roundGroup<V, D>(x, unitsPerValue / multiple, block);
+  const int32_t words = int32_t(multiple) * 0x10001;  // for both words of a sum
+  __builtin_memcpy(block, &words, 4);
+  __builtin_memcpy(block + 4, &total, 4);
+}
+
+// fn(values of group g, g): the last group is filled up with zeros.
+template <class Fn>
+inline void forEachGroup(const float* x, int32_t k, Fn fn) {
+  const int whole = k / kGroup;
+  for (int g = 0; g < whole; g++) fn(x + g * kGroup, g);
+  if (whole * kGroup == k) return;
+  float tail[kGroup] = {};
+  __builtin_memcpy(tail, x + whole * kGroup, size_t(k - whole * kGroup) * 4);
+  fn(tail, whole);
+}
+
+template <class V>
+void quantizeRow8(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
+  const QuantizedRows<V, DType::kInt8> to(quantized, rows, k);
+  forEachGroup(x, k, [&](const float* values, int g) {
+    quantizeGroup8<V>(values, quantized + to.offset(row, g));
+  });
+}
+
+// A group's greatest magnitude waits in its block for that of the row.
+template <class V>
+void quantizeRow4(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
+  const QuantizedRows<V, DType::kInt4> to(quantized, rows, k);
+  uint8_t* const blocks = quantized + to.offset(row, 0);
+  constexpr int kBlock = kActivationBytes<V, DType::kInt4>;
+  float greatest = 0.0f;
+  bool finite = true;
+  forEachGroup(x, k, [&](const float* values, int g) {
+    const float maximum = magnitudeOf<V>(values);
+    finite = finite && maximum == maximum;
+    greatest = maximum > greatest ? maximum : greatest;
+    __builtin_memcpy(blocks + g * kBlock, &maximum, 4);
+  });
+  const bool empty = !finite || greatest < kSmallestMagnitude;
+  const float unit = !finite ? __builtin_nanf("") : empty ? 0.0f : greatest / (127.0f * kUnits);
+  __builtin_memcpy(quantized + 4 * row, &unit, 4);
+  const float unitsPerValue = empty ? 0.0f : 127.0f * kUnits / greatest;
+  forEachGroup(x, k, [&](const float* values, int g) {
+    uint8_t* block = blocks + g * kBlock;
+    if (empty) return emptyGroup<V, DType::kInt4>(block, 0.0f);
+    quantizeGroup4<V>(values, loadFloat(block), unitsPerValue, block);
+  });
+}
+
+template <class V>
+void quantizeRow(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* blocks) {
+  if (weights == DType::kInt8)
+    quantizeRow8<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
+  else
+    quantizeRow4<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
+}
+
+template <class V>
+size_t quantizedBytes(DType weights, int32_t rows, int32_t k) {
+  using Rows8 = QuantizedRows<V, DType::kInt8>;
+  using Rows4 = QuantizedRows<V, DType::kInt4>;
+  if (weights == DType::kInt8)
+    return size_t(Rows8::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, DType::kInt8>;
+  return size_t(Rows4::unitBytes(rows)) + size_t(rows) * groupsOf(k) * kActivationBytes<V, DType::kInt4>;
+}
+
+}  // namespace
+}  // namespace skein
