@@ -183,14 +183,6 @@ void forEachRowTile(int begin, int end, Run run) {
   }
 }
 
-// Calls for a share of `bytes` of weights that are needed next, as large as that of these rows of all: what streams from
-// memory then comes while all tiles compute, not while the first of them waits for it. One tile calls for its own weights.
-inline void callFor(const void* weights, size_t bytes, int row, int rows, int all) {
-  if (rows == all) return;
-  const char* p = static_cast<const char*>(weights);
-  for (size_t i = bytes * row / all, end = bytes * (row + rows) / all; i < end; i += 64) __builtin_prefetch(p + i);
-}
-
 // Rows whose activations stay in the second-level cache while the panels pass by.
 inline int rowBlock(int k) {
   const int rows = (192 * 1024) / (k * 4);
@@ -221,7 +213,6 @@ void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int 
     const int last = rowEnd - first < block ? rowEnd : first + block;
     for (int p = panel; p < panelEnd; p++)
       forEachRowTile<V>(first, last, [&](int row, int rows) {
-        if (p + 1 < panelEnd) callFor(packed + (p + 1) * panelBytes, panelBytes, row - first, rows, last - first);
         sumsFor<V, D, 1>(rows)(args.x + row * args.ldx, args.ldx, packed + p * panelBytes, args.k, tile);
         finish(row, rows, p, 1);
       });
@@ -240,7 +231,6 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
     for (int panel = panelBegin; panel < panelEnd; panel++) {
       const char* gatePanel = packed + size_t(2) * panel * panelBytes;
       forEachRowTile<V>(first, last, [&](int row, int rows) {
-        if (panel + 1 < panelEnd) callFor(gatePanel + 2 * panelBytes, 2 * panelBytes, row - first, rows, last - first);
         const float* x = args.x + row * args.ldx;
         if (rows <= kWideRows<D>) {
           sumsFor<V, D, 2>(rows)(x, args.ldx, gatePanel, args.k, tile);

@@ -100,6 +100,13 @@ constexpr int kExpandedBytes = 12 << 10;
 template <class V>
 constexpr int kPackedRows = 3 * V::kTileRows;
 
+// Calls for a share of `bytes` of weights that are needed next, as large as that of these rows of all: what streams from
+// memory then comes while all tiles compute, not while they wait for it.
+inline void callFor(const void* weights, size_t bytes, int row, int rows, int all) {
+  const char* p = static_cast<const char*>(weights);
+  for (size_t i = bytes * row / all, end = bytes * (row + rows) / all; i < end; i += 64) __builtin_prefetch(p + i);
+}
+
 // The products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR ..]. Calls
 // done(first, count) for each tile of rows that is complete: its results leave for memory while the next tile computes.
 template <class V, DType D, class Done>
