@@ -65,6 +65,12 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (limitMs !== undefined) {
     checkRange('logitsPostProcessorTimeoutMs', limitMs, { min: 1, max: 2 ** 31 - 1, integer: false });
   }
+  if (params.maxInterTokenLatencyMs !== undefined && !params.enableChunkedContext) {
+    throw refused(
+      'maxInterTokenLatencyMs',
+      'only prompts that run in chunks can be kept short; turn enableChunkedContext on or leave this out',
+    );
+  }
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
   checkSecondaryPool(kvCacheConfig);
   checkCount('kvCacheConfig.maxAttentionWindow', kvCacheConfig.maxAttentionWindow);
@@ -89,6 +95,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     'maxSeqLen',
     'maxWaitIterations',
     'startHorizon',
+    'maxInterTokenLatencyMs',
   ] as const) {
     checkCount(field, params[field]);
   }

@@ -79,6 +79,8 @@ function readManifest(file: string): EngineManifest {
       `${file}: has format version ${manifest?.formatVersion}, expected ${ENGINE_FORMAT_VERSION}; build the engine again.`,
     );
   }
+  checkPrecision(file, 'precision', manifest.precision);
+  checkPrecision(file, 'outputPrecision', manifest.outputPrecision);
   const { precision, outputPrecision, maxInputLen, maxSeqLen, weightsByteLength, config, tensors, source } =
     manifest;
   const complete =
@@ -92,8 +94,18 @@ function readManifest(file: string): EngineManifest {
   return manifest as EngineManifest;
 }
 
+/** A precision that no kernel of this version has, by name; whether there is one at all is for the caller to see. */
+function checkPrecision(file: string, field: string, value: unknown): void {
+  if (typeof value !== 'string' || isPrecision(value)) return;
+  throw new EngineError(
+    `${file}: ${field} is "${value}"; on every instruction set this version runs ${PRECISIONS.join(', ')}.`,
+  );
+}
+
+const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+
 function isPrecision(value: unknown): value is WeightPrecision {
-  return value === 'f32' || value === 'bf16' || value === 'int8' || value === 'int4';
+  return PRECISIONS.some((precision) => precision === value);
 }
 
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {

@@ -1,4 +1,5 @@
 import { ResponseWriter } from '../callbacks/response-writer.js';
+import { ContextPace } from '../scheduler/context-pace.js';
 import { ActiveRequests } from './active-requests.js';
 import { BatchFormer } from './batch-former.js';
 import { PostProcessors } from './decoding/post-processors.js';
@@ -40,6 +41,7 @@ export class GenerationLoop {
   readonly #stops: RequestStops;
   readonly #exit: RequestExit;
   readonly #reporter: IterationReporter;
+  readonly #pace: ContextPace | null;
   /** What has not started, because nothing could beside what was running. */
   #unstarted: Iteration | null = null;
 
@@ -62,8 +64,18 @@ export class GenerationLoop {
     // While a call runs the executor answers nothing else.
     const areFinite = (blocks: Int32Array) =>
       this.#calls.running === null && world.executor.areFinite(blocks);
-    const planning = { ...limits, policy, scheduleMicroBatch, maxNumSequences, startHorizon, areFinite };
+    const pace = paceOf(options, tokensPerBlock);
+    const planning = {
+      ...limits,
+      policy,
+      scheduleMicroBatch,
+      maxNumSequences,
+      startHorizon,
+      areFinite,
+      pace,
+    };
     const planner = new IterationPlanner(planning, kvCache);
+    this.#pace = pace;
     const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
     const room = { maxNumTokens, maxNumSequences: maxBatchSize, maxPaddingSequences: padding.sequences };
     const newCall = () =>
@@ -136,6 +148,9 @@ export class GenerationLoop {
     this.#exit.respond((ended ?? iteration).counts);
     if (this.#checksIntegrity) kvCache.checkIntegrity();
     const hasReported = this.#reporter.report(ended, blocks, this.freePlaces);
+    if (ended !== null && ended.counts.executorMs > 0) {
+      this.#pace?.note(ended.counts, this.#reporter.iterationMs);
+    }
     return hasReported || this.#calls.running !== null;
   }
 
@@ -177,4 +192,10 @@ export class GenerationLoop {
 function newLogitsStage(options: LoopOptions, { postProcessors, clock }: LoopEnvironment): LogitsStage {
   const timeLimitMs = options.logitsPostProcessorTimeoutMs ?? DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS;
   return new LogitsStage(postProcessors ?? new PostProcessors(new Map()), timeLimitMs, clock);
+}
+
+/** null where no bound was asked for, or contexts run whole. */
+function paceOf({ maxInterTokenLatencyMs, microBatch }: LoopOptions, unit: number): ContextPace | null {
+  if (maxInterTokenLatencyMs === undefined || !microBatch.chunking) return null;
+  return new ContextPace(maxInterTokenLatencyMs, unit);
 }

@@ -126,6 +126,7 @@ function createLoop(
       maxWaitIterations: params.maxWaitIterations,
       startHorizon: params.startHorizon,
       logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
+      maxInterTokenLatencyMs: params.maxInterTokenLatencyMs,
       checkIntegrity: params.checkIntegrity ?? false,
       ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
     },

@@ -102,6 +102,12 @@ export interface OptionalParams {
    * against requests that are started, paused and computed again. Default: it starts whatever fits into one step.
    */
   startHorizon?: number;
+  /**
+   * Bound on the time between two tokens of a generating request, in milliseconds: while anything generates, prompts get
+   * only as many tokens of an iteration as there is time for, by what recent iterations took. Needs
+   * enableChunkedContext. A generation that takes longer by itself is no faster for it. Default: no bound.
+   */
+  maxInterTokenLatencyMs?: number;
   /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */
   statsFormat?: StatsFormat;
   /**

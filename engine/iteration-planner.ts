@@ -1,8 +1,9 @@
 import type { KvCacheManager, SharedPrefix } from '../kvcache/kv-cache-manager.js';
 import { scheduleCapacity } from '../scheduler/capacity-scheduler.js';
+import type { ContextPace } from '../scheduler/context-pace.js';
 import { type MicroBatchScheduler, scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
 import type { ResumeLimits } from '../scheduler/pause.js';
-import type { CapacityPolicy, ScheduledChunk } from '../scheduler/types.js';
+import type { CapacityPolicy, MicroBatchLimits, ScheduledChunk } from '../scheduler/types.js';
 import type { RequestProgress } from './request-progress.js';
 
 export interface PlannerOptions extends ResumeLimits {
@@ -15,6 +16,8 @@ export interface PlannerOptions extends ResumeLimits {
   areFinite(blocks: Int32Array): boolean;
   /** MAX_UTILIZATION: see CapacityOptions. */
   startHorizon?: number | undefined;
+  /** Limits context tokens beside generation; needs chunking. */
+  pace?: ContextPace | null | undefined;
 }
 
 /** Parts the requests that can run into micro-batches: see engine/loop/micro-batch-split.ts. */
@@ -70,10 +73,23 @@ export class IterationPlanner {
       request.pause(this.#options);
     }
     const maxBatchSize = Math.min(microBatch.maxBatchSize, mostRequests);
-    const chunks = schedule(scheduled, { ...microBatch, maxBatchSize });
+    const turns = split !== null && Number.isFinite(mostRequests) ? 2 : 1;
+    const chunks = schedule(scheduled, { ...this.#paced(active, scheduled, turns), maxBatchSize });
     for (const request of active) if (!request.inFlight) request.waitedIterations++;
     for (const { request } of chunks) request.waitedIterations--;
     return { chunks, paused };
+  }
+
+  /** The limits of the micro-batch, with no more context tokens than there is time for. */
+  #paced<R extends RequestProgress>(
+    active: readonly R[],
+    scheduled: readonly R[],
+    turns: 1 | 2,
+  ): MicroBatchLimits {
+    const { microBatch, pace } = this.#options;
+    if (!pace || !microBatch.chunking) return microBatch;
+    const maxContextTokens = pace.mostContextTokens(active, scheduled, turns);
+    return { ...microBatch, chunking: { ...microBatch.chunking, maxContextTokens } };
   }
 
   /**

@@ -13,6 +13,9 @@ export interface IterationCounts {
   pausedRequests: number;
   completedRequests: number;
   contextTokens: number;
+  /** What its time depends on beside contextTokens: see IterationWork. */
+  contextPairs: number;
+  generationRows: number;
   queriedTokens: number;
   reusedTokens: number;
   generatedTokens: number;
@@ -32,6 +35,8 @@ export function noCounts(): IterationCounts {
     pausedRequests: 0,
     completedRequests: 0,
     contextTokens: 0,
+    contextPairs: 0,
+    generationRows: 0,
     queriedTokens: 0,
     reusedTokens: 0,
     generatedTokens: 0,

@@ -43,6 +43,7 @@ const OPTIONAL = {
   idlePollIntervalMs: true,
   maxWaitIterations: true,
   startHorizon: true,
+  maxInterTokenLatencyMs: true,
   statsFormat: true,
   watchdogTimeoutMs: true,
   terminateTimeoutMs: true,

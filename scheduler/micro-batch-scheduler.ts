@@ -19,7 +19,7 @@ type Chunking = NonNullable<MicroBatchLimits['chunking']>;
  *   context with chunking       taken without counting its tokens; sized after the walk
  *
  * With chunking, generation therefore goes first: the walk gives every generating request its tokens, and the
- * contexts share what is left of maxNumTokens. If all of them fit as they are (none longer than maxContextLength,
+ * contexts share what is left of maxNumTokens, or maxContextTokens where that is less. If all of them fit as they are (none longer than maxContextLength,
  * their sum, drafts included, within what is left), each runs to its end. If not, the policy sizes the chunks:
  *
  *   left 20, unit 8, contexts with 30, 6 and 3 tokens to go
@@ -46,7 +46,7 @@ export function scheduleMicroBatch<R extends SchedulableRequest>(
     else generation.push({ request, contextTokens: 0 });
   }
   const sizes = limits.chunking
-    ? chunkSizes(contexts, limits.maxNumTokens - tokens, limits.chunking)
+    ? chunkSizes(contexts, contextCapacity(limits.maxNumTokens - tokens, limits.chunking), limits.chunking)
     : contexts.map(contextLeft);
   const chunks: ScheduledChunk<R>[] = [];
   for (const [index, request] of contexts.entries()) {
@@ -73,6 +73,10 @@ function contextLeft(request: SchedulableRequest): number {
 function tokensInWalk(request: SchedulableRequest, limits: Readonly<MicroBatchLimits>): number {
   if (request.phase === 'generation') return request.beamWidth + request.draftLength;
   return limits.chunking ? 0 : contextLeft(request) + request.draftLength;
+}
+
+function contextCapacity(left: number, { maxContextTokens }: Chunking): number {
+  return Math.min(left, maxContextTokens ?? Number.POSITIVE_INFINITY);
 }
 
 /** Context tokens for each request out of `capacity`. */

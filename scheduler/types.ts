@@ -67,6 +67,8 @@ export interface MicroBatchLimits {
     unit: number;
     /** Longest chunk; absent: only maxNumTokens limits it. */
     maxContextLength?: number;
+    /** Most context tokens of one iteration, all chunks together; absent: only maxNumTokens limits them. */
+    maxContextTokens?: number;
   };
 }
 

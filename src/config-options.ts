@@ -167,6 +167,12 @@ export const OPTIONS = {
     defaultText: 'one step',
     gptManagerField: 'optionalParams.startHorizon',
   }),
+  maxInterTokenLatencyMs: integer(1, MOST, {
+    metavar: 'MS',
+    help: 'bound on the time between two tokens of an answer while prompts come in: these get smaller chunks; needs --enable-chunked-context',
+    defaultText: 'no bound',
+    gptManagerField: 'optionalParams.maxInterTokenLatencyMs',
+  }),
   maxQueueSize: integerWithDefault(256, 1, 1_000_000, {
     help: 'requests that may wait; more are refused with 429',
   }),

@@ -33,6 +33,8 @@ export interface ModelOptions {
   maxNumTokens?: number | undefined;
   maxWaitIterations?: number | undefined;
   startHorizon?: number | undefined;
+  /** Needs enableChunkedContext. */
+  maxInterTokenLatencyMs?: number | undefined;
   maxQueueSize?: number | undefined;
   enableChunkedContext?: boolean | undefined;
   enableBlockReuse?: boolean | undefined;
@@ -230,6 +232,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'maxNumTokens',
       'maxWaitIterations',
       'startHorizon',
+      'maxInterTokenLatencyMs',
       'enableTrtOverlap',
       'maxInputLen',
       'maxSeqLen',

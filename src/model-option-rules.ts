@@ -34,6 +34,7 @@ const RULES = {
   maxNumTokens: wholeNumber(1, MAX_COUNT),
   maxWaitIterations: wholeNumber(1, MAX_COUNT),
   startHorizon: wholeNumber(1, MAX_COUNT),
+  maxInterTokenLatencyMs: wholeNumber(1, MAX_COUNT),
   maxQueueSize: wholeNumber(1, 1_000_000),
   enableChunkedContext: SWITCH,
   enableBlockReuse: SWITCH,

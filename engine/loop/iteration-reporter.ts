@@ -13,6 +13,7 @@ export class IterationReporter {
   readonly #format: { modelType: ModelType; statsFormat: StatsFormat };
   readonly #statistics: LoopStatistics;
   #reportedMs = Number.NEGATIVE_INFINITY;
+  #iterationMs = 0;
 
   constructor(
     world: LoopEnvironment,
@@ -29,6 +30,11 @@ export class IterationReporter {
   /** Iterations reported so far. */
   get iteration(): number {
     return this.#statistics.iteration;
+  }
+
+  /** What the latest reported iteration took. */
+  get iterationMs(): number {
+    return this.#iterationMs;
   }
 
   /**
@@ -52,10 +58,10 @@ export class IterationReporter {
   #finish({ counts, startMs, microBatchId }: Iteration, blocks: KvCacheStats): IterationStats {
     const { kvCache, clock } = this.#world;
     const nowMs = clock();
-    const iterationMs = nowMs - Math.max(startMs, this.#reportedMs);
+    this.#iterationMs = nowMs - Math.max(startMs, this.#reportedMs);
     this.#reportedMs = nowMs;
     const { usedBlocks } = kvCache.stats();
-    return this.#statistics.finishIteration(counts, blocks, usedBlocks, iterationMs, microBatchId);
+    return this.#statistics.finishIteration(counts, blocks, usedBlocks, this.#iterationMs, microBatchId);
   }
 
   #statsJson(stats: IterationStats, blocks: KvCacheStats): string {

@@ -27,6 +27,7 @@ export interface LoopOptions {
   /** See OptionalParams. */
   maxWaitIterations?: number | undefined;
   startHorizon?: number | undefined;
+  maxInterTokenLatencyMs?: number | undefined;
   /** Bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */
   maxReturnedLogitsBytes?: number;
   /** See OptionalParams. */

@@ -1,4 +1,5 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { contextPairs } from '../../scheduler/iteration-cost.js';
 import type { BatchFormer } from '../batch-former.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
 import type { IterationPlanner } from '../iteration-planner.js';
@@ -65,6 +66,8 @@ export class PackedCall {
       if (contextTokens > 0) counts.contextRequests++;
       else counts.generationRequests++;
       counts.contextTokens += request.chunkLength;
+      counts.contextPairs += contextPairs(request.contextPosition, request.chunkLength);
+      if (contextTokens === 0) counts.generationRows += request.beamWidth + request.draftLength;
       if (isFirstChunk && this.#parts.planner.sharedOf(request) !== null) this.#countReuse(request, counts);
       request.timing.noteScheduled(nowMs);
       this.batch.add(request);

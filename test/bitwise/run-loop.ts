@@ -30,6 +30,8 @@ export interface RunOptions {
   overlap?: boolean;
   /** What requests can name; default none. */
   postProcessors?: PostProcessors;
+  /** Cuts prompts by what iterations take on this machine; with `chunked`. Default: no bound. */
+  maxInterTokenLatencyMs?: number;
 }
 
 /** What a request answered: generated tokens, the log-prob of each, and their sum. */
@@ -104,6 +106,7 @@ export function runLoop(
       checkIntegrity: true,
       enableTrtOverlap: options.overlap ?? false,
       minMicroBatchSize: 2,
+      maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
     },
     {
       executor,

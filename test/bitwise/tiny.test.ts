@@ -33,6 +33,20 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
     options: run('MAX_UTILIZATION', SMALL_POOL, 64, true),
   },
   {
+    name: 'chunked by time',
+    threads: 2,
+    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, true), maxInterTokenLatencyMs: 2 },
+  },
+  {
+    name: 'chunked by time, in turns, paused',
+    threads: 8,
+    options: {
+      ...run('MAX_UTILIZATION', SMALL_POOL, 512, true),
+      overlap: true,
+      maxInterTokenLatencyMs: 0.001,
+    },
+  },
+  {
     name: 'contexts and generation apart, small pool, chunked',
     threads: 2,
     options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },

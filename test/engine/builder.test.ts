@@ -18,10 +18,12 @@ import { buildEngine } from '../../engine/builder.js';
 import { type Engine, EngineError, openEngine } from '../../engine/engine.js';
 import { ENGINE_FORMAT_VERSION } from '../../engine/engine-directory.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
+import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
 import { BuildProcess } from '../support/build-process.js';
 import {
   ggufTensors,
   TINY_CONFIG,
+  TINY_TOKENIZER,
   tinyTensors,
   tinyValues,
   writeTinyGguf,
@@ -83,6 +85,14 @@ describe('buildEngine', () => {
     });
     const engine = await buildEngine({ model: gguf, outputDirectory: fresh(), precision: 'bf16' });
     expect(weight(engine, 'layers.1.qkv.bias')).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 1, 2, 3, 4]);
+  });
+
+  it('keeps the tokenizer as it came, and its vocabulary once more as tables', async () => {
+    const { directory } = await buildEngine({ model, outputDirectory: fresh(), precision: 'f32' });
+    expect(JSON.parse(readFileSync(join(directory, 'tokenizer.json'), 'utf8'))).toEqual(TINY_TOKENIZER);
+    const files = await readTokenizerFiles(directory);
+    expect(files.tables?.tokens).toEqual(['<pad>', '<s>', '</s>', 'a', 'b', 'ab']);
+    expect([...new Tokenizer(files).encode('abba', { addSpecialTokens: false })]).toEqual([5, 4, 3]);
   });
 
   it('reports its progress, in order', async () => {
@@ -220,6 +230,13 @@ describe('openEngine', () => {
       'of an unknown precision',
       (m) => {
         m.precision = 'int3';
+      },
+      /precision is "int3"; on every instruction set this version runs f32, bf16, int8, int4\./,
+    ],
+    [
+      'without a precision',
+      (m) => {
+        delete m.outputPrecision;
       },
       /not a complete engine\.json/,
     ],

@@ -10,6 +10,18 @@ describe('checkOptionalParams', () => {
     expect(() => checkOptionalParams({ tokensPerBlock }, 'InflightFusedBatching')).toThrow(sentence);
   });
 
+  it('refuses a bound on inter-token latency where prompts do not run in chunks', () => {
+    const bound = { maxInterTokenLatencyMs: 50 };
+    const refusal = 'maxInterTokenLatencyMs is refused: only prompts that run in chunks';
+    expect(() => checkOptionalParams(bound, 'InflightFusedBatching')).toThrow(refusal);
+    expect(() => checkOptionalParams(bound, 'V1')).toThrow(refusal);
+    const chunked = { ...bound, enableChunkedContext: true };
+    expect(() => checkOptionalParams(chunked, 'InflightFusedBatching')).not.toThrow();
+    expect(() => checkOptionalParams({ ...chunked, maxInterTokenLatencyMs: 0 }, 'InflightBatching')).toThrow(
+      'maxInterTokenLatencyMs is 0',
+    );
+  });
+
   it('refuses overlap with V1 by name, and takes it with the in-flight schemes', () => {
     const overlap = { enableTrtOverlap: true };
     expect(() => checkOptionalParams(overlap, 'V1')).toThrow(

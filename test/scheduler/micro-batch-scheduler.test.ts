@@ -162,6 +162,38 @@ describe('FIRST_COME_FIRST_SERVED', () => {
     },
   ]);
 
+  describe('with maxContextTokens', () => {
+    check({ policy: 'FIRST_COME_FIRST_SERVED', unit: 8, maxContextTokens: 20 }, [
+      {
+        rule: 'chunks share it, and generation does not count',
+        requests: [context(1n, 30, 5), generation(2n), context(3n, 6, 5), context(4n, 3, 5)],
+        batch: [
+          [1n, 16],
+          [4n, 3],
+          [2n, 0],
+        ],
+      },
+      {
+        rule: 'contexts that fit into it run whole',
+        requests: [context(1n, 13, 5), generation(2n), context(3n, 7, 5)],
+        batch: [
+          [1n, 13],
+          [3n, 7],
+          [2n, 0],
+        ],
+      },
+      {
+        rule: 'what maxNumTokens leaves may be less',
+        requests: [context(1n, 30, 5), generation(2n)],
+        limits: { maxNumTokens: 12 },
+        batch: [
+          [1n, 8],
+          [2n, 0],
+        ],
+      },
+    ]);
+  });
+
   describe('with maxContextLength', () => {
     check({ policy: 'FIRST_COME_FIRST_SERVED', unit: 8, maxContextLength: 20 }, [
       {
@@ -228,6 +260,21 @@ describe('EQUAL_PROGRESS', () => {
       ],
     },
   ]);
+
+  describe('with maxContextTokens', () => {
+    check({ policy: 'EQUAL_PROGRESS', unit: 8, maxContextTokens: 20 }, [
+      {
+        rule: 'chunks take turns in it',
+        requests: [context(1n, 30, 5), context(2n, 6, 5), context(3n, 3, 5), generation(4n)],
+        batch: [
+          [1n, 8],
+          [2n, 6],
+          [3n, 3],
+          [4n, 0],
+        ],
+      },
+    ]);
+  });
 
   describe('with maxContextLength', () => {
     check({ policy: 'EQUAL_PROGRESS', unit: 8, maxContextLength: 20 }, [

@@ -23,6 +23,7 @@ const MODEL: Row[] = [
   ['maxNumSequences', [0, 65537, ...whole], [1], 'a whole number from 1 to 65536'],
   ['maxBatchSize', [0, ...whole], [1], 'a whole number from 1 to 65536'],
   ['maxNumTokens', [0, ...whole], [1], 'a whole number of at least 1'],
+  ['maxInterTokenLatencyMs', [0, ...whole], [1, 50], 'a whole number of at least 1'],
   ['maxQueueSize', [0, ...whole], [1], 'a whole number from 1 to 1000000'],
   ['enableChunkedContext', [1, 'true', null], [true, false], 'true or false'],
   ['enableBlockReuse', [0], [true, false], 'true or false'],

@@ -16,6 +16,7 @@ export interface HarnessOptions {
   statsFormat?: StatsFormat;
   maxWaitIterations?: number;
   startHorizon?: number;
+  maxInterTokenLatencyMs?: number;
   schedulerPolicy?: SchedulerPolicy;
   numBlocks?: number;
   tokensPerBlock?: number;
@@ -99,6 +100,7 @@ export class LoopHarness implements LoopCallbacks {
       statsFormat: options.statsFormat ?? 'BatchManager',
       maxWaitIterations: options.maxWaitIterations,
       startHorizon: options.startHorizon,
+      maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
       microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
       maxNumSequences,

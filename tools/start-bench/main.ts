@@ -5,9 +5,12 @@
 // The engine is built first where the cache lacks it, and one start that is not counted warms the system's file cache.
 // Then N starts, of each the milliseconds from the spawn to the first 200 of GET /health, the marks on the way there
 // and the processor time of all threads; the medians are printed, and the best of all, which is what to compare on a
-// machine that does other work. The last server then idles, and answers streams; its resident memory is read after
-// each. `npm run build` comes first: it measures the bundled command line.
+// machine that does other work. The last server then idles, answers streams, and idles again; its resident memory is
+// read when it is ready and after the streams. `npm run build` comes first: it measures the bundled command line.
 import { parseArgs } from 'node:util';
+import { cachedEngine } from '../../engine/engine-cache.js';
+import type { KvDtype } from '../../engine/executor.js';
+import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { type Start, startServer } from './server-process.js';
 import { streamAll } from './streams.js';
 
@@ -36,6 +39,7 @@ report(starts);
 const last = starts.at(-1)!;
 await idle(last, Number(values.idle));
 await memory(last, Number(values.streams));
+await idle(last, Number(values.idle));
 await last.stop();
 
 function report(all: readonly Start[]): void {
@@ -75,6 +79,18 @@ async function memory(start: Start, streams: number): Promise<void> {
   print('ready');
   const tokens = await streamAll(start.url, streams);
   print(`after ${streams} streams (${tokens} tokens)`);
+  const { weights, pool } = await configured(start);
+  const sizes = `weights of ${(weights / MIB).toFixed(0)} MiB, KV pool of ${(pool / MIB).toFixed(0)} MiB`;
+  console.log(`beyond the ${sizes}: ${((start.memory().resident - weights - pool) / MIB).toFixed(0)} MiB`);
+}
+
+/** Bytes that the options make of weights and KV pool, touched or not. */
+async function configured({ kvTokens, kvDtype }: Start): Promise<{ weights: number; pool: number }> {
+  const { manifest, plan } = await cachedEngine({ model: model!, precision: values.weights });
+  return {
+    weights: manifest.weightsByteLength,
+    pool: kvTokens * kvBytesPerBlock(plan.attention, 1, kvDtype as KvDtype),
+  };
 }
 
 function median(numbers: readonly number[]): number {

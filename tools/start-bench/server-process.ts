@@ -8,6 +8,9 @@ import { fileURLToPath } from 'node:url';
 /** A server that answers, and how it came to. */
 export interface Start {
   url: string;
+  /** As it says itself. */
+  kvTokens: number;
+  kvDtype: string;
   /** Milliseconds since the spawn, in their order. */
   marksMs: Record<string, number>;
   /** Of all threads, until the first answer. */
@@ -27,10 +30,14 @@ export async function startServer(args: readonly string[]): Promise<Start> {
   const port = await freePort();
   const spawnedAt = Date.now();
   const child = spawn(process.execPath, ['--import', marks, cli, 'serve', '--port', String(port), ...args], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: { ...process.env, NODE_OPTIONS: '' },
   });
   const ended = once(child, 'exit');
+  let greeting = '';
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    greeting += text;
+  });
   const url = `http://127.0.0.1:${port}`;
   const healthyAt = await Promise.race([healthy(url), ended.then(() => null)]);
   if (healthyAt === null) throw new Error('The server ended before it was ready.');
@@ -39,8 +46,11 @@ export async function startServer(args: readonly string[]): Promise<Start> {
   child.send('marks');
   const [reported] = (await once(child, 'message')) as [Record<string, number>];
   const marksMs = Object.fromEntries(Object.entries(reported).map(([name, at]) => [name, at - spawnedAt]));
+  const [, kvTokens, kvDtype] = /KV cache of (\d+) tokens in (\w+)/.exec(greeting) ?? [];
   return {
     url,
+    kvTokens: Number(kvTokens),
+    kvDtype: kvDtype!,
     marksMs: { ...marksMs, 'GET /health is 200': healthyAt - spawnedAt },
     processorMs,
     processorTimeMs: () => processorTimeMs(pid),

@@ -1,0 +1,210 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ContextPace, contextTokensWithin } from '../../scheduler/context-pace.js';
+import { contextPairs } from '../../scheduler/iteration-cost.js';
+import { type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
+import { contextRequest as context, generationRequest as generation } from '../support/schedulable.js';
+
+const COST = { fixedMs: 20, rowMs: 0.5, tokenMs: 0.25, pairMs: 0, spread: 0, tokensSeen: 1000 };
+
+describe('contextTokensWithin', () => {
+  it.each([
+    { what: 'what is left of the bound', bound: 50, cost: COST, rows: 20, position: 0, tokens: 80 },
+    {
+      what: 'nothing where generation takes it all',
+      bound: 30,
+      cost: COST,
+      rows: 20,
+      position: 0,
+      tokens: 0,
+    },
+    {
+      what: 'less by two usual errors',
+      bound: 60,
+      cost: { ...COST, spread: 0.1 },
+      rows: 20,
+      position: 0,
+      tokens: 80,
+    },
+    // 0.25 t + 0.01 (100 t + t^2 / 2) = 20
+    {
+      what: 'fewer tokens that attend to more',
+      bound: 50,
+      cost: { ...COST, pairMs: 0.01 },
+      rows: 20,
+      position: 100,
+      tokens: 15,
+    },
+    {
+      what: 'any number where they cost nothing',
+      bound: 50,
+      cost: { ...COST, tokenMs: 0 },
+      rows: 0,
+      position: 0,
+      tokens: Number.POSITIVE_INFINITY,
+    },
+  ])('gives $what', ({ bound, cost, rows, position, tokens }) => {
+    expect(contextTokensWithin(bound, cost, { generationRows: rows, position })).toBe(tokens);
+  });
+
+  it('gives the most tokens whose predicted time is within the bound', () => {
+    const part = (max: number) => fc.nat(1000).map((share) => (share / 1000) * max);
+    const costs = fc.record({
+      fixedMs: part(100),
+      rowMs: part(2),
+      tokenMs: part(1),
+      pairMs: part(0.01),
+      spread: part(1),
+      tokensSeen: fc.constant(1000),
+    });
+    fc.assert(
+      fc.property(costs, fc.nat(64), fc.nat(8192), part(500), (cost, generationRows, position, bound) => {
+        const tokens = contextTokensWithin(bound, cost, { generationRows, position });
+        const { fixedMs, rowMs, tokenMs, pairMs, spread } = cost;
+        const predicted = (count: number) =>
+          (1 + 2 * spread) *
+          (fixedMs + rowMs * generationRows + tokenMs * count + pairMs * contextPairs(position, count));
+        fc.pre(Number.isFinite(tokens));
+        if (tokens > 0) expect(predicted(tokens)).toBeLessThanOrEqual(bound * (1 + 1e-9) + 1e-9);
+        expect(predicted(tokens + 1)).toBeGreaterThan(bound * (1 - 1e-9) - 1e-9);
+      }),
+    );
+  });
+});
+
+describe('a context pace', () => {
+  /** Knows that an iteration takes 10 ms and 0.5 ms a row and 0.25 ms a context token. */
+  function knowing(boundMs: number): ContextPace {
+    const pace = new ContextPace(boundMs, 8);
+    for (let i = 0; i < 64; i++) {
+      const generationRows = (i * 7) % 32;
+      const contextTokens = i % 2 === 0 ? 0 : 8 * ((i * 5) % 23);
+      const work = { generationRows, contextTokens, contextPairs: contextPairs(0, contextTokens) };
+      pace.note(work, 10 + 0.5 * generationRows + 0.25 * contextTokens);
+    }
+    return pace;
+  }
+
+  it('limits nothing while nothing generates', () => {
+    const requests = [context(1n, 100, 5), context(2n, 100, 5, { contextPosition: 8 })];
+    expect(knowing(1).mostContextTokens(requests, requests, 1)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('gives whole units of what there is time for beside those that generate', () => {
+    const requests = [context(1n, 1000, 5), generation(2n, 10, 5, 1), generation(3n, 10, 5, 1)];
+    // 40 ms - 10 - 2 * 0.5 = 29 ms: 116 tokens; a little less for what the fit is off.
+    expect(knowing(40).mostContextTokens(requests, requests, 1)).toBe(112);
+    // With micro-batches in turns 20 ms: 36 tokens.
+    expect(knowing(40).mostContextTokens(requests, requests, 2)).toBe(32);
+    const drafts = [context(1n, 1000, 5), generation(2n, 10, 50, 1, { beamWidth: 4, draftLength: 6 })];
+    // 25 ms: 100 tokens.
+    expect(knowing(40).mostContextTokens(drafts, drafts, 1)).toBe(96);
+  });
+
+  it('counts a generating request that waits or is in flight as one that waits for tokens', () => {
+    const scheduled = [context(1n, 1000, 5)];
+    const others = [generation(2n, 10, 5, 1, { inFlight: true })];
+    expect(knowing(40).mostContextTokens([...scheduled, ...others], scheduled, 1)).toBeLessThan(130);
+  });
+
+  it('grows chunks by no more than double what it has seen', () => {
+    const pace = new ContextPace(1000, 8);
+    pace.note({ generationRows: 1, contextTokens: 16, contextPairs: 128 }, 10);
+    const requests = [context(1n, 1000, 5), generation(2n, 10, 5, 1)];
+    expect(pace.mostContextTokens(requests, requests, 1)).toBe(32);
+  });
+
+  it('gives one unit where nothing is known yet, and where there is no time', () => {
+    const requests = [context(1n, 1000, 5), generation(2n, 10, 5, 1)];
+    expect(new ContextPace(1000, 8).mostContextTokens(requests, requests, 1)).toBe(8);
+    expect(knowing(5).mostContextTokens(requests, requests, 1)).toBe(8);
+  });
+});
+
+/** Iterations on a clock that only the executor moves: 5 ms, 0.5 ms a row that generates, 0.25 ms a context token. */
+function run(
+  options: HarnessOptions,
+  stepMs = (rows: number, tokens: number) => 5 + 0.5 * rows + 0.25 * tokens,
+) {
+  const harness = new LoopHarness({
+    chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
+    maxSeqLen: 512,
+    maxNumTokens: 512,
+    numBlocks: 512,
+    ...options,
+  });
+  const step = harness.executor.step.bind(harness.executor);
+  const works: { rows: number; tokens: number }[] = [];
+  harness.executor.step = (batch, sampling, output) => {
+    let rows = 0;
+    for (let s = 0; s < batch.numSequences; s++) {
+      if (batch.queryStart[s + 1]! - batch.queryStart[s]! === 1) rows++;
+    }
+    works.push({ rows, tokens: batch.numTokens - rows });
+    harness.nowMs += stepMs(rows, batch.numTokens - rows);
+    step(batch, sampling, output);
+  };
+  const requests = Array.from({ length: 8 }, (_, i) => {
+    const prompt = Array.from({ length: i % 2 === 0 ? 10 : 300 }, (_, p) => (i * 31 + p * 7) % 90);
+    return makeRequest(BigInt(i + 1), prompt, 100);
+  });
+  for (const request of requests) {
+    harness.waiting.push(request);
+    for (let i = 0; i < 6; i++) harness.loop.iterate();
+  }
+  harness.runToEnd();
+  return { harness, requests, works };
+}
+
+describe('maxInterTokenLatencyMs in the loop', () => {
+  const generating = (works: { rows: number; tokens: number }[]) =>
+    works.filter(({ rows, tokens }) => rows > 0 && tokens > 0);
+
+  it('keeps iterations within the bound while prompts come in beside generation', () => {
+    const BOUND_MS = 30;
+    const unbounded = generating(run({}).works);
+    expect(Math.max(...unbounded.map(({ tokens }) => tokens))).toBe(300);
+    const bounded = generating(run({ maxInterTokenLatencyMs: BOUND_MS }).works);
+    expect(bounded.length).toBeGreaterThan(unbounded.length);
+    for (const { rows, tokens } of bounded) {
+      expect(tokens <= 8 || 5 + 0.5 * rows + 0.25 * tokens <= BOUND_MS).toBe(true);
+    }
+    // Not by starving the prompts: most of the time that there is goes to them.
+    expect(Math.max(...bounded.map(({ tokens }) => tokens))).toBeGreaterThan(60);
+  });
+
+  it.each([
+    { what: 'fused', more: {} },
+    { what: 'contexts and generation apart', more: { modelType: 'InflightBatching' as const } },
+    { what: 'equal progress', more: { chunkingPolicy: 'EQUAL_PROGRESS' as const } },
+    { what: 'micro-batches in turns', more: { enableTrtOverlap: true, minMicroBatchSize: 1 } },
+    {
+      what: 'maximal use of a small pool',
+      more: { schedulerPolicy: 'MAX_UTILIZATION' as const, numBlocks: 80 },
+    },
+    { what: 'a bound that generation alone exceeds', more: { maxInterTokenLatencyMs: 1 } },
+    { what: 'block reuse', more: { enableBlockReuse: true } },
+  ])('changes no answer and starves nobody: $what', ({ more }) => {
+    const { harness, requests } = run({ maxInterTokenLatencyMs: 30, ...more });
+    for (const request of requests) {
+      const { tokens, error, logProbs } = harness.resultOf(request.requestId);
+      const alone = runAlone(request, { maxSeqLen: 512, maxNumTokens: 512 });
+      expect(error).toBe('');
+      expect(tokens).toEqual(alone.tokens);
+      expect(logProbs).toEqual(alone.logProbs);
+    }
+  });
+
+  it('follows a machine whose speed changes', () => {
+    let step = 0;
+    const slowness = () => (step++ < 12 ? 1 : 4);
+    const { works } = run(
+      { maxInterTokenLatencyMs: 60 },
+      (rows, tokens) => slowness() * (5 + 0.5 * rows + 0.25 * tokens),
+    );
+    const late = generating(works.slice(16));
+    expect(late.length).toBeGreaterThan(5);
+    const over = late.filter(({ rows, tokens }) => tokens > 8 && 4 * (5 + 0.5 * rows + 0.25 * tokens) > 60);
+    expect(over.length).toBeLessThan(late.length / 4);
+  });
+});
