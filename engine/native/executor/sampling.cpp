@@ -36,7 +36,8 @@ void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& 
     output.status[row] = kRowOk;
     writeLogProbs(sampling, output, row, changed, maximum);
   } else {
-    output.status[row] = maximum == -INFINITY && changes_.bans() ? kRowNoTokenLeft : kRowNotFinite;
+    const bool allBanned = std::all_of(changed, changed + vocabSize_, [](float x) { return x == -INFINITY; });
+    output.status[row] = allBanned && changes_.bans() ? kRowNoTokenLeft : kRowNotFinite;
   }
   changes_.undo();
 }

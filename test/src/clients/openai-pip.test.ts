@@ -86,7 +86,7 @@ describe.skipIf(testPython === null || testModelPath === null)('the openai packa
 
   beforeAll(async () => {
     const limits = ['--max-num-sequences', '32', '--max-seq-len', '1024', '--max-tokens', '8192'];
-    server = await startServer(['--model', testModelPath!, ...limits]);
+    server = await startServer(['--model', testModelPath!, '--weights', 'bf16', ...limits]);
   }, 300_000);
 
   afterAll(async () => {
