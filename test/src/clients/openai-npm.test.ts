@@ -13,7 +13,15 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
 
   beforeAll(async () => {
     const limits = ['--max-num-sequences', '32', '--max-seq-len', '1024', '--max-tokens', '16384'];
-    server = await startServer(['--model', testModelPath!, '--weights', 'bf16', '--served-model-name', 'smol', ...limits]);
+    server = await startServer([
+      '--model',
+      testModelPath!,
+      '--weights',
+      'bf16',
+      '--served-model-name',
+      'smol',
+      ...limits,
+    ]);
     client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
     model = (await client.models.list()).data[0]!.id;
   }, 300_000);
