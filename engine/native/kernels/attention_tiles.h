@@ -2,6 +2,7 @@
 // weighted values. attention.h has the walk over the cache and the layout of a step.
 #pragma once
 #include "kernels/math.h"
+#include "kernels/unroll.h"
 
 namespace skein {
 namespace {
@@ -29,7 +30,7 @@ inline typename V::F loadCache(const uint16_t* p) {
 template <class T, int kElements>
 inline void prefetch(const T* p) {
   constexpr int kBytes = kElements * int(sizeof(T));
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
   for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
 }
 
@@ -38,25 +39,25 @@ template <class V, int N, bool kPrefetch, class T>
 void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim, float* scores) {
   constexpr int kVectors = kStepTokens / V::W;
   typename V::F acc[N][kVectors];
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) acc[p][i] = V::set1(0.0f);
   for (int d = 0; d < headDim; d++) {
     if constexpr (kPrefetch) prefetch<T, kStepTokens>(next + d * kStepTokens);
     typename V::F a[N];
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) a[p] = V::set1(q[p][d]);
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       const auto keys = loadCache<V>(kStep + d * kStepTokens + i * V::W);
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
       for (int p = 0; p < N; p++) acc[p][i] = V::fma(a[p], keys, acc[p][i]);
     }
   }
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
@@ -82,11 +83,11 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
   // Where every pair sees the whole step, nothing needs a mask.
   bool whole = !kWindowed;
   for (int p = 0; p < N; p++) whole = whole && visible[p].end >= kStepTokens;
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) {
     const auto bound = V::set1(float(visible[p].end));
     auto top = V::set1(kMinusInfinity);
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
       auto s = V::mul(V::load(at), V::set1(scale));
@@ -107,11 +108,11 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
   }
   float lanes[V::W];
   V::store(lanes, vexpBelow<V>(V::load(gaps)));
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) {
     const auto m = V::set1(acc[p][headDim]);
     auto total = V::set1(0.0f);
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
       const auto e = vexpBelow<V>(V::sub(V::load(at), m));
@@ -129,9 +130,9 @@ template <class V, int N, int kVectors, bool kPrefetch, class T>
 void valueTile(const float* scores, const float* corrections, const T* vStep, const T* next, int padded, float* const* acc,
                int lanes) {
   typename V::F sum[N][kVectors];
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       const int left = lanes - i * V::W;
       sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
@@ -139,18 +140,18 @@ void valueTile(const float* scores, const float* corrections, const T* vStep, co
   for (int t = 0; t < kStepTokens; t++) {
     if constexpr (kPrefetch) prefetch<T, kVectors * V::W>(next + size_t(t) * padded);
     typename V::F a[N];
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) a[p] = V::set1(scores[p * kStepTokens + t]);
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       const auto values = loadCache<V>(vStep + size_t(t) * padded + i * V::W);
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
       for (int p = 0; p < N; p++) sum[p][i] = V::fma(a[p], values, sum[p][i]);
     }
   }
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++)
-#pragma GCC unroll 4
+SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       const int left = lanes - i * V::W;
       storeHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, sum[p][i]);

@@ -96,9 +96,10 @@ QuantizedSumsFn quantizedSumsFor(int rows) {
 constexpr int kQuantizedRowBlock = 96;
 // What the expanded part of a panel may take of the first-level cache.
 constexpr int kExpandedBytes = 12 << 10;
-// Rows up to which the tiles are too few to make up for expanding.
+// Rows up to which the tiles are too few to make up for expanding; for dot products of bytes, whose weights hardly need it,
+// there are never enough.
 template <class V>
-constexpr int kPackedRows = 3 * V::kTileRows;
+constexpr int kPackedRows = V::kInt8Parts == 1 ? kQuantizedRowBlock : 3 * V::kTileRows;
 
 // Calls for a share of `bytes` of weights that are needed next, as large as that of these rows of all: what streams from
 // memory then comes while all tiles compute, not while they wait for it.

@@ -20,7 +20,8 @@ struct Avx512Simd {
   static constexpr int W = 16;
   // 12 rows x 2 vectors = 24 accumulators of the 32 registers
   static constexpr int kTileRows = 12;
-  static constexpr int kAttentionPairs = 3;
+  // 6 x 4 vectors of values; three of them leave the fma units waiting for their own results
+  static constexpr int kAttentionPairs = 6;
   using F = __m512;
 
   static F set1(float x) { return _mm512_set1_ps(x); }

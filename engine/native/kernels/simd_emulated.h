@@ -13,7 +13,7 @@ template <int kLanes, int kRows>
 struct EmulatedSimd {
   static constexpr int W = kLanes;
   static constexpr int kTileRows = kRows;
-  static constexpr int kAttentionPairs = 3;
+  static constexpr int kAttentionPairs = kLanes == 16 ? 6 : 3;
   struct F {
     float v[W];
   };
