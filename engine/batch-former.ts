@@ -9,6 +9,8 @@ import type { GeneratedSequence } from './sequences/generated-sequence.js';
 export interface BatchLimits {
   maxNumTokens: number;
   maxNumSequences: number;
+  /** Rows of logits for draft tokens, beside one for each of maxNumSequences; default 0. */
+  maxDraftRows?: number;
   /** Sequences of rows that belong to nobody, beside maxNumSequences of requests; default 0. */
   maxPaddingSequences?: number;
 }
@@ -41,7 +43,7 @@ export class BatchFormer implements PackedBatch {
   #nextPaddingBlock: number;
 
   constructor(limits: BatchLimits, kvCache: KvCacheManager, rope: RopeTable) {
-    const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0 } = limits;
+    const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0, maxDraftRows = 0 } = limits;
     const maxSequences = maxNumSequences + maxPaddingSequences;
     this.#kvCache = kvCache;
     this.maxBlocks = kvCache.maxBlocksPerSequence;
@@ -51,7 +53,7 @@ export class BatchFormer implements PackedBatch {
     this.queryStart = new Int32Array(maxSequences + 1);
     this.contextLength = new Int32Array(maxSequences);
     this.blockTables = new Int32Array(maxSequences * this.maxBlocks);
-    this.logitRows = new Int32Array(maxNumSequences);
+    this.logitRows = new Int32Array(maxNumSequences + maxDraftRows);
     this.newBlocks = new Int32Array(kvCache.numBlocks);
     this.ropeRows = new Int32Array(maxSequences);
     this.ropeFrequencies = rope.frequencies;
@@ -63,7 +65,7 @@ export class BatchFormer implements PackedBatch {
       ? kvCache.numBlocks * kvCache.tokensPerBlock
       : Number.POSITIVE_INFINITY;
     const maxHistory = Math.min(maxNumSequences * kvCache.maxSeqLen, tokensOfPool + maxNumSequences);
-    this.sampling = new SamplingRows(maxNumSequences, maxHistory);
+    this.sampling = new SamplingRows(maxNumSequences + maxDraftRows, maxHistory);
     this.#nextPaddingBlock = kvCache.numBlocks;
   }
 
@@ -80,13 +82,13 @@ export class BatchFormer implements PackedBatch {
   }
 
   /**
-   * Appends the request's rows: its context chunk, or the newest token of each of its sequences. Its tables already
-   * cover them. Requests in context come first.
+   * Appends the request's rows: its context chunk, or the newest token of each of its sequences, and its draft. Its
+   * tables already cover them. Requests in context come first.
    *
-   *   request    A (context chunk, last)   B (3 beams)     C
-   *   tokenIds   a4 a5 a6                  b9  b'9  b"9    c2
-   *   sequences  0                         1   2    3      4      each with a block table of its own
-   *   logitRows  2                         3   4    5      6      row 2 once for each sequence of A
+   *   request    A (context chunk, last)   B (3 beams)     C    D (draft of 2)
+   *   tokenIds   a4 a5 a6                  b9  b'9  b"9    c2   d7 d8 d9
+   *   sequences  0                         1   2    3      4    5            each with a block table of its own
+   *   logitRows  2                         3   4    5      6    7  8  9      row 2 once for each sequence of A
    */
   add(request: LlmRequest): void {
     if (request.phase === 'context') this.#addContext(request);
@@ -107,8 +109,13 @@ export class BatchFormer implements PackedBatch {
     const end = request.numTokens;
     this.#noteProcessed(request);
     for (const [table, sequence] of request.rows.entries()) {
-      this.#addRows(request, { table, tokens: sequence.tokens, start: end - 1, end });
-      this.#addDraw(request, sequence);
+      this.#addRows(request, {
+        table,
+        tokens: sequence.tokens,
+        start: end - 1,
+        end: end + request.draftLength,
+      });
+      for (let ahead = 0; ahead <= request.draftLength; ahead++) this.#addDraw(request, sequence, ahead);
     }
   }
 
@@ -139,14 +146,14 @@ export class BatchFormer implements PackedBatch {
     this.ropeRows[sequence] = ropeRow;
   }
 
-  /** The newest row draws a token for the sequence. */
-  #addDraw(request: LlmRequest, sequence: GeneratedSequence): void {
+  /** The newest row of the sequence draws a token for it; of those of a draft, the one behind its `ahead` first tokens. */
+  #addDraw(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
     const { returned } = request;
     if (returned !== null && request.drawsNewToken(sequence)) {
       returned.askForGeneration(this.returnedRows, this.numLogitRows);
     }
-    this.logitRows[this.numLogitRows++] = this.numTokens - 1;
-    this.sampling.add(request, sequence);
+    this.logitRows[this.numLogitRows++] = this.numTokens - 1 - request.draftLength + ahead;
+    this.sampling.add(request, sequence, ahead);
   }
 
   /**

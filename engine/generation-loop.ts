@@ -11,6 +11,7 @@ import {
 import { IterationPlanner } from './iteration-planner.js';
 import type { LlmRequest } from './llm-request.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './loop/call-runner.js';
+import { DraftStage } from './loop/draft-stage.js';
 import { type Chunks, type Iteration, newIteration } from './loop/iteration.js';
 import { IterationReporter } from './loop/iteration-reporter.js';
 import { LogitsStage } from './loop/logits-stage.js';
@@ -35,6 +36,7 @@ export class GenerationLoop {
   readonly #scheme: BatchingScheme;
   readonly #planner: IterationPlanner;
   readonly #intake: RequestIntake;
+  readonly #drafts: DraftStage | null;
   readonly #calls: CallRunner;
   readonly #split: MicroBatchSplit | null;
   readonly #update: TokenUpdate;
@@ -77,11 +79,17 @@ export class GenerationLoop {
     const planner = new IterationPlanner(planning, kvCache);
     this.#pace = pace;
     const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
-    const room = { maxNumTokens, maxNumSequences: maxBatchSize, maxPaddingSequences: padding.sequences };
+    const maxDraftRows = world.drafts === undefined ? 0 : world.executor.options.maxLogitRows - maxBatchSize;
+    const room = {
+      maxNumTokens,
+      maxNumSequences: maxBatchSize,
+      maxDraftRows,
+      maxPaddingSequences: padding.sequences,
+    };
     const newCall = () =>
       new PackedCall(
         new BatchFormer(room, kvCache, rope),
-        createSamplingOutput(maxBatchSize, options.maxTopLogProbs),
+        createSamplingOutput(maxBatchSize + maxDraftRows, options.maxTopLogProbs),
         { planner, scheme, kvCache, clock },
       );
     const responses = new ResponseWriter();
@@ -95,12 +103,16 @@ export class GenerationLoop {
     this.#scheme = scheme;
     this.#planner = planner;
     this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses);
+    const takesBlocks = !options.enableTrtOverlap;
+    this.#drafts = world.drafts
+      ? new DraftStage(world.drafts, kvCache, { maxNumTokens, maxDraftRows, takesBlocks })
+      : null;
     this.#split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
     const parts = { ...world, logitsStage: newLogitsStage(options, world) };
     this.#calls = this.#split
       ? new OverlappedCalls(parts, [newCall(), newCall()], this.#split)
       : new SerialCalls(parts, newCall());
-    this.#update = new TokenUpdate(planner, clock);
+    this.#update = new TokenUpdate(planner, world.drafts ?? null, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks);
     this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget }, this.#active, responses);
     this.#reporter = new IterationReporter(world, responses, { modelType, statsFormat }, maxNumSequences);
@@ -138,7 +150,9 @@ export class GenerationLoop {
     const iteration = this.#nextIteration(before);
     kvCache.advanceClock(clock());
     this.#intake.receive(iteration.counts);
-    const calls = this.#scheme.calls(this.#schedule(iteration.counts));
+    const chunks = this.#schedule(iteration.counts);
+    this.#drafts?.propose(chunks);
+    const calls = this.#scheme.calls(chunks);
     for (const call of calls) this.#update.apply(this.#calls.start(call, iteration));
     if (calls.length === 0) this.#update.apply(this.#calls.finish());
     const ended = this.#endedIteration(before, iteration);
@@ -150,6 +164,7 @@ export class GenerationLoop {
     const hasReported = this.#reporter.report(ended, blocks, this.freePlaces);
     if (ended !== null && ended.counts.executorMs > 0) {
       this.#pace?.note(ended.counts, this.#reporter.iterationMs);
+      this.#drafts?.noteStep(ended.counts);
     }
     return hasReported || this.#calls.running !== null;
   }

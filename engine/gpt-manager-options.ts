@@ -203,6 +203,10 @@ export interface IterationStats {
   reusedTokens: number;
   /** Tokens drawn in this iteration. */
   generatedTokens: number;
+  /** Requests that had a draft in this iteration, the tokens of these drafts, and those of them that were right. */
+  drafts: number;
+  draftedTokens: number;
+  acceptedDraftTokens: number;
   /** V1 only: slots of requests that have ended, which ran on with their batch. */
   emptyGenerationSlots: number;
   maxBlocks: number;

@@ -133,10 +133,10 @@ export class IterationPlanner {
     return this.#options.areFinite(blocks) ? contextPosition : 0;
   }
 
-  /** Gives back the blocks of the draft that the step rejected; asked before its token is appended. */
-  rejectDraft(request: RequestProgress): void {
+  /** Gives back the blocks of the draft that the step rejected, all behind the `kept` first tokens of the sequence. */
+  rejectDraft(request: RequestProgress, kept: number): void {
     if (request.phase !== 'generation' || request.draftLength === 0) return;
-    this.#kvCache.trimSequence(request.requestId, request.numTokens);
+    this.#kvCache.trimSequence(request.requestId, kept);
     request.blocksHeld = this.#kvCache.blocksHeld(request.requestId);
   }
 

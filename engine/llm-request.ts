@@ -8,6 +8,7 @@ import { ReturnedLogits, returnsRows } from './returned-logits.js';
 import { type GeneratedSequence, reportsLogProbs } from './sequences/generated-sequence.js';
 import { SampledSequences } from './sequences/sampled-sequences.js';
 import type { GroupChange, SequenceGroup } from './sequences/sequence-group.js';
+import { countAccepted } from './speculation/verification.js';
 
 const NO_SEQUENCES: readonly GeneratedSequence[] = [];
 
@@ -22,12 +23,17 @@ const NO_SEQUENCES: readonly GeneratedSequence[] = [];
  *   context --(last chunk: a token)--> generation --(stop condition, cancel, error)--> complete
  *      ^------------------- pause ----------|
  *
+ * A draft stands behind its known tokens until its step has been read; there is one only where there is one sequence:
+ *
+ *   with a draft      [ p p p p p | g g g ] d d d     draftLength 3: rows for the last g and each d
+ *
  * Known tokens that are generated again keep their first value and log-prob, are checked against no stop condition
  * and are never sent again.
  */
 export class LlmRequest extends RequestProgress {
   readonly spec: RequestSpec;
-  readonly draftLength = 0;
+  /** Tokens of its draft in the step that is packed or runs; 0 whenever schedulers look. */
+  draftLength = 0;
   /** Time after which the request ends, on the loop's clock; Infinity without a limit. */
   readonly deadlineMs: number;
   readonly timing: RequestTiming;
@@ -116,6 +122,23 @@ export class LlmRequest extends RequestProgress {
   /** False where the step draws a token for the sequence again that is known from before a pause. */
   drawsNewToken(sequence: GeneratedSequence): boolean {
     return this.numTokens === sequence.numKnown;
+  }
+
+  /** Tokens behind numTokens that are known from before a pause: the best of drafts. */
+  get numReplayed(): number {
+    return this.#group.first.numKnown - this.numTokens;
+  }
+
+  /** The first `length` of these tokens may come next, and are verified in its next step. */
+  setDraft(tokens: Int32Array, length: number): void {
+    this.draftLength = this.#group.first.writeDraft(this.numTokens, tokens, length);
+  }
+
+  /** How many tokens of its draft are what was drawn from `firstRow` on. */
+  numAccepted({ tokens: drawn }: SamplingOutput, firstRow: number): number {
+    if (this.draftLength === 0) return 0;
+    const draft = this.tokens.subarray(this.numTokens, this.numTokens + this.draftLength);
+    return countAccepted(draft, drawn, firstRow);
   }
 
   override finishChunk(): void {

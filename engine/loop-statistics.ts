@@ -19,6 +19,9 @@ export interface IterationCounts {
   queriedTokens: number;
   reusedTokens: number;
   generatedTokens: number;
+  drafts: number;
+  draftedTokens: number;
+  acceptedDraftTokens: number;
   emptyGenerationSlots: number;
   replayMismatches: number;
   executorMs: number;
@@ -40,6 +43,9 @@ export function noCounts(): IterationCounts {
     queriedTokens: 0,
     reusedTokens: 0,
     generatedTokens: 0,
+    drafts: 0,
+    draftedTokens: 0,
+    acceptedDraftTokens: 0,
     emptyGenerationSlots: 0,
     replayMismatches: 0,
     executorMs: 0,
@@ -101,6 +107,9 @@ export class LoopStatistics {
       queriedTokens: counts.queriedTokens,
       reusedTokens: counts.reusedTokens,
       generatedTokens: counts.generatedTokens,
+      drafts: counts.drafts,
+      draftedTokens: counts.draftedTokens,
+      acceptedDraftTokens: counts.acceptedDraftTokens,
       emptyGenerationSlots: counts.emptyGenerationSlots,
       maxBlocks: blocks.maxBlocks,
       freeBlocks: blocks.freeBlocks,

@@ -27,7 +27,8 @@ export interface ReturnedRows {
 }
 
 /**
- * One iteration's rows without padding. Context chunks come first, then one row per generating sequence.
+ * One iteration's rows without padding. Context chunks come first, then one row per generating sequence, and one for each
+ * token of its draft, every one of which has a row of logits too.
  *
  *   sequences      A (context chunk of 5)   B (generation)   C (generation)
  *   tokenIds       a3 a4 a5 a6 a7           b9               c2              [T]

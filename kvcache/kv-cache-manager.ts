@@ -179,6 +179,11 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sharing.store({ tables, shared, promptLength }, tokens, kept);
   }
 
+  /** Blocks of a table that covers `length` tokens; with a window, the window's part of them. */
+  blocksOf(length: number): number {
+    return this.#sequences.blocksOf(length);
+  }
+
   /** The full blocks of the sequence's first `length` tokens. */
   fullBlocks(requestId: bigint, length: number): Int32Array {
     return this.#sequences.table(requestId).blocks.slice(0, Math.floor(length / this.tokensPerBlock));

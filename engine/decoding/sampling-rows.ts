@@ -22,12 +22,12 @@ export class SamplingRows implements SamplingBatch {
   readonly bannedStart: Int32Array;
   readonly numTopLogProbs: Int32Array;
   readonly historyStart: Int32Array;
-  readonly history: Int32Array;
   readonly historyPromptLength: Int32Array;
   #banned: Int32Array;
+  #history: Int32Array;
 
-  /** `maxHistory`: most tokens that all rows' histories hold together. */
-  constructor(maxRows: number, maxHistory: number) {
+  /** `expectedHistory`: most tokens that all rows' histories hold together where there are no drafts. */
+  constructor(maxRows: number, expectedHistory: number) {
     this.temperature = new Float32Array(maxRows);
     this.topK = new Int32Array(maxRows);
     this.topP = new Float32Array(maxRows);
@@ -42,7 +42,7 @@ export class SamplingRows implements SamplingBatch {
     this.bannedStart = new Int32Array(maxRows + 1);
     this.numTopLogProbs = new Int32Array(maxRows);
     this.historyStart = new Int32Array(maxRows + 1);
-    this.history = new Int32Array(maxHistory);
+    this.#history = new Int32Array(expectedHistory);
     this.historyPromptLength = new Int32Array(maxRows);
     this.#banned = new Int32Array(4 * maxRows);
   }
@@ -52,13 +52,21 @@ export class SamplingRows implements SamplingBatch {
     return this.#banned;
   }
 
+  /** Another array once drafts, each token of which repeats the history before it, need more than it holds. */
+  get history(): Int32Array {
+    return this.#history;
+  }
+
   clear(): void {
     this.numRows = 0;
     this.biases.length = 0;
   }
 
-  /** Appends the row that draws the next token of one of the request's sequences. */
-  add(request: LlmRequest, sequence: GeneratedSequence): void {
+  /**
+   * Appends the row that draws a token of one of the request's sequences: the next one, or the one behind the `ahead`
+   * first tokens of its draft, which then count as if they had been generated.
+   */
+  add(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
     const row = this.numRows++;
     const { sampling, topLogProbs, bias } = request.spec;
     this.temperature[row] = isGreedy(sampling) ? 0 : sampling.temperature;
@@ -70,12 +78,13 @@ export class SamplingRows implements SamplingBatch {
     this.frequencyPenalty[row] = sampling.frequencyPenalty;
     this.seed[row] = sampling.seed;
     this.sequenceIndex[row] = sequence.index;
-    this.position[row] = request.numTokens;
+    const length = request.numTokens + ahead;
+    this.position[row] = length;
     this.noRepeatNgramSize[row] = sampling.noRepeatNgramSize;
     this.numTopLogProbs[row] = request.reportsLogProbs ? topLogProbs : -1;
     if (bias !== null) this.biases.push({ row, ...bias });
-    this.#addBanned(row, request, sequence);
-    this.#addHistory(row, request, sequence);
+    this.#addBanned(row, request, sequence, length);
+    this.#addHistory(row, request, sequence, length);
   }
 
   /** Appends a row whose token nobody waits for: greedy, without log-probs. */
@@ -98,40 +107,42 @@ export class SamplingRows implements SamplingBatch {
     this.historyStart[row + 1] = this.historyStart[row]!;
   }
 
-  #addBanned(row: number, request: LlmRequest, { tokens }: GeneratedSequence): void {
+  #addBanned(row: number, request: LlmRequest, { tokens }: GeneratedSequence, length: number): void {
     const { sampling, endingTokens, badWords } = request.spec;
-    const { numTokens } = request;
     this.bannedStart[row + 1] = this.bannedStart[row]!;
-    if (numTokens - request.originalPromptLength < sampling.minLength) this.#ban(row, endingTokens);
+    if (length - request.originalPromptLength < sampling.minLength) this.#ban(row, endingTokens);
     if (badWords === null) return;
     this.#ban(row, badWords.single);
-    badWords.forEachCompletion(tokens, numTokens, (token) => this.#ban(row, Int32Array.of(token)));
+    badWords.forEachCompletion(tokens, length, (token) => this.#ban(row, Int32Array.of(token)));
   }
 
   /** Appends to what the newest row must not draw. */
   #ban(row: number, tokens: Int32Array): void {
     const start = this.bannedStart[row + 1]!;
     const end = start + tokens.length;
-    if (end > this.#banned.length) {
-      const larger = new Int32Array(2 * end);
-      larger.set(this.#banned);
-      this.#banned = larger;
-    }
+    if (end > this.#banned.length) this.#banned = longer(this.#banned, end);
     this.#banned.set(tokens, start);
     this.bannedStart[row + 1] = end;
   }
 
-  #addHistory(row: number, request: LlmRequest, sequence: GeneratedSequence): void {
+  #addHistory(row: number, request: LlmRequest, sequence: GeneratedSequence, length: number): void {
     let end = this.historyStart[row]!;
     this.historyPromptLength[row] = 0;
     if (needsHistory(request.spec.sampling)) {
-      const length = request.numTokens;
-      this.history.set(sequence.tokens.subarray(0, length), end);
+      if (end + length > this.#history.length) this.#history = longer(this.#history, end + length);
+      this.#history.set(sequence.tokens.subarray(0, length), end);
       this.historyPromptLength[row] = request.originalPromptLength;
       end += length;
     }
     this.historyStart[row + 1] = end;
   }
+}
+
+/** An array of at least twice the length with the same beginning. */
+function longer(array: Int32Array, length: number): Int32Array {
+  const larger = new Int32Array(2 * length);
+  larger.set(array);
+  return larger;
 }
 
 /** Room for what `maxRows` rows of sampling give back. */

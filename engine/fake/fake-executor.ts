@@ -39,7 +39,7 @@ export interface FakeExecutorOptions extends ExecutorOptions {
  *                                  allowsOverwriting only what memory held before is refused.
  *
  * With an attention window the hash is of the tokens in it, and a slot may also be written over by the token that its
- * turn has come for.
+ * turn has come for. So may one of a draft token, by a token of the same place.
  */
 export class FakeExecutor implements Executor {
   readonly name = 'fake';
@@ -55,6 +55,8 @@ export class FakeExecutor implements Executor {
   readonly #pool: Int32Array;
   /** Position of the token in each slot. */
   readonly #positions: Int32Array;
+  /** 1 where the token in a slot was a draft when it was written. */
+  readonly #isDraft: Uint8Array;
   /** Of each row of logits, or POISONED. */
   readonly #hashes: Float64Array;
   readonly #logits: Float32Array;
@@ -71,6 +73,7 @@ export class FakeExecutor implements Executor {
     // What memory held before is never 0, so that a block that nobody zeroed is noticed.
     this.#pool = new Int32Array(numBlocks * options.tokensPerBlock).fill(-1);
     this.#positions = new Int32Array(this.#pool.length);
+    this.#isDraft = new Uint8Array(this.#pool.length);
     this.#window = resolveWindow(options);
     this.#hashes = new Float64Array(options.maxLogitRows);
     this.#logits = new Float32Array(options.maxLogitRows * options.vocabSize);
@@ -124,6 +127,7 @@ export class FakeExecutor implements Executor {
       const logits = this.#logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
       const rowHash = this.#areLogitsOut ? hashChanges(this.#hashes[row]!, logits) : this.#hashes[row]!;
       output.status[row] = rowHash === POISONED ? ROW_NOT_FINITE : ROW_OK;
+      output.tokens[row] = -1;
       if (output.status[row] === ROW_NOT_FINITE) continue;
       const hash = hashParameters(rowHash, sampling, row);
       let token = hash % this.vocabSize;
@@ -214,6 +218,7 @@ export class FakeExecutor implements Executor {
     for (let i = 0; i < batch.numNewBlocks; i++) {
       const block = batch.newBlocks[i]!;
       this.#pool.fill(0, block * size, (block + 1) * size);
+      this.#isDraft.fill(0, block * size, (block + 1) * size);
     }
   }
 
@@ -221,6 +226,9 @@ export class FakeExecutor implements Executor {
   #runSequence(batch: PackedBatch, sequence: number): void {
     const start = batch.queryStart[sequence]!;
     const end = batch.queryStart[sequence + 1]!;
+    const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
+    // Behind a row that a token is drawn from there are only drafts.
+    let isDraft = false;
     for (let t = start; t < end; t++) {
       const token = batch.tokenIds[t]!;
       if (token === this.options.throwToken) throw new Error(`token ${token} makes the fake executor throw`);
@@ -232,11 +240,14 @@ export class FakeExecutor implements Executor {
       const held = this.#pool[slot]!;
       const isWritable =
         (this.options.allowsOverwriting ? held >= 0 : held === 0) ||
-        this.#isItsTurn(slot, batch.positions[t]!);
+        this.#isItsTurn(slot, batch.positions[t]!) ||
+        this.#isRejected(slot, batch.positions[t]!);
       if (!isWritable && slot < this.#firstPaddingSlot)
         throw new Error(`slot ${slot} of row ${t} holds ${held}, not 0`);
       this.#pool[slot] = token + 1;
       this.#positions[slot] = batch.positions[t]!;
+      this.#isDraft[slot] = isDraft ? 1 : 0;
+      isDraft ||= logitRows.includes(t);
       this.#readRow(batch, sequence, t);
     }
     const length = batch.contextLength[sequence]!;
@@ -258,6 +269,11 @@ export class FakeExecutor implements Executor {
   #isItsTurn(slot: number, position: number): boolean {
     if (this.#window === null) return false;
     return this.#positions[slot] === position - this.#window.ringBlocks * this.options.tokensPerBlock;
+  }
+
+  /** The slot holds a draft token of this very place, which may have been rejected. */
+  #isRejected(slot: number, position: number): boolean {
+    return this.#isDraft[slot] === 1 && this.#positions[slot] === position;
   }
 
   #isSeen(position: number, from: number): boolean {

@@ -5,6 +5,7 @@ import type { PostProcessors } from '../decoding/post-processors.js';
 import type { Executor } from '../executor.js';
 import type { ModelType, StatsFormat } from '../gpt-manager-options.js';
 import type { RopeTable } from '../rope-table.js';
+import type { DraftPolicy } from '../speculation/draft-policy.js';
 
 export interface LoopOptions {
   /** Default InflightFusedBatching. V1 needs an executor with room for padding: see paddingRoom. */
@@ -48,6 +49,11 @@ export interface LoopEnvironment {
   callbacks: LoopCallbacks;
   /** What requests can name; default: none. */
   postProcessors?: PostProcessors;
+  /**
+   * Where sequences get drafts from; default: nowhere. Their rows of logits are those that the executor has beyond
+   * maxBatchSize. Not with V1.
+   */
+  drafts?: DraftPolicy;
   /** Milliseconds since the epoch, monotonic. */
   clock: () => number;
   drawSeed: () => bigint;

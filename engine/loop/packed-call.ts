@@ -68,6 +68,8 @@ export class PackedCall {
       counts.contextTokens += request.chunkLength;
       counts.contextPairs += contextPairs(request.contextPosition, request.chunkLength);
       if (contextTokens === 0) counts.generationRows += request.beamWidth + request.draftLength;
+      if (request.draftLength > 0) counts.drafts++;
+      counts.draftedTokens += request.draftLength;
       if (isFirstChunk && this.#parts.planner.sharedOf(request) !== null) this.#countReuse(request, counts);
       request.timing.noteScheduled(nowMs);
       this.batch.add(request);

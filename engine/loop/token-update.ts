@@ -1,15 +1,29 @@
 import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../decoding/sampling-batch.js';
 import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
+import type { IterationCounts } from '../loop-statistics.js';
+import type { DraftPolicy } from '../speculation/draft-policy.js';
 import type { EndedCall } from './iteration.js';
+
+/** What a call drew for one request. */
+interface DrawnForRequest {
+  output: SamplingOutput;
+  firstRow: number;
+  /** Of one position: one for each of its sequences. */
+  numRows: number;
+  /** The step ended its context. */
+  wasContext: boolean;
+}
 
 /** After a call: ends chunks, appends what was drawn, and evaluates the stop conditions. */
 export class TokenUpdate {
   readonly #planner: IterationPlanner;
+  readonly #drafts: DraftPolicy | null;
   readonly #clock: () => number;
 
-  constructor(planner: IterationPlanner, clock: () => number) {
+  constructor(planner: IterationPlanner, drafts: DraftPolicy | null, clock: () => number) {
     this.#planner = planner;
+    this.#drafts = drafts;
     this.#clock = clock;
   }
 
@@ -22,29 +36,37 @@ export class TokenUpdate {
     for (const { request } of chunks) {
       if (request.error !== '') continue;
       const numRows = request.rows.length;
+      const { draftLength } = request;
       const wasContext = request.phase === 'context';
       if (wasContext) request.finishChunk();
       if (numRows === 0) continue;
       const failure = failures.get(request);
-      const status = firstFailure(output, firstRow, numRows);
-      if (failure !== undefined) {
-        request.error = failure;
-      } else if (status === ROW_OK) {
-        this.#append(request, { output, firstRow, wasContext }, nowMs);
-        iteration.counts.generatedTokens += numRows;
-      } else {
-        request.error = whyNoToken(status, request);
-      }
-      firstRow += numRows;
+      if (failure !== undefined) request.error = failure;
+      else this.#take(request, { output, firstRow, numRows, wasContext }, iteration.counts, nowMs);
+      firstRow += numRows + draftLength;
     }
   }
 
-  #append(
-    request: LlmRequest,
-    drawn: { output: SamplingOutput; firstRow: number; wasContext: boolean },
-    nowMs: number,
-  ): void {
-    const { output, firstRow, wasContext } = drawn;
+  /** Takes the draft's tokens as far as they are what was drawn, and the token drawn behind them. */
+  #take(request: LlmRequest, drawn: DrawnForRequest, counts: IterationCounts, nowMs: number): void {
+    const { output, firstRow, numRows } = drawn;
+    const accepted = request.numAccepted(output, firstRow);
+    let taken = 0;
+    for (; taken <= accepted && !request.isComplete; taken++) {
+      const first = firstRow + taken;
+      const status = firstFailure(output, first, numRows);
+      if (status === ROW_OK) this.#append(request, { ...drawn, firstRow: first }, nowMs);
+      else request.error = whyNoToken(status, request);
+      if (status === ROW_OK) counts.generatedTokens += numRows;
+    }
+    if (request.draftLength === 0) return;
+    counts.acceptedDraftTokens += Math.min(taken, accepted);
+    this.#drafts?.noteVerified(request, request.draftLength, accepted);
+    this.#planner.rejectDraft(request, request.numVerified);
+    request.draftLength = 0;
+  }
+
+  #append(request: LlmRequest, { output, firstRow, wasContext }: DrawnForRequest, nowMs: number): void {
     request.numVerified = request.numTokens;
     if (wasContext) this.#planner.keep(request);
     const { newTokens, parents } = request.append(output, firstRow, wasContext);

@@ -58,7 +58,7 @@ export class GeneratedSequence {
     return this.#numKnown - this.#promptLength;
   }
 
-  /** All known tokens, prompt first; longer than they are: read up to numKnown. */
+  /** All known tokens, prompt first, and behind them a draft: those that are known end with numKnown. */
   get tokens(): Int32Array {
     return this.#tokens;
   }
@@ -96,6 +96,18 @@ export class GeneratedSequence {
     if (this.#endsWithStopWord()) this.finishReason = FINISH_STOP_WORDS;
     else if (isLast) this.finishReason = FINISH_LENGTH;
     return 1;
+  }
+
+  /**
+   * Writes the first `length` tokens of a draft to the places from `place` on, where tokens that are drawn come to stand.
+   * Those that are known from before a pause are a better draft, and stay. Returns how many tokens the draft has.
+   */
+  writeDraft(place: number, draft: Int32Array, length: number): number {
+    const known = this.#numKnown - place;
+    if (known > 0) return Math.min(length, known);
+    while (place + length > this.#tokens.length) this.#grow();
+    this.#tokens.set(length === draft.length ? draft : draft.subarray(0, length), place);
+    return length;
   }
 
   #endsWithStopWord(): boolean {

@@ -139,7 +139,7 @@ export class Simulation {
 
   #step(request: SimulatedRequest): SimulatedStep {
     const { requestId, phase, contextPosition: contextBefore } = request;
-    this.#planner.rejectDraft(request);
+    this.#planner.rejectDraft(request, request.numTokens);
     request.finishStep();
     if (phase === 'context' && request.phase === 'generation') this.#planner.keep(request);
     const { contextPosition: contextAfter, generated } = request;

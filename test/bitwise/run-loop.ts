@@ -7,6 +7,7 @@ import type { ModelType } from '../../engine/gpt-manager-options.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
+import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { ModelConfig } from '../../models/model-config.js';
@@ -30,6 +31,8 @@ export interface RunOptions {
   overlap?: boolean;
   /** What requests can name; default none. */
   postProcessors?: PostProcessors;
+  /** Where drafts come from, and how many of the executor's rows of logits are for them; default none. */
+  drafts?: { policy: DraftPolicy; rows: number };
   /** Cuts prompts by what iterations take on this machine; with `chunked`. Default: no bound. */
   maxInterTokenLatencyMs?: number;
 }
@@ -79,7 +82,8 @@ export function runLoop(
   arrivals: readonly Arrival[],
   options: RunOptions,
 ): RunResult {
-  const { tokensPerBlock, maxSeqLen, maxLogitRows: maxBatchSize } = executor.options;
+  const { tokensPerBlock, maxSeqLen, maxLogitRows } = executor.options;
+  const maxBatchSize = maxLogitRows - (options.drafts?.rows ?? 0);
   const { modelType = 'InflightFusedBatching', maxNumTokens } = options;
   const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
   if (options.numBlocks + padding.blocks > executor.options.numBlocks) throw new Error('no room for padding');
@@ -121,6 +125,7 @@ export function runLoop(
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxBatchSize),
       callbacks: recorder,
       ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
+      ...(options.drafts ? { drafts: options.drafts.policy } : {}),
       clock: () => performance.now(),
       drawSeed: () => {
         throw new Error('every request of these tests brings its seed');

@@ -8,6 +8,7 @@ import type { IterationStats, ModelType, StatsFormat } from '../../engine/gpt-ma
 import type { LoopOptions } from '../../engine/loop/loop-options.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
+import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { SchedulerPolicy } from '../../scheduler/types.js';
 
@@ -36,6 +37,9 @@ export interface HarnessOptions {
   sinkTokenLength?: number;
   postProcessors?: PostProcessors;
   logitsPostProcessorTimeoutMs?: number;
+  drafts?: DraftPolicy;
+  /** Rows of logits for drafts; default 0. */
+  maxDraftRows?: number;
   fake?: Partial<FakeExecutorOptions>;
 }
 
@@ -74,7 +78,7 @@ export class LoopHarness implements LoopCallbacks {
       threads: 1,
       maxNumTokens,
       maxNumSequences: maxBatchSize + padding.sequences,
-      maxLogitRows: maxBatchSize,
+      maxLogitRows: maxBatchSize + (options.maxDraftRows ?? 0),
       maxSeqLen,
       numBlocks: numBlocks + padding.blocks,
       numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
@@ -123,6 +127,7 @@ export class LoopHarness implements LoopCallbacks {
       rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences),
       callbacks: this,
       ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
+      ...(options.drafts ? { drafts: options.drafts } : {}),
       clock: () => this.nowMs,
       drawSeed: () => 4711n,
     });

@@ -1,0 +1,99 @@
+import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { blocksForNextStep } from '../../scheduler/block-needs.js';
+import type { IterationCounts } from '../loop-statistics.js';
+import { longestDraftInWindow } from '../speculation/draft-limits.js';
+import type { DraftCandidate, DraftPolicy, DraftRoom } from '../speculation/draft-policy.js';
+import { mayDraft } from '../speculation/may-draft.js';
+import type { Chunks } from './iteration.js';
+
+export interface DraftStageOptions {
+  maxNumTokens: number;
+  /** Rows of logits that the executor has beside one for each sequence. */
+  maxDraftRows: number;
+  /**
+   * Drafts may take free blocks, since nobody else is scheduled until they are given back. Not so with overlap: while a
+   * draft is in flight the other micro-batch is scheduled, and must find what it would find without drafts.
+   */
+  takesBlocks: boolean;
+}
+
+/**
+ * Where sequences get drafts: behind the schedulers, which know nothing of them. So drafts have what is left over, of
+ * blocks and of tokens, and never pause, delay or shorten anybody:
+ *
+ *   maxNumTokens    | contexts | generation |  drafts  | unused
+ *   free blocks     | what this step's chunks take |  drafts  | free
+ *
+ * The blocks that a rejected draft leaves empty are given back when its step has been read, before anything else is
+ * scheduled.
+ */
+export class DraftStage {
+  readonly #policy: DraftPolicy;
+  readonly #kvCache: KvCacheManager;
+  readonly #options: DraftStageOptions;
+
+  constructor(policy: DraftPolicy, kvCache: KvCacheManager, options: DraftStageOptions) {
+    this.#policy = policy;
+    this.#kvCache = kvCache;
+    this.#options = options;
+  }
+
+  /** Gives requests of an iteration that has been scheduled, and not yet packed, their drafts. */
+  propose(chunks: Chunks): void {
+    const room = this.#room(chunks);
+    if (room.spareRows <= 0) return;
+    const candidates: DraftCandidate[] = [];
+    for (const { request, contextTokens } of chunks) {
+      if (contextTokens > 0 || !mayDraft(request)) continue;
+      const most = Math.min(room.spareRows, this.#mostTokens(request));
+      if (most > 0) candidates.push({ request, most });
+    }
+    if (candidates.length === 0) return;
+    const spareBlocks = this.#spareBlocks(chunks);
+    this.#policy.draft(candidates, room);
+    this.#fitIntoBlocks(candidates, spareBlocks);
+  }
+
+  /** An iteration has ended; one with contexts says nothing of what rows of generating sequences take. */
+  noteStep({ contextTokens, generationRows, executorMs }: IterationCounts): void {
+    if (contextTokens === 0) this.#policy.noteStep(generationRows, executorMs);
+  }
+
+  #room(chunks: Chunks): DraftRoom {
+    let contextTokens = 0;
+    let rows = 0;
+    for (const chunk of chunks) {
+      contextTokens += chunk.contextTokens;
+      rows += chunk.contextTokens > 0 ? chunk.contextTokens : chunk.request.beamWidth;
+    }
+    const { maxNumTokens, maxDraftRows } = this.#options;
+    return { rows, contextTokens, spareRows: Math.min(maxNumTokens - rows, maxDraftRows) };
+  }
+
+  /** A draft beyond the last token cannot be used; one beyond the window would write over what is still seen. */
+  #mostTokens(request: DraftCandidate['request']): number {
+    const { window, tokensPerBlock } = this.#kvCache;
+    const left = request.maxNewTokens - request.generatedLength - 1;
+    return Math.min(left, longestDraftInWindow(window, request.numTokens, tokensPerBlock));
+  }
+
+  /** Blocks that are free once every chunk of the step has its own. */
+  #spareBlocks(chunks: Chunks): number {
+    if (!this.#options.takesBlocks) return 0;
+    const capacity = this.#kvCache.capacity();
+    let spare = capacity.freeBlocks;
+    for (const { request } of chunks) spare -= blocksForNextStep(request, capacity);
+    return Math.max(0, spare);
+  }
+
+  /** Cuts drafts that need more blocks than there are. */
+  #fitIntoBlocks(candidates: readonly DraftCandidate[], spareBlocks: number): void {
+    let spare = spareBlocks;
+    for (const { request } of candidates) {
+      const without = this.#kvCache.blocksOf(request.numTokens);
+      const taken = () => this.#kvCache.blocksOf(request.numTokens + request.draftLength) - without;
+      while (request.draftLength > 0 && taken() > spare) request.draftLength--;
+      spare -= taken();
+    }
+  }
+}

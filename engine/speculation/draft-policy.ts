@@ -1,0 +1,31 @@
+import type { LlmRequest } from '../llm-request.js';
+
+/** A request that may have a draft in the step that is being packed. */
+export interface DraftCandidate {
+  readonly request: LlmRequest;
+  /** Most tokens of its draft; at least 1. */
+  readonly most: number;
+}
+
+/** The step that drafts are for. */
+export interface DraftRoom {
+  /** Rows that it has without drafts, those of contexts included. */
+  rows: number;
+  /** Of these, rows of contexts. */
+  contextTokens: number;
+  /** Rows that there is room for beside them. */
+  spareRows: number;
+}
+
+/** Decides which tokens may follow which sequences, and how many of them are worth a row. */
+export interface DraftPolicy {
+  /**
+   * Gives some of the candidates a draft (`LlmRequest.setDraft`), of no more tokens than each may have and than there is
+   * room for altogether.
+   */
+  draft(candidates: readonly DraftCandidate[], room: DraftRoom): void;
+  /** A draft of `drafted` tokens was verified: its first `accepted` ones were right. */
+  noteVerified(request: LlmRequest, drafted: number, accepted: number): void;
+  /** A step of so many rows, all of them of generating sequences, took so many milliseconds. */
+  noteStep(rows: number, ms: number): void;
+}

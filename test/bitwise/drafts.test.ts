@@ -1,0 +1,119 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { WeightPrecision } from '../../engine/executor.js';
+import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import type { ModelConfig } from '../../models/model-config.js';
+import { RandomDrafts } from '../support/random-drafts.js';
+import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { type Answer, type RunOptions, runAlone, runLoop } from './run-loop.js';
+import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
+
+const REQUESTS = 24;
+const DRAFT_ROWS = 40;
+const MAX_SEQ_LEN = 160;
+const TOKENS_PER_BLOCK = 16;
+const WIDE_POOL = 10 * REQUESTS;
+/** One sequence of MAX_SEQ_LEN and hardly more. */
+const SMALL_POOL = 12;
+const MIDDLE_POOL = 22;
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+const run = (
+  schedulerPolicy: RunOptions['schedulerPolicy'],
+  numBlocks: number,
+  maxNumTokens: number,
+  chunked: boolean,
+): RunOptions => ({ schedulerPolicy, numBlocks, maxNumTokens, chunked });
+
+const RUNS: { name: string; options: RunOptions }[] = [
+  { name: 'together', options: run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
+  {
+    name: 'small pool, chunked, reuse',
+    options: { ...run('GUARANTEED_NO_EVICT', SMALL_POOL, 64, true), reuse: true },
+  },
+  { name: 'maximal use, small pool', options: run('MAX_UTILIZATION', SMALL_POOL, 512, false) },
+  {
+    name: 'maximal use, small pool, chunked, reuse, contexts and generation apart',
+    options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), reuse: true, modelType: 'InflightBatching' },
+  },
+  {
+    name: 'two micro-batches in turns, maximal use, small pool, reuse',
+    options: { ...run('MAX_UTILIZATION', MIDDLE_POOL, 64, true), reuse: true, overlap: true },
+  },
+];
+
+function scenario(vocabSize: number): Arrival[] {
+  const lengths = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 10 };
+  return randomScenario({ vocabSize, sharedPrompts: true, ...lengths, seed: 4 });
+}
+
+async function open(
+  variant: string,
+  precision: WeightPrecision,
+  options: Parameters<typeof openExecutor>[1],
+): Promise<{ executor: NativeExecutor; config: ModelConfig }> {
+  const engine = await engines.get(tinyModelPath(variant), precision);
+  const executor = openExecutor(engine, {
+    threads: 2,
+    maxSeqLen: MAX_SEQ_LEN,
+    tokensPerBlock: TOKENS_PER_BLOCK,
+    numBlocks: WIDE_POOL,
+    maxNumTokens: 512,
+    maxNumSequences: REQUESTS,
+    maxLogitRows: REQUESTS + DRAFT_ROWS,
+    ...options,
+  });
+  return { executor, config: engine.manifest.config };
+}
+
+/** Runs with drafts, some of which are right to the end; fails unless every answer is the one without drafts. */
+function expectDraftsChangeNothing(
+  { executor, config }: { executor: NativeExecutor; config: ModelConfig },
+  alone: Map<bigint, Answer>,
+  options: RunOptions,
+): void {
+  const arrivals = scenario(config.vocabSize);
+  const promptOf = (id: bigint) => arrivals[Number(id) - 1]!.request.inputs.input_ids!.data as Int32Array;
+  const answerOf = (id: bigint) => [...promptOf(id), ...alone.get(id)!.tokens];
+  const policy = new RandomDrafts(17, config.vocabSize, answerOf);
+  const result = runLoop(executor, config, arrivals, { ...options, drafts: { policy, rows: DRAFT_ROWS } });
+  expect(result.answers).toEqual(alone);
+  expect(result.replayMismatches).toBe(0);
+  expect(policy.accepted).toBeGreaterThan(50);
+  expect(policy.drafted - policy.accepted).toBeGreaterThan(50);
+  expect(policy.wholeDrafts).toBeGreaterThan(20);
+  if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(result.pauses).toBeGreaterThan(0);
+  if (options.overlap) expect(result.overlapped).toBeGreaterThan(10);
+}
+
+describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (instructionSet) => {
+  it.each(['f32', 'bf16', 'int8', 'int4'] as const)('%s', async (precision) => {
+    const opened = await open('gqa', precision, { instructionSet });
+    const { executor, config } = opened;
+    const arrivals = scenario(config.vocabSize);
+    const alone = runAlone(executor, config, arrivals);
+    for (const { request } of arrivals) {
+      expectAllowedLength(request, alone.get(request.requestId)!.tokens.length);
+    }
+    for (const { options } of RUNS) expectDraftsChangeNothing(opened, alone, options);
+    executor.close();
+  });
+});
+
+describe('drafts change no bit of an answer', () => {
+  it.each(['bias', 'wide-head', 'longrope', 'mha'])('of tiny %s', async (variant) => {
+    const opened = await open(variant, 'bf16', {});
+    const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
+    for (const { options } of RUNS) expectDraftsChangeNothing(opened, alone, options);
+    opened.executor.close();
+  });
+
+  // 6 blocks a sequence: one with its sinks, and 5 that take turns over 79 tokens; a draft may write over one of them.
+  it('in a window whose blocks take turns', async () => {
+    const opened = await open('gqa', 'bf16', { maxAttentionWindow: 85, sinkTokenLength: 6 });
+    const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
+    for (const { options } of RUNS) expectDraftsChangeNothing(opened, alone, options);
+    opened.executor.close();
+  });
+});
