@@ -74,6 +74,11 @@ export class HostBridge {
     this.#poll();
   }
 
+  /** Ends one sequence of a request that is in flight. */
+  stopSequence(requestId: bigint, index: number): void {
+    if (this.#inFlight.has(requestId)) this.#post({ type: 'stopSequence', stop: { requestId, index } });
+  }
+
   /** Takes no more requests; stop signals still go through. */
   stopTaking(): void {
     this.#isOpen = false;

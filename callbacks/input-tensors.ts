@@ -55,6 +55,8 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   input_ids: { type: 'i32', shape: '[1, n]' },
   request_output_len: { type: 'i32', shape: 'one' },
   beam_width: { type: 'i32', shape: 'one' },
+  num_return_sequences: { type: 'i32', shape: 'one' },
+  best_of: { type: 'i32', shape: 'one' },
   temperature: { type: 'f32', shape: 'one' },
   runtime_top_k: { type: 'i32', shape: 'one' },
   runtime_top_p: { type: 'f32', shape: 'one' },

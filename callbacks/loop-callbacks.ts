@@ -3,6 +3,12 @@ import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { ResponseWriter } from './response-writer.js';
 import type { InferenceRequest } from './types.js';
 
+/** Ends one of a request's sequences, by its sequence_index; the others go on. */
+export interface SequenceStop {
+  requestId: bigint;
+  index: number;
+}
+
 /** What one iteration hands over at its end. The writer is emptied afterwards: copy what is to be kept. */
 export interface IterationReport {
   responses: ResponseWriter;
@@ -23,6 +29,8 @@ export interface LoopCallbacks {
   getInferenceRequests(max: number): readonly InferenceRequest[];
   /** After the step: requests to be stopped, whatever state they are in. */
   pollStopSignals(): Iterable<bigint>;
+  /** The same for single sequences of requests with several. */
+  pollSequenceStops?(): Iterable<SequenceStop>;
   /** At the end of each iteration that has something to send or in which something was active. */
   endIteration(report: IterationReport): void;
   /** A failure that belongs to no request. */

@@ -1,6 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
-import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
+import type { IterationReport, LoopCallbacks, SequenceStop } from './loop-callbacks.js';
 import { transferables } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 import type { HostMessage, WorkerMessage } from './worker-messages.js';
@@ -12,6 +12,7 @@ export class PortCallbacks implements LoopCallbacks {
   readonly #wantsStats: boolean;
   #requests: InferenceRequest[] = [];
   #stops: bigint[] = [];
+  #sequenceStops: SequenceStop[] = [];
   #received = 0;
   #reported = 0;
   #shutdownAsked = false;
@@ -50,6 +51,15 @@ export class PortCallbacks implements LoopCallbacks {
     const notTaken = new Set(this.#requests.map((request) => request.requestId));
     const now = this.#stops.filter((requestId) => !notTaken.has(requestId));
     this.#stops = this.#stops.filter((requestId) => notTaken.has(requestId));
+    return now;
+  }
+
+  pollSequenceStops(): Iterable<SequenceStop> {
+    this.#drain();
+    if (this.#sequenceStops.length === 0) return this.#sequenceStops;
+    const notTaken = new Set(this.#requests.map((request) => request.requestId));
+    const now = this.#sequenceStops.filter(({ requestId }) => !notTaken.has(requestId));
+    this.#sequenceStops = this.#sequenceStops.filter(({ requestId }) => notTaken.has(requestId));
     return now;
   }
 
@@ -107,6 +117,7 @@ export class PortCallbacks implements LoopCallbacks {
       if (received === undefined) return;
       const message = received.message as HostMessage;
       if (message.type === 'requests') this.#requests.push(...message.requests);
+      else if (message.type === 'stopSequence') this.#sequenceStops.push(message.stop);
       else if (message.type === 'stop') this.#stops.push(...message.requestIds);
       else this.#shutdownAsked = true;
     }

@@ -78,6 +78,7 @@ export function validateRequest(
     badWords,
     bias,
     endingTokens: endingTokens(endId, stopWords, limits.vocabSize),
+    ...readSequences(inputs),
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
@@ -150,6 +151,30 @@ function readPostProcessor(
     POST_PROCESSOR,
     `${POST_PROCESSOR} is ${JSON.stringify(name.slice(0, 64))}, which is no registered logits post-processor; ${there}.`,
   );
+}
+
+/** How many sequences are drawn, and how many of them returned. */
+function readSequences(inputs: Record<string, Tensor>): { numSequences: number; numReturned: number } {
+  const numReturned = readInt(inputs, 'num_return_sequences', 1, 1, MAX_INT32);
+  const numSequences = readInt(inputs, 'best_of', numReturned, 1, MAX_INT32);
+  const refuse = (field: string, why: string) => new ParameterError(field, `${field} is refused: ${why}.`);
+  if (numSequences < numReturned) {
+    throw new ParameterError(
+      'best_of',
+      `best_of is ${numSequences}; num_return_sequences asks for ${numReturned}, so it must be at least that.`,
+    );
+  }
+  if (numSequences === 1) return { numSequences, numReturned };
+  if (numSequences > numReturned && readBool(inputs, 'streaming')) {
+    throw refuse('best_of', 'which sequences are the best is known at their end only; ask without streaming');
+  }
+  if (readBool(inputs, 'return_generation_logits')) {
+    throw refuse(
+      'return_generation_logits',
+      'the logits of several sequences are not returned; ask for one sequence',
+    );
+  }
+  return { numSequences, numReturned };
 }
 
 function checkBeamWidth(beamWidth: number, maxBeamWidth: number): void {

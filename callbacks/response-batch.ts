@@ -12,6 +12,8 @@ export const RESPONSE_ERROR = 8;
 export const RESPONSE_INVALID = 16;
 /** The request's first response with tensors. */
 export const RESPONSE_FIRST = 32;
+/** The last of its sequence. */
+export const RESPONSE_END = 64;
 
 /**
  * All responses of one iteration in flat arrays, as they cross from the worker to the host's thread: no object per
@@ -30,6 +32,8 @@ export interface ResponseBatch {
   requestIds: BigUint64Array;
   flags: Uint8Array;
   finishReasons: Uint8Array;
+  /** Which of the request's sequences, in the order of the answers; -1 where the request has one. */
+  sequenceIndexes: Int32Array;
   promptLengths: Int32Array;
   /** Prompt and output together, as far as this response goes. */
   sequenceLengths: Int32Array;
@@ -38,11 +42,11 @@ export interface ResponseBatch {
   cachedTokens: Int32Array;
   seeds: BigUint64Array;
   cumLogProbs: Float64Array;
-  /** With a final response, 3 each: milliseconds from arrival to first scheduled, first token, last token; else -1. */
+  /** With the last response of a sequence, 3 each: milliseconds from arrival to first scheduled, first token, last token; else -1. */
   timesMs: Float32Array;
-  /** With a final response: iterations in which the request ran. */
+  /** With the last response of a sequence: iterations in which the request ran. */
   numIterations: Int32Array;
-  /** With a final response, 3 each: full blocks of the prompt found in the cache, those missed, and pauses. */
+  /** With the last response of a sequence, 3 each: full blocks of the prompt found in the cache, those missed, and pauses. */
   reuseAndPauses: Int32Array;
   topWidths: Int32Array;
   tokenStart: Int32Array;

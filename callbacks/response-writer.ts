@@ -2,6 +2,7 @@ import type { LlmRequest } from '../engine/llm-request.js';
 import type { ReturnedLogits } from '../engine/returned-logits.js';
 import type { GeneratedSequence } from '../engine/sequences/generated-sequence.js';
 import {
+  RESPONSE_END,
   RESPONSE_ERROR,
   RESPONSE_FINAL,
   RESPONSE_FIRST,
@@ -20,6 +21,7 @@ export class ResponseWriter implements ResponseBatch {
   requestIds = new BigUint64Array(64);
   flags = new Uint8Array(64);
   finishReasons = new Uint8Array(64);
+  sequenceIndexes = new Int32Array(64);
   promptLengths = new Int32Array(64);
   sequenceLengths = new Int32Array(64);
   padIds = new Int32Array(64);
@@ -60,21 +62,37 @@ export class ResponseWriter implements ResponseBatch {
       this.addError(request.requestId, request.error);
       return;
     }
-    for (const sequence of request.sequences) this.#addSequence(request, sequence, final);
-    request.isAnswered = true;
+    const { sequences } = request;
+    const { streaming } = request.spec;
+    // Where it streams, those that have told all say nothing more; but somebody has to say that it was the last response.
+    const told = streaming ? sequences.findLastIndex((sequence) => request.isNews(sequence)) : -1;
+    const last = told < 0 ? sequences.length - 1 : told;
+    for (const [place, sequence] of sequences.entries()) {
+      const isFinal = final && place === last;
+      if (streaming && !isFinal && !request.isNews(sequence)) continue;
+      this.#addSequence(request, sequence, { place: sequences.length === 1 ? -1 : place, isFinal });
+      request.isAnswered = true;
+    }
   }
 
-  #addSequence(request: LlmRequest, sequence: GeneratedSequence, final: boolean): void {
+  #addSequence(
+    request: LlmRequest,
+    sequence: GeneratedSequence,
+    { place, isFinal }: { place: number; isFinal: boolean },
+  ): void {
     const { spec } = request;
     const index = this.#open(request.requestId);
+    const isEnd = isFinal || (place >= 0 && sequence.isFinished);
     const from = spec.streaming ? sequence.numSent : 0;
     const to = sequence.numGenerated;
     this.flags[index] =
-      (final ? RESPONSE_FINAL : 0) |
+      (isFinal ? RESPONSE_FINAL : 0) |
+      (isEnd ? RESPONSE_END : 0) |
       (request.isAnswered ? 0 : RESPONSE_FIRST) |
       (spec.streaming ? RESPONSE_STREAMING : 0) |
       (request.reportsLogProbs ? RESPONSE_LOG_PROBS : 0);
     this.finishReasons[index] = sequence.finishReason;
+    this.sequenceIndexes[index] = place;
     this.promptLengths[index] = request.originalPromptLength;
     this.sequenceLengths[index] = request.originalPromptLength + to;
     this.padIds[index] = spec.padId;
@@ -82,11 +100,14 @@ export class ResponseWriter implements ResponseBatch {
     this.seeds[index] = spec.sampling.seed;
     this.cumLogProbs[index] = sequence.cumLogProb;
     this.topWidths[index] = spec.topLogProbs;
-    if (final) this.#addTiming(index, request);
+    if (isEnd) this.#addTiming(index, request);
     this.#addTokens(index, sequence, spec.streaming ? request.originalPromptLength + from : 0);
     if (request.reportsLogProbs) this.#addLogProbs(index, sequence, { from, to, width: spec.topLogProbs });
-    if (request.returned !== null) this.#addReturned(index, request.returned, !request.isAnswered);
+    if (request.returned !== null && place <= 0) {
+      this.#addReturned(index, request.returned, !request.isAnswered);
+    }
     sequence.numSent = to;
+    sequence.isEndSent = isEnd;
   }
 
   /**
@@ -95,7 +116,7 @@ export class ResponseWriter implements ResponseBatch {
    */
   snapshot(): ResponseBatch {
     const { count } = this;
-    const perResponse = 3 * 8 + 14 * 4 + 2;
+    const perResponse = 3 * 8 + 15 * 4 + 2;
     const numTokens = this.tokenStart[count]!;
     const numLogProbs = this.logProbStart[count]!;
     const into = packer(count * perResponse + 2 * 4 + 4 * (numTokens + numLogProbs + 2 * this.#numTop));
@@ -105,6 +126,7 @@ export class ResponseWriter implements ResponseBatch {
       requestIds: into(BigUint64Array, this.requestIds, count),
       seeds: into(BigUint64Array, this.seeds, count),
       cumLogProbs: into(Float64Array, this.cumLogProbs, count),
+      sequenceIndexes: into(Int32Array, this.sequenceIndexes, count),
       promptLengths: into(Int32Array, this.promptLengths, count),
       sequenceLengths: into(Int32Array, this.sequenceLengths, count),
       padIds: into(Int32Array, this.padIds, count),
@@ -192,6 +214,7 @@ export class ResponseWriter implements ResponseBatch {
     this.requestIds = ensure(this.requestIds, this.count);
     this.flags = ensure(this.flags, this.count);
     this.finishReasons = ensure(this.finishReasons, this.count);
+    this.sequenceIndexes = ensure(this.sequenceIndexes, this.count);
     this.promptLengths = ensure(this.promptLengths, this.count);
     this.sequenceLengths = ensure(this.sequenceLengths, this.count);
     this.padIds = ensure(this.padIds, this.count);

@@ -1,4 +1,5 @@
 import {
+  RESPONSE_END,
   RESPONSE_ERROR,
   RESPONSE_FINAL,
   RESPONSE_FIRST,
@@ -46,6 +47,12 @@ export interface Response {
  *                      had not; after a pause it looks again
  *   num_pauses         [1, 1] i32, with the final response
  *
+ * A request with several sequences (num_return_sequences) answers for each by itself, in responses that also have
+ *
+ *   sequence_index     [1, 1] i32, from 0; where best_of chose among more, 0 is the best
+ *
+ * What comes with the final response comes with the last response of each sequence then; the one that ends last is final.
+ *
  * Logits are raw: before penalties, bans and temperature. The first response of a request that does not stream is its
  * final one. With streaming every response has the logits of its own tokens, so that all of them together have each row
  * once; the final one may have n = 0. A token that ended the request without being output (end_id) has no row. A request
@@ -77,7 +84,10 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
       const data = batch.cachedTokens.slice(i, i + 1);
       outputs.push({ name: 'cached_tokens', shape: [1, 1], data });
     }
-    if (final) pushFinal(outputs, batch, i);
+    if (batch.sequenceIndexes[i]! >= 0) {
+      outputs.push({ name: 'sequence_index', shape: [1, 1], data: batch.sequenceIndexes.slice(i, i + 1) });
+    }
+    if ((flags & RESPONSE_END) !== 0) pushFinal(outputs, batch, i);
     yield { requestId, outputs, final, error: '' };
   }
 }

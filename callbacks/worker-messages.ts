@@ -1,5 +1,6 @@
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
+import type { SequenceStop } from './loop-callbacks.js';
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 
@@ -7,6 +8,7 @@ import type { InferenceRequest } from './types.js';
 export type HostMessage =
   | { type: 'requests'; requests: InferenceRequest[] }
   | { type: 'stop'; requestIds: bigint[] }
+  | { type: 'stopSequence'; stop: SequenceStop }
   | { type: 'shutdown' };
 
 /** The engine as it runs, known once it is loaded. */

@@ -29,7 +29,7 @@ export interface EngineLimits {
   tokensPerBlock: number;
   /** null: a token attends to all before it. */
   window: AttentionWindow | null;
-  microBatch: MicroBatchLimits;
+  microBatch: MicroBatchLimits & { maxSequences: number };
   /** What an executor needs beyond maxBatchSize sequences and the pool's blocks. */
   padding: PaddingRoom;
 }
@@ -145,13 +145,15 @@ export function resolveLimits(
   params: OptionalParams,
   engine: { maxInputLen: number; maxSeqLen: number; config?: { slidingWindow: number | null } },
   modelType: ModelType = 'InflightFusedBatching',
+  maxBeamWidth = 1,
 ): EngineLimits {
   const maxSeqLen = lowered('maxSeqLen', params.maxSeqLen, engine.maxSeqLen);
   const maxInputLen = Math.min(lowered('maxInputLen', params.maxInputLen, engine.maxInputLen), maxSeqLen);
   const maxNumSequences = params.maxNumSequences ?? DEFAULT_MAX_NUM_SEQUENCES;
   const maxBatchSize = Math.min(params.maxBatchSize ?? maxNumSequences, maxNumSequences);
   const tokensPerBlock = params.tokensPerBlock ?? DEFAULT_TOKENS_PER_BLOCK;
-  const longestStep = params.enableChunkedContext ? maxBatchSize : Math.max(maxInputLen, maxBatchSize);
+  const maxSequences = maxBatchSize * maxBeamWidth;
+  const longestStep = params.enableChunkedContext ? maxSequences : Math.max(maxInputLen, maxSequences);
   const maxNumTokens = params.maxNumTokens ?? Math.max(DEFAULT_MAX_NUM_TOKENS, longestStep);
   const chunking = params.enableChunkedContext && {
     policy: params.chunkingPolicy ?? ('FIRST_COME_FIRST_SERVED' as const),
@@ -165,8 +167,8 @@ export function resolveLimits(
     maxReturnedLogitsBytes: params.maxReturnedLogitsBytes ?? DEFAULT_MAX_RETURNED_LOGITS_BYTES,
     tokensPerBlock,
     window: windowOf(params, engine.config?.slidingWindow ?? null, { maxSeqLen, tokensPerBlock }),
-    microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
-    padding: paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock }),
+    microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
+    padding: paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock }),
   };
 }
 

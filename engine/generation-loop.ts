@@ -51,11 +51,11 @@ export class GenerationLoop {
     const { modelType = 'InflightFusedBatching', statsFormat = 'BatchManager', maxNumSequences } = options;
     const { kvCache, rope, clock, callbacks } = world;
     const { tokensPerBlock } = kvCache;
-    const { maxNumTokens, maxBatchSize } = options.microBatch;
+    const { maxNumTokens, maxBatchSize, maxSequences = maxBatchSize } = options.microBatch;
     const limits = {
       maxInputLen: options.maxInputLen,
       maxSeqLen: options.maxSeqLen,
-      microBatch: options.microBatch,
+      microBatch: { ...options.microBatch, maxSequences },
       numBlocks: kvCache.numBlocks,
       tokensPerBlock,
       maxAttentionWindow: kvCache.cachedTokensPerSequence,
@@ -78,18 +78,18 @@ export class GenerationLoop {
     };
     const planner = new IterationPlanner(planning, kvCache);
     this.#pace = pace;
-    const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
-    const maxDraftRows = world.drafts === undefined ? 0 : world.executor.options.maxLogitRows - maxBatchSize;
+    const padding = paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock });
+    const maxDraftRows = world.drafts === undefined ? 0 : world.executor.options.maxLogitRows - maxSequences;
     const room = {
       maxNumTokens,
-      maxNumSequences: maxBatchSize,
+      maxNumSequences: maxSequences,
       maxDraftRows,
       maxPaddingSequences: padding.sequences,
     };
     const newCall = () =>
       new PackedCall(
         new BatchFormer(room, kvCache, rope),
-        createSamplingOutput(maxBatchSize + maxDraftRows, options.maxTopLogProbs),
+        createSamplingOutput(maxSequences + maxDraftRows, options.maxTopLogProbs),
         { planner, scheme, kvCache, clock },
       );
     const responses = new ResponseWriter();
@@ -113,7 +113,7 @@ export class GenerationLoop {
       ? new OverlappedCalls(parts, [newCall(), newCall()], this.#split)
       : new SerialCalls(parts, newCall());
     this.#update = new TokenUpdate(planner, world.drafts ?? null, clock);
-    this.#stops = new RequestStops(this.#active, scheme, callbacks);
+    this.#stops = new RequestStops(this.#active, scheme, callbacks, planner);
     this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget }, this.#active, responses);
     this.#reporter = new IterationReporter(world, responses, { modelType, statsFormat }, maxNumSequences);
   }

@@ -43,7 +43,12 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const load: LoadExecutor = setup.executorModule
     ? ((await import(setup.executorModule)) as { loadExecutor: LoadExecutor }).loadExecutor
     : loadExecutor;
-  const loaded = await load({ enginePath: setup.enginePath, params, modelType: setup.modelType });
+  const loaded = await load({
+    enginePath: setup.enginePath,
+    params,
+    modelType: setup.modelType,
+    maxBeamWidth: setup.maxBeamWidth,
+  });
   const portCallbacks = new PortCallbacks(port, setup.wants);
   const moduleCallbacks = setup.callbackModule
     ? new ModuleLoopCallbacks(

@@ -101,6 +101,14 @@ export class GptManager {
   }
 
   /**
+   * Ends one sequence of a request that asked for several (num_return_sequences, best_of not above it), by its
+   * sequence_index; the others go on. An id that is not in flight is ignored. Not with a callbackModule.
+   */
+  stopSequence(requestId: bigint, sequenceIndex: number): void {
+    this.#bridge?.stopSequence(requestId, sequenceIndex);
+  }
+
+  /**
    * Takes no more requests and resolves once the active ones have ended and the worker is gone. Calling it again
    * gives the same promise. After a failure it resolves too: there is nothing left to end.
    */

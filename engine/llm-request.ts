@@ -5,7 +5,7 @@ import { RequestProgress } from './request-progress.js';
 import type { RequestSpec } from './request-spec.js';
 import { RequestTiming } from './request-timing.js';
 import { ReturnedLogits, returnsRows } from './returned-logits.js';
-import { type GeneratedSequence, reportsLogProbs } from './sequences/generated-sequence.js';
+import { type GeneratedSequence, needsLogProbs, reportsLogProbs } from './sequences/generated-sequence.js';
 import { SampledSequences } from './sequences/sampled-sequences.js';
 import type { GroupChange, SequenceGroup } from './sequences/sequence-group.js';
 import { countAccepted } from './speculation/verification.js';
@@ -40,6 +40,8 @@ export class LlmRequest extends RequestProgress {
   /** Rows of logits that leave with its responses; null: none are asked for. */
   readonly returned: ReturnedLogits | null;
   readonly reportsLogProbs: boolean;
+  /** They are computed, whether they are reported or not. */
+  readonly needsLogProbs: boolean;
 
   /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
   ropeRow = 0;
@@ -60,6 +62,7 @@ export class LlmRequest extends RequestProgress {
     this.timing = new RequestTiming(Math.min(spec.arrivalTimeMs ?? nowMs, nowMs));
     this.returned = returnsRows(spec) ? new ReturnedLogits(spec, vocabSize) : null;
     this.reportsLogProbs = reportsLogProbs(spec);
+    this.needsLogProbs = needsLogProbs(spec);
     this.#group = new SampledSequences(spec);
   }
 
@@ -116,7 +119,13 @@ export class LlmRequest extends RequestProgress {
 
   /** There is something in it that no response has carried yet. */
   get hasNews(): boolean {
-    return this.sequences.some((sequence) => sequence.numGenerated > sequence.numSent);
+    return this.sequences.some((sequence) => this.isNews(sequence));
+  }
+
+  /** The same of one of its sequences. Where there are several, its end is something to tell of before that of the last. */
+  isNews(sequence: GeneratedSequence): boolean {
+    if (sequence.numGenerated > sequence.numSent) return true;
+    return this.spec.numReturned > 1 && sequence.isFinished && !sequence.isEndSent;
   }
 
   /** False where the step draws a token for the sequence again that is known from before a pause. */
@@ -157,6 +166,13 @@ export class LlmRequest extends RequestProgress {
     this.generatedLength++;
     if (change.newTokens > 0) this.returned?.keepGeneration();
     return change;
+  }
+
+  /** Ends one of its sequences from outside. Returns the parents of those that go on; null: nothing changes for them. */
+  stopSequence(index: number, reason: FinishCode): readonly number[] | null {
+    const parents = this.#group.stopSequence(index, reason);
+    if (this.#group.live.length === 0) this.#isStopped = true;
+    return parents;
   }
 
   /** Ends it from outside. */

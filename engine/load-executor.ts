@@ -18,6 +18,8 @@ export interface LoadRequest {
   params: OptionalParams;
   /** V1 needs room for padding: EngineLimits.padding says how much. */
   modelType: ModelType;
+  /** Default 1. The executor needs room for as many sequences of each request: EngineLimits.microBatch.maxSequences. */
+  maxBeamWidth?: number;
 }
 
 /** An executor ready to run, and what the loop needs to know beside it. */
@@ -38,19 +40,19 @@ const ROWS_PER_PASS_MIN = 16;
  * starts the native executor.
  */
 export const loadExecutor = (
-  { enginePath, params, modelType }: LoadRequest,
+  { enginePath, params, modelType, maxBeamWidth = 1 }: LoadRequest,
   memory: () => AvailableMemory = availableMemory,
 ): LoadedExecutor => {
   const engine = openEngine(enginePath);
   const { config, precision, tensors } = engine.manifest;
-  const limits = resolveLimits(params, engine.manifest, modelType);
+  const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
   const kvDtype = params.kvDtype ?? (precision === 'f32' ? 'f32' : 'bf16');
-  const { maxBatchSize, maxNumTokens } = limits.microBatch;
+  const { maxNumTokens, maxSequences } = limits.microBatch;
   const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
     threads: params.threads ?? cpuQuota(),
     maxNumTokens,
-    maxNumSequences: maxBatchSize + limits.padding.sequences,
-    maxLogitRows: Math.max(maxBatchSize, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
+    maxNumSequences: maxSequences + limits.padding.sequences,
+    maxLogitRows: Math.max(maxSequences, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
     maxSeqLen: limits.maxSeqLen,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype,

@@ -22,6 +22,10 @@ export interface RequestSpec {
   bias: LogitBias | null;
   /** endId and the stop words of one token, each once, inside the vocabulary: not drawn below min_length. */
   endingTokens: Int32Array;
+  /** Sequences drawn side by side from the prompt, at least 1. */
+  numSequences: number;
+  /** How many of these are answered: all, or, where it is fewer, those of the best mean log-prob. */
+  numReturned: number;
   streaming: boolean;
   returnLogProbs: boolean;
   /** Most probable tokens to report beside each token; 0 = none. */

@@ -25,6 +25,10 @@ export function whyItCanNeverRun(
   const { promptLength, maxNewTokens } = request;
   if (promptLength < 1) return 'The prompt is empty; at least 1 token is needed.';
   if (maxNewTokens < 1) return `${maxNewTokens} new tokens are asked for; at least 1 is needed.`;
+  const { maxSequences = Number.POSITIVE_INFINITY } = limits.microBatch;
+  if (request.beamWidth > maxSequences) {
+    return `${request.beamWidth} sequences are asked for; an iteration takes at most ${maxSequences} (maxBatchSize x maxBeamWidth).`;
+  }
   if (promptLength > limits.maxInputLen) {
     return `The prompt of ${promptLength} tokens is longer than maxInputLen = ${limits.maxInputLen}.`;
   }
@@ -35,7 +39,29 @@ export function whyItCanNeverRun(
       `more than maxSeqLen = ${limits.maxSeqLen}.`
     );
   }
-  return whyThePoolIsTooSmall(request, limits) ?? whyNoIterationTakesIt(request, limits);
+  return (
+    whyTheWindowIsTooSmall(request, limits) ??
+    whyThePoolIsTooSmall(request, limits) ??
+    whyNoIterationTakesIt(request, limits)
+  );
+}
+
+/** Sequences side by side share blocks, and past its window a sequence writes over its own. */
+function whyTheWindowIsTooSmall(
+  {
+    promptLength,
+    maxNewTokens,
+    beamWidth,
+  }: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth'>,
+  { maxAttentionWindow, tokensPerBlock }: AdmissionLimits,
+): string | null {
+  const held = Math.ceil(maxAttentionWindow / tokensPerBlock) * tokensPerBlock;
+  const finalLength = promptLength + maxNewTokens;
+  if (beamWidth === 1 || finalLength <= held) return null;
+  return (
+    `${beamWidth} sequences of up to ${finalLength} tokens are asked for; past the ${held} tokens that their attention ` +
+    'window keeps, they would write over blocks that they share.'
+  );
 }
 
 function whyThePoolIsTooSmall(
@@ -45,7 +71,7 @@ function whyThePoolIsTooSmall(
   const { promptLength, maxNewTokens, beamWidth } = request;
   const needed = blocksToCompletion({ promptLength, maxNewTokens, beamWidth, blocksHeld: 0 }, limits);
   if (needed <= limits.numBlocks) return null;
-  const beams = beamWidth > 1 ? ` in ${beamWidth} beams` : '';
+  const beams = beamWidth > 1 ? ` in ${beamWidth} sequences` : '';
   return (
     `The prompt of ${promptLength} tokens and ${maxNewTokens} new tokens${beams} need ${needed} ` +
     `KV cache blocks of ${limits.tokensPerBlock} tokens; the pool has ${limits.numBlocks}.`
@@ -60,7 +86,7 @@ function whyNoIterationTakesIt(
   const { maxNumTokens, chunking } = limits.microBatch;
   if (beamWidth + draftLength > maxNumTokens) {
     return (
-      `A generation step of ${beamWidth} beam(s) and ${draftLength} draft token(s) takes ` +
+      `A generation step of ${beamWidth} sequence(s) and ${draftLength} draft token(s) takes ` +
       `${beamWidth + draftLength} tokens, more than maxNumTokens = ${maxNumTokens}.`
     );
   }

@@ -12,7 +12,8 @@ type Chunking = NonNullable<MicroBatchLimits['chunking']>;
  * Which of the requests with capacity run in this iteration, and how many tokens each of them brings.
  *
  * The list is walked in order. The walk stops at the first request that would exceed maxNumTokens, and once
- * maxBatchSize requests are taken (a request with beams counts as one).
+ * maxBatchSize requests are taken (a request with beams counts as one); and at the first with which there would be more
+ * than maxSequences sequences (where it counts as many).
  *
  *   generation                  beamWidth + draft tokens
  *   context, no chunking        the whole prompt + draft tokens
@@ -37,11 +38,14 @@ export function scheduleMicroBatch<R extends SchedulableRequest>(
   const contexts: R[] = [];
   const generation: ScheduledChunk<R>[] = [];
   let tokens = 0;
+  let sequences = 0;
   for (const request of requests) {
     if (contexts.length + generation.length >= limits.maxBatchSize) break;
     const cost = tokensInWalk(request, limits);
     if (tokens + cost > limits.maxNumTokens) break;
     tokens += cost;
+    sequences += request.beamWidth;
+    if (sequences > (limits.maxSequences ?? Number.POSITIVE_INFINITY)) break;
     if (request.phase === 'context') contexts.push(request);
     else generation.push({ request, contextTokens: 0 });
   }

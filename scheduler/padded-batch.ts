@@ -12,7 +12,8 @@ export function schedulePaddedBatch<R extends SchedulableRequest>(
 
 /**
  * The batch that V1 starts: the first requests of the list whose contexts, each padded to the longest among them, fit
- * into one iteration. The walk stops at the first that does not fit; nobody overtakes it.
+ * into one iteration, and their sequences into each of those that follow. The walk stops at the first that does not fit;
+ * nobody overtakes it.
  *
  *   maxNumTokens 24, prompts 5, 8, 3, 2       ppppp...
  *                                             pppppppp      3 rows of 8 are 24 tokens; a fourth would be 32
@@ -20,13 +21,16 @@ export function schedulePaddedBatch<R extends SchedulableRequest>(
  */
 function startPaddedBatch<R extends SchedulableRequest>(
   requests: readonly R[],
-  { maxBatchSize, maxNumTokens }: Readonly<MicroBatchLimits>,
+  { maxBatchSize, maxNumTokens, maxSequences = Number.POSITIVE_INFINITY }: Readonly<MicroBatchLimits>,
 ): ScheduledChunk<R>[] {
   const chunks: ScheduledChunk<R>[] = [];
   let longest = 0;
+  let sequences = 0;
   for (const request of requests) {
     longest = Math.max(longest, request.promptLength);
+    sequences += request.beamWidth;
     if (chunks.length === maxBatchSize || (chunks.length + 1) * longest > maxNumTokens) break;
+    if (sequences > Math.min(maxSequences, maxNumTokens)) break;
     chunks.push({ request, contextTokens: request.promptLength });
   }
   return chunks;

@@ -58,6 +58,8 @@ export type CapacityPolicy = SchedulerPolicy | 'STATIC_BATCH';
 export interface MicroBatchLimits {
   /** Most requests of one iteration. */
   maxBatchSize: number;
+  /** Most sequences of one iteration: a request counts with all that it generates side by side. Absent: no limit. */
+  maxSequences?: number;
   /** Most tokens of one iteration, context and generation together. */
   maxNumTokens: number;
   /** Absent: contexts run whole. */

@@ -81,7 +81,7 @@ export class SamplingRows implements SamplingBatch {
     const length = request.numTokens + ahead;
     this.position[row] = length;
     this.noRepeatNgramSize[row] = sampling.noRepeatNgramSize;
-    this.numTopLogProbs[row] = request.reportsLogProbs ? topLogProbs : -1;
+    this.numTopLogProbs[row] = request.needsLogProbs ? topLogProbs : -1;
     if (bias !== null) this.biases.push({ row, ...bias });
     this.#addBanned(row, request, sequence, length);
     this.#addHistory(row, request, sequence, length);

@@ -339,6 +339,7 @@ function hashParameters(hash: number, sampling: SamplingBatch, row: number): num
   }
   if (sampling.temperature[row] === 0) return mixed;
   mixed = mix(mixed, Number(BigInt.asUintN(32, sampling.seed[row]!)));
+  if (sampling.sequenceIndex[row]! > 0) mixed = mix(mixed, sampling.sequenceIndex[row]!);
   mixed = mix(mixed, Math.round(sampling.temperature[row]! * 1000));
   mixed = mix(mixed, sampling.topK[row]!);
   return mix(mixed, Math.round(sampling.topP[row]! * 1000));

@@ -7,14 +7,14 @@ import { FakeExecutor } from './fake-executor.js';
  * An executor module without a model: `executorModule` of the GptManager may name it. The engine path is read as
  * options: "fake:?vocabSize=100&maxSeqLen=64&stepMs=2&poisonToken=7&throwToken=8&failToLoad=reason".
  */
-export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType }) => {
+export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType, maxBeamWidth }) => {
   const asked = new URLSearchParams(enginePath.replace(/^[^?]*\??/, ''));
   const number = (name: string, fallback: number) => Number(asked.get(name) ?? fallback);
   const failure = asked.get('failToLoad');
   if (failure !== null) throw new Error(failure);
   const maxSeqLen = number('maxSeqLen', 256);
-  const limits = resolveLimits(params, { maxInputLen: maxSeqLen, maxSeqLen }, modelType);
-  const { maxBatchSize, maxNumTokens } = limits.microBatch;
+  const limits = resolveLimits(params, { maxInputLen: maxSeqLen, maxSeqLen }, modelType, maxBeamWidth);
+  const { maxNumTokens, maxSequences } = limits.microBatch;
   const bytesPerBlock = 4 * limits.tokensPerBlock;
   const numBlocks = kvBlocks(params, {
     limits,
@@ -24,8 +24,8 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType }) =>
   const executor = new FakeExecutor({
     threads: 1,
     maxNumTokens,
-    maxNumSequences: maxBatchSize + limits.padding.sequences,
-    maxLogitRows: maxBatchSize,
+    maxNumSequences: maxSequences + limits.padding.sequences,
+    maxLogitRows: maxSequences,
     maxSeqLen: limits.maxSeqLen,
     ...limits.window?.options,
     numBlocks: numBlocks + limits.padding.blocks,

@@ -1,6 +1,7 @@
-import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { LoopCallbacks, SequenceStop } from '../../callbacks/loop-callbacks.js';
 import type { ActiveRequests } from '../active-requests.js';
 import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../decoding/finish-reason.js';
+import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 
@@ -12,10 +13,18 @@ export class RequestStops {
   readonly #active: ActiveRequests<LlmRequest>;
   readonly #scheme: BatchingScheme;
   readonly #callbacks: LoopCallbacks;
+  readonly #planner: IterationPlanner;
   /** Signals for requests in flight. */
   #deferred = new Set<bigint>();
+  #deferredSequences: SequenceStop[] = [];
 
-  constructor(active: ActiveRequests<LlmRequest>, scheme: BatchingScheme, callbacks: LoopCallbacks) {
+  constructor(
+    active: ActiveRequests<LlmRequest>,
+    scheme: BatchingScheme,
+    callbacks: LoopCallbacks,
+    planner: IterationPlanner,
+  ) {
+    this.#planner = planner;
     this.#active = active;
     this.#scheme = scheme;
     this.#callbacks = callbacks;
@@ -26,6 +35,18 @@ export class RequestStops {
     for (const requestId of this.#deferred) this.#stop(requestId, inFlight);
     for (const requestId of this.#callbacks.pollStopSignals()) this.#stop(requestId, inFlight);
     this.#deferred = inFlight;
+    const sequences = [...this.#deferredSequences, ...(this.#callbacks.pollSequenceStops?.() ?? [])];
+    this.#deferredSequences = sequences.filter((stop) => !this.#stopSequence(stop));
+  }
+
+  /** False: not now, its request is in flight. What went on from a context that has not ended shares its table still. */
+  #stopSequence({ requestId, index }: SequenceStop): boolean {
+    const request = this.#active.get(requestId);
+    if (request?.inFlight) return false;
+    if (request === undefined || request.isComplete) return true;
+    const parents = request.stopSequence(index, FINISH_CANCELLED);
+    if (parents !== null && request.phase === 'generation') this.#planner.fork(request, parents);
+    return true;
   }
 
   #stop(requestId: bigint, inFlight: Set<bigint>): void {

@@ -15,12 +15,12 @@ export interface PaddingRoom {
  */
 export function paddingRoom(
   modelType: ModelType,
-  sizes: { maxBatchSize: number; maxNumTokens: number; tokensPerBlock: number },
+  sizes: { maxSequences: number; maxNumTokens: number; tokensPerBlock: number },
 ): PaddingRoom {
   if (modelType !== 'V1') return { sequences: 0, blocks: 0 };
-  const { maxBatchSize, maxNumTokens, tokensPerBlock } = sizes;
+  const { maxSequences, maxNumTokens, tokensPerBlock } = sizes;
   return {
-    sequences: maxBatchSize,
-    blocks: Math.floor(maxNumTokens / tokensPerBlock) + 2 * maxBatchSize,
+    sequences: maxSequences,
+    blocks: Math.floor(maxNumTokens / tokensPerBlock) + 2 * maxSequences,
   };
 }

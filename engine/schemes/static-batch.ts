@@ -59,10 +59,10 @@ export class StaticBatchScheme implements BatchingScheme {
   #padGeneration(batch: BatchFormer): number {
     let empty = 0;
     for (const member of this.#members) {
-      if (!member.isComplete) continue;
+      const ended = member.spec.numSequences - (member.isComplete ? 0 : member.live.length);
       const length = Math.min(member.originalPromptLength + this.#generationSteps, this.#maxSeqLen);
-      batch.addPadding(length - 1, length, true);
-      empty++;
+      for (let slot = 0; slot < ended; slot++) batch.addPadding(length - 1, length, true);
+      empty += ended;
     }
     return empty;
   }

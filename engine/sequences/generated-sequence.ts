@@ -19,6 +19,8 @@ export class GeneratedSequence {
   finishReason: FinishCode = FINISH_NOT_FINISHED;
   /** Generated tokens that have been handed to a response. */
   numSent = 0;
+  /** A response has said how it ended. */
+  isEndSent = false;
   /** Sum of the generated tokens' log-probs, in token order. */
   cumLogProb = 0;
   /** Tokens generated again whose value differed from the first time. */
@@ -39,9 +41,14 @@ export class GeneratedSequence {
     this.#tokens = new Int32Array(promptTokens.length + room);
     this.#tokens.set(promptTokens);
     this.#numKnown = promptTokens.length;
-    this.#logProbs = new Float32Array(this.#reportsLogProbs ? room : 0);
+    this.#logProbs = new Float32Array(this.#needsLogProbs ? room : 0);
     this.#topTokens = new Int32Array(topLogProbs * room);
     this.#topLogProbs = new Float32Array(topLogProbs * room);
+  }
+
+  /** Mean log-prob of the generated tokens; -Infinity where there are none. */
+  get meanLogProb(): number {
+    return this.numGenerated === 0 ? Number.NEGATIVE_INFINITY : this.cumLogProb / this.numGenerated;
   }
 
   get isFinished(): boolean {
@@ -120,7 +127,7 @@ export class GeneratedSequence {
     if (place === this.#tokens.length) this.#grow();
     this.#tokens[place] = output.tokens[row]!;
     this.#numKnown++;
-    if (!this.#reportsLogProbs) return;
+    if (!this.#needsLogProbs) return;
     const index = this.numGenerated - 1;
     const logProb = output.logProbs[row]!;
     this.#logProbs[index] = logProb;
@@ -137,7 +144,7 @@ export class GeneratedSequence {
   #grow(): void {
     const room = Math.min(this.#spec.maxNewTokens, 2 * (this.#tokens.length - this.#promptLength));
     this.#tokens = copyInto(new Int32Array(this.#promptLength + room), this.#tokens);
-    if (!this.#reportsLogProbs) return;
+    if (!this.#needsLogProbs) return;
     const width = this.#spec.topLogProbs;
     this.#logProbs = copyInto(new Float32Array(room), this.#logProbs);
     this.#topTokens = copyInto(new Int32Array(width * room), this.#topTokens);
@@ -148,14 +155,19 @@ export class GeneratedSequence {
     return this.#spec.promptTokens.length;
   }
 
-  get #reportsLogProbs(): boolean {
-    return reportsLogProbs(this.#spec);
+  get #needsLogProbs(): boolean {
+    return needsLogProbs(this.#spec);
   }
 }
 
 /** Whether each generated token is reported with its log-prob. */
 export function reportsLogProbs({ returnLogProbs, topLogProbs }: RequestSpec): boolean {
   return returnLogProbs || topLogProbs > 0;
+}
+
+/** Whether the log-prob of each generated token is to be known: to be reported, or to choose the best sequences by. */
+export function needsLogProbs(spec: RequestSpec): boolean {
+  return reportsLogProbs(spec) || spec.numReturned < spec.numSequences;
 }
 
 function copyInto<T extends Int32Array | Float32Array>(target: T, source: T): T {

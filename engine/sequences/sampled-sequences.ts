@@ -5,16 +5,29 @@ import type { DrawnRows, GroupChange, SequenceGroup } from './sequence-group.js'
 
 const UNMOVED: readonly GroupChange[] = [0, 1].map((newTokens) => ({ newTokens, parents: null }));
 
-/** Sequences that are drawn independently of each other: one, or several from the same prompt. */
+/**
+ * Sequences that are drawn independently of each other: one, or several from the same prompt, each with the random
+ * numbers of its index. Where fewer are answered than drawn, these are the ones of the greatest mean log-prob.
+ */
 export class SampledSequences implements SequenceGroup {
-  readonly sequences: readonly GeneratedSequence[];
+  readonly #all: readonly GeneratedSequence[];
+  readonly #numReturned: number;
   #live: readonly GeneratedSequence[];
   #first: GeneratedSequence;
 
   constructor(spec: RequestSpec) {
-    this.sequences = [new GeneratedSequence(spec, 0)];
-    this.#live = this.sequences;
-    this.#first = this.sequences[0]!;
+    this.#all = Array.from({ length: spec.numSequences }, (_, index) => new GeneratedSequence(spec, index));
+    this.#numReturned = spec.numReturned;
+    this.#live = this.#all;
+    this.#first = this.#all[0]!;
+  }
+
+  /** The best first where some are left out; else in the order of their indexes. */
+  get sequences(): readonly GeneratedSequence[] {
+    if (this.#numReturned === this.#all.length) return this.#all;
+    // A stable sort: of equal ones the lower index comes first. Infinity - Infinity would be no number.
+    const better = (a: number, b: number) => (a === b ? 0 : b - a);
+    return this.#all.toSorted((a, b) => better(a.meanLogProb, b.meanLogProb)).slice(0, this.#numReturned);
   }
 
   get live(): readonly GeneratedSequence[] {
@@ -35,20 +48,32 @@ export class SampledSequences implements SequenceGroup {
     for (const [i, sequence] of before.entries()) {
       newTokens += sequence.append(place, output, firstRow + i, isLast);
     }
-    if (before.length === 1) {
+    if (this.#all.length === 1) {
       if (this.#first.isFinished) this.#live = [];
       return UNMOVED[newTokens]!;
     }
-    const live = before.filter((sequence) => !sequence.isFinished);
-    this.#live = live;
-    if (live.length === 0) return { newTokens, parents: null };
-    this.#first = live[0]!;
-    return { newTokens, parents: live.map((sequence) => (fromContext ? 0 : before.indexOf(sequence))) };
+    return { newTokens, parents: this.#keepLive(fromContext) };
   }
 
   stop(reason: FinishCode): void {
-    for (const sequence of this.#live.length > 0 ? this.#live : this.sequences)
-      sequence.finishReason = reason;
+    for (const sequence of this.#live.length > 0 ? this.#live : this.#all) sequence.finishReason = reason;
     this.#live = [];
+  }
+
+  stopSequence(index: number, reason: FinishCode): readonly number[] | null {
+    const sequence = this.#all[index];
+    if (sequence === undefined || sequence.isFinished) return null;
+    sequence.finishReason = reason;
+    return this.#keepLive(false);
+  }
+
+  /** Takes out what has ended; the parents of what goes on, or null where nothing does. */
+  #keepLive(fromContext: boolean): readonly number[] | null {
+    const before = this.#live;
+    const live = before.filter((sequence) => !sequence.isFinished);
+    this.#live = live;
+    if (live.length === 0) return null;
+    this.#first = live[0]!;
+    return live.map((sequence) => (fromContext ? 0 : before.indexOf(sequence)));
   }
 }

@@ -40,7 +40,7 @@ export interface SequenceGroup {
   readonly live: readonly GeneratedSequence[];
   /** That of the first block table; once all have ended, as it was when the last of them did. */
   readonly first: GeneratedSequence;
-  /** Those that are answered, in the order of the answers. */
+  /** Those that are answered, in the order of the answers; where not all are, known only when all have ended. */
   readonly sequences: readonly GeneratedSequence[];
   /** The sequence that each row of logits of a step is drawn for. `fromContext`: it is the one that ends the context. */
   rows(fromContext: boolean): readonly GeneratedSequence[];
@@ -48,4 +48,9 @@ export interface SequenceGroup {
   take(drawn: DrawnRows): GroupChange;
   /** Ends what has not ended. */
   stop(reason: FinishCode): void;
+  /**
+   * Ends one that is answered, by its place among these. Returns what those that go on have as parents; null where it had
+   * ended, or none goes on.
+   */
+  stopSequence(index: number, reason: FinishCode): readonly number[] | null;
 }

@@ -85,7 +85,7 @@ export function runLoop(
   const { tokensPerBlock, maxSeqLen, maxLogitRows } = executor.options;
   const maxBatchSize = maxLogitRows - (options.drafts?.rows ?? 0);
   const { modelType = 'InflightFusedBatching', maxNumTokens } = options;
-  const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
+  const padding = paddingRoom(modelType, { maxSequences: maxBatchSize, maxNumTokens, tokensPerBlock });
   if (options.numBlocks + padding.blocks > executor.options.numBlocks) throw new Error('no room for padding');
   if ((options.numSecondaryBlocks ?? 0) > (executor.options.numSecondaryBlocks ?? 0))
     throw new Error('no room to swap out');

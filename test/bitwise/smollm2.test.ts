@@ -12,7 +12,7 @@ describeWithTestModel('SmolLM2 on the default path', () => {
   it('answers each of 32 requests together as alone, paused and chunked, in every batching scheme', async () => {
     const engine = await engines.get(testModelPath!, 'bf16');
     const { config } = engine.manifest;
-    const padding = paddingRoom('V1', { maxBatchSize: 32, maxNumTokens: 256, tokensPerBlock: 16 });
+    const padding = paddingRoom('V1', { maxSequences: 32, maxNumTokens: 256, tokensPerBlock: 16 });
     const executor = openExecutor(engine, {
       threads: 2,
       maxSeqLen: 64,

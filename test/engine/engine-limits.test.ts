@@ -49,7 +49,7 @@ describe('resolveLimits', () => {
       maxReturnedLogitsBytes: 512 * 2 ** 20,
       tokensPerBlock: 32,
       window: null,
-      microBatch: { maxBatchSize: 64, maxNumTokens: 2048 },
+      microBatch: { maxBatchSize: 64, maxNumTokens: 2048, maxSequences: 64 },
       padding: { sequences: 0, blocks: 0 },
     });
   });
@@ -60,8 +60,14 @@ describe('resolveLimits', () => {
     expect(resolveLimits({ enableChunkedContext: true, tokensPerBlock: 16 }, long).microBatch).toEqual({
       maxBatchSize: 64,
       maxNumTokens: 2048,
+      maxSequences: 64,
       chunking: { policy: 'FIRST_COME_FIRST_SERVED', unit: 16 },
     });
+  });
+
+  it('has room for the beams of all requests of an iteration', () => {
+    const { microBatch } = resolveLimits({ maxBatchSize: 16 }, ENGINE, 'InflightFusedBatching', 4);
+    expect(microBatch).toMatchObject({ maxBatchSize: 16, maxSequences: 64 });
   });
 
   it('gives V1 room for the padding of a whole iteration', () => {

@@ -53,7 +53,7 @@ describe('whyItCanNeverRun', () => {
     [
       ask(64, 25, { beamWidth: 4 }),
       limits,
-      'The prompt of 64 tokens and 25 new tokens in 4 beams need 24 KV cache blocks of 8 tokens; the pool has 20.',
+      'The prompt of 64 tokens and 25 new tokens in 4 sequences need 24 KV cache blocks of 8 tokens; the pool has 20.',
     ],
     [
       ask(65, 1),
@@ -69,7 +69,7 @@ describe('whyItCanNeverRun', () => {
     [
       ask(3, 9, { beamWidth: 4, draftLength: 1 }),
       { ...limits, microBatch: { maxBatchSize: 8, maxNumTokens: 4 } },
-      'A generation step of 4 beam(s) and 1 draft token(s) takes 5 tokens, more than maxNumTokens = 4.',
+      'A generation step of 4 sequence(s) and 1 draft token(s) takes 5 tokens, more than maxNumTokens = 4.',
     ],
     [
       ask(30, 9),

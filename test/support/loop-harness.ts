@@ -1,4 +1,4 @@
-import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { IterationReport, LoopCallbacks, SequenceStop } from '../../callbacks/loop-callbacks.js';
 import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/types.js';
 import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
@@ -24,6 +24,7 @@ export interface HarnessOptions {
   maxNumSequences?: number;
   maxBatchSize?: number;
   maxNumTokens?: number;
+  maxBeamWidth?: number;
   chunkingPolicy?: 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
   maxInputLen?: number;
   maxSeqLen?: number;
@@ -48,6 +49,7 @@ export class LoopHarness implements LoopCallbacks {
   readonly wantsStatsJson = true;
   readonly waiting: InferenceRequest[] = [];
   readonly stops = new Set<bigint>();
+  readonly sequenceStops: SequenceStop[] = [];
   readonly responses: Response[] = [];
   readonly stats: IterationStats[] = [];
   readonly statsJson: string[] = [];
@@ -70,15 +72,17 @@ export class LoopHarness implements LoopCallbacks {
     const maxNumSequences = options.maxNumSequences ?? 8;
     const maxBatchSize = options.maxBatchSize ?? maxNumSequences;
     const modelType = options.modelType ?? 'InflightFusedBatching';
-    const padding = paddingRoom(modelType, { maxBatchSize, maxNumTokens, tokensPerBlock });
+    const maxBeamWidth = options.maxBeamWidth ?? 1;
+    const maxSequences = maxBatchSize * maxBeamWidth;
+    const padding = paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock });
     const { maxAttentionWindow, sinkTokenLength = 0 } = options;
     const window = maxAttentionWindow === undefined ? {} : { maxAttentionWindow, sinkTokenLength };
     this.maxSeqLen = maxSeqLen;
     this.executor = new FakeExecutor({
       threads: 1,
       maxNumTokens,
-      maxNumSequences: maxBatchSize + padding.sequences,
-      maxLogitRows: maxBatchSize + (options.maxDraftRows ?? 0),
+      maxNumSequences: maxSequences + padding.sequences,
+      maxLogitRows: maxSequences + (options.maxDraftRows ?? 0),
       maxSeqLen,
       numBlocks: numBlocks + padding.blocks,
       numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
@@ -106,11 +110,11 @@ export class LoopHarness implements LoopCallbacks {
       startHorizon: options.startHorizon,
       maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
-      microBatch: { maxBatchSize, maxNumTokens, ...(chunking ? { chunking } : {}) },
+      microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
       maxNumSequences,
       maxInputLen: options.maxInputLen ?? maxSeqLen,
       maxSeqLen,
-      maxBeamWidth: 1,
+      maxBeamWidth,
       maxTopLogProbs: 5,
       checkIntegrity: true,
       enableTrtOverlap: options.enableTrtOverlap ?? false,
@@ -143,6 +147,10 @@ export class LoopHarness implements LoopCallbacks {
     return stops;
   }
 
+  pollSequenceStops(): Iterable<SequenceStop> {
+    return this.sequenceStops.splice(0);
+  }
+
   endIteration(report: IterationReport): void {
     for (const response of unpackResponses(report.responses.snapshot(), this.maxSeqLen)) {
       this.responses.push(response);
@@ -162,6 +170,13 @@ export class LoopHarness implements LoopCallbacks {
       if (!this.loop.iterate() && this.waiting.length === 0) return;
     }
     throw new Error(`The loop was still busy after ${limit} iterations.`);
+  }
+
+  /** All that was sent for one of the sequences of a request with several, put together. */
+  sequenceOf(requestId: bigint, index: number): RequestResult {
+    const all = this.responses.filter((response) => response.requestId === requestId);
+    const own = all.filter(({ outputs }) => tensorOf(outputs, 'sequence_index')?.data[0] === index);
+    return collectResult(own.map((response, i) => ({ ...response, final: i === own.length - 1 })));
   }
 
   /** All that was sent for a request, put together. */

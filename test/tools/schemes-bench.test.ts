@@ -46,7 +46,7 @@ describe('runScheme', () => {
     const maxNumSequences = 8;
     const maxSeqLen = longestSequence(WORKLOAD);
     const sizes = { maxNumTokens: 160, tokensPerBlock: 8 };
-    const padding = paddingRoom('V1', { ...sizes, maxBatchSize: maxNumSequences });
+    const padding = paddingRoom('V1', { ...sizes, maxSequences: maxNumSequences });
     const numBlocks = maxNumSequences * Math.ceil(maxSeqLen / 8);
     const executor = new FakeExecutor({
       ...sizes,

@@ -65,7 +65,7 @@ function openSetup(
   const v1Tokens = Math.max(IN_FLIGHT_TOKENS, maxNumSequences * longestPrompt);
   const tokensPerBlock = TOKENS_PER_BLOCK;
   const padding = paddingRoom('V1', {
-    maxBatchSize: maxNumSequences,
+    maxSequences: maxNumSequences,
     maxNumTokens: v1Tokens,
     tokensPerBlock,
   });

@@ -69,7 +69,7 @@ describe('simulate with beams', () => {
     const requests = [request('A', 0, 6, 10, { beamWidth: 3 })];
     // 1 + 3 * 3.
     expect(() => simulate({ ...BASE, requests })).toThrow(
-      'The prompt of 6 tokens and 10 new tokens in 3 beams need 10 KV cache blocks of 4 tokens; the pool has 8.',
+      'The prompt of 6 tokens and 10 new tokens in 3 sequences need 10 KV cache blocks of 4 tokens; the pool has 8.',
     );
   });
 });
