@@ -11,7 +11,6 @@ import { type PaddingRoom, paddingRoom } from './schemes/padding-room.js';
 export const DEFAULT_MAX_NUM_SEQUENCES = 64;
 export const DEFAULT_MAX_NUM_TOKENS = 2048;
 export const DEFAULT_KV_FRACTION = 0.9;
-export const DEFAULT_MAX_TOP_LOG_PROBS = 20;
 export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
 export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
 export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
@@ -24,7 +23,8 @@ export interface EngineLimits {
   maxInputLen: number;
   maxSeqLen: number;
   maxNumSequences: number;
-  maxTopLogProbs: number;
+  /** null: as many as the vocabulary has tokens. */
+  maxTopLogProbs: number | null;
   maxReturnedLogitsBytes: number;
   tokensPerBlock: number;
   /** null: a token attends to all before it. */
@@ -114,7 +114,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   }
   checkTokensPerBlock(params.tokensPerBlock);
   if (params.maxTopLogProbs !== undefined) {
-    checkRange('maxTopLogProbs', params.maxTopLogProbs, { min: 0, max: 1000, integer: true });
+    checkRange('maxTopLogProbs', params.maxTopLogProbs, { min: 0, max: 2 ** 31 - 1, integer: true });
   }
   const { maxReturnedLogitsBytes } = params;
   if (maxReturnedLogitsBytes !== undefined) {
@@ -163,7 +163,7 @@ export function resolveLimits(
     maxInputLen,
     maxSeqLen,
     maxNumSequences,
-    maxTopLogProbs: params.maxTopLogProbs ?? DEFAULT_MAX_TOP_LOG_PROBS,
+    maxTopLogProbs: params.maxTopLogProbs ?? null,
     maxReturnedLogitsBytes: params.maxReturnedLogitsBytes ?? DEFAULT_MAX_RETURNED_LOGITS_BYTES,
     tokensPerBlock,
     window: windowOf(params, engine.config?.slidingWindow ?? null, { maxSeqLen, tokensPerBlock }),

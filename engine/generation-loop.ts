@@ -3,7 +3,7 @@ import { ContextPace } from '../scheduler/context-pace.js';
 import { ActiveRequests } from './active-requests.js';
 import { BatchFormer } from './batch-former.js';
 import { PostProcessors } from './decoding/post-processors.js';
-import { createSamplingOutput } from './decoding/sampling-rows.js';
+import { SamplingResults } from './decoding/sampling-results.js';
 import {
   DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
   DEFAULT_MAX_RETURNED_LOGITS_BYTES,
@@ -87,11 +87,12 @@ export class GenerationLoop {
       maxPaddingSequences: padding.sequences,
     };
     const newCall = () =>
-      new PackedCall(
-        new BatchFormer(room, kvCache, rope),
-        createSamplingOutput(maxSequences + maxDraftRows, options.maxTopLogProbs),
-        { planner, scheme, kvCache, clock },
-      );
+      new PackedCall(new BatchFormer(room, kvCache, rope), new SamplingResults(maxSequences + maxDraftRows), {
+        planner,
+        scheme,
+        kvCache,
+        clock,
+      });
     const responses = new ResponseWriter();
     this.#active = new ActiveRequests(options.maxWaitIterations);
     const logitsBudget = new ReturnedLogitsBudget(

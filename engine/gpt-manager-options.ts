@@ -83,11 +83,12 @@ export interface OptionalParams {
   /** Default 32. */
   tokensPerBlock?: number;
   instructionSet?: InstructionSet;
-  /** Most log-probs per token that a request may ask for; default 20. */
+  /** Most top log-probs per token that a request may ask for; default: as many as the vocabulary has tokens. */
   maxTopLogProbs?: number;
   /**
    * Most bytes that active requests may hold together for logits to be returned (return_context_logits,
-   * return_generation_logits); default 512 MiB. It is taken beside the KV cache, as it is used.
+   * return_generation_logits) and for top log-probs beyond 20 of a token; default 512 MiB. It is taken beside the KV
+   * cache, as it is used.
    */
   maxReturnedLogitsBytes?: number;
   /** While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals; default 20. */

@@ -12,6 +12,8 @@ export type ReturnOptions = Pick<
   | 'returnGenerationLogits'
   | 'returnContextLogProbs'
   | 'topContextLogProbs'
+  | 'topLogProbs'
+  | 'numSequences'
 >;
 
 /** What was collected of the prompt's rows. */
@@ -33,6 +35,10 @@ export interface ContextLogProbs {
 /** Rows of generation logits that are taken at once where they leave with the final response. */
 const ROWS_PER_PAGE = 16;
 const BYTES_PER_LOGIT = Float32Array.BYTES_PER_ELEMENT;
+/** A token and its log-prob. */
+const BYTES_PER_TOP_LOG_PROB = 8;
+/** Top log-probs of a token that are too few to be counted. */
+const UNCOUNTED_TOP_LOG_PROBS = 20;
 
 /** True where the request wants anything of its rows besides tokens and their log-probs. */
 export function returnsRows(options: ReturnOptions): boolean {
@@ -45,6 +51,15 @@ export function heldRows(options: ReturnOptions): { context: number; generation:
   return {
     context: options.returnContextLogits ? options.promptTokens.length : 0,
     generation: options.returnGenerationLogits ? generation : 0,
+  };
+}
+
+/** Top log-probs that a request holds at once, as far as they are counted: those of all its tokens. */
+function heldTopLogProbs(options: ReturnOptions): { context: number; generation: number } {
+  const counted = (numTop: number) => Math.max(0, numTop - UNCOUNTED_TOP_LOG_PROBS);
+  return {
+    context: counted(options.topContextLogProbs) * options.promptTokens.length,
+    generation: counted(options.topLogProbs) * options.maxNewTokens * options.numSequences,
   };
 }
 
@@ -195,7 +210,16 @@ function noLogProbs(numRows: number, numTop: number): ContextLogProbs {
   };
 }
 
-/** The memory that active requests together may hold for logits that are to be returned. */
+/** Why a request cannot have what it asks for. */
+export interface BudgetRefusal {
+  /** The tensor that asks for it. */
+  field: string;
+  reason: string;
+  /** false: it could have it when others have ended. */
+  isForever: boolean;
+}
+
+/** The memory that active requests together may hold for logits and top log-probs that are to be returned. */
 export class ReturnedLogitsBudget {
   readonly #maxBytes: number;
   readonly #bytesPerRow: number;
@@ -211,14 +235,16 @@ export class ReturnedLogitsBudget {
   }
 
   /** Why the request cannot have what it asks for: not at all, or not beside those that hold logits now; else null. */
-  whyRefused(options: ReturnOptions): { reason: string; isForever: boolean } | null {
+  whyRefused(options: ReturnOptions): BudgetRefusal | null {
     const bytes = this.#bytesOf(options);
     if (bytes === 0 || bytes <= this.#maxBytes - this.#reservedBytes) return null;
-    const asked = `${this.#describe(options)} are ${bytes} bytes of logits`;
+    const { field, text } = describe(options);
+    const asked = `${text} are ${bytes} bytes`;
     if (bytes > this.#maxBytes) {
-      return { reason: `${asked}; maxReturnedLogitsBytes is ${this.#maxBytes}.`, isForever: true };
+      return { field, reason: `${asked}; maxReturnedLogitsBytes is ${this.#maxBytes}.`, isForever: true };
     }
     return {
+      field,
       reason: `${asked}; of maxReturnedLogitsBytes = ${this.#maxBytes} other requests hold ${this.#reservedBytes}, try again when they have ended.`,
       isForever: false,
     };
@@ -234,15 +260,28 @@ export class ReturnedLogitsBudget {
 
   #bytesOf(options: ReturnOptions): number {
     const { context, generation } = heldRows(options);
-    return (context + generation) * this.#bytesPerRow;
+    const top = heldTopLogProbs(options);
+    return (
+      (context + generation) * this.#bytesPerRow + (top.context + top.generation) * BYTES_PER_TOP_LOG_PROB
+    );
   }
+}
 
-  #describe(options: ReturnOptions): string {
-    const { context, generation } = heldRows(options);
-    const parts = [];
-    if (context > 0) parts.push(`return_context_logits of ${counted(context, 'prompt token')}`);
-    if (generation > 0)
-      parts.push(`return_generation_logits of ${counted(generation, 'token')} held at once`);
-    return parts.join(' and ');
+/** What of the request counts, and the first tensor that asks for it. */
+function describe(options: ReturnOptions): { field: string; text: string } {
+  const { context, generation } = heldRows(options);
+  const top = heldTopLogProbs(options);
+  const { promptTokens, maxNewTokens, numSequences } = options;
+  const prompt = counted(promptTokens.length, 'prompt token');
+  const parts: [string, string][] = [];
+  if (context > 0) parts.push(['return_context_logits', `of ${prompt}`]);
+  if (generation > 0) {
+    parts.push(['return_generation_logits', `of ${counted(generation, 'token')} held at once`]);
   }
+  if (top.context > 0) parts.push(['top_context_log_probs', `= ${options.topContextLogProbs} of ${prompt}`]);
+  if (top.generation > 0) {
+    const tokens = counted(maxNewTokens * numSequences, 'token');
+    parts.push(['top_log_probs', `= ${options.topLogProbs} of ${tokens}`]);
+  }
+  return { field: parts[0]![0], text: parts.map(([name, of]) => `${name} ${of}`).join(' and ') };
 }

@@ -16,7 +16,6 @@ import {
 } from './option-rules.js';
 import type { GenerateOptions } from './skein.js';
 
-const MAX_LOG_PROBS = 20;
 const MAX_U64 = 2n ** 64n - 1n;
 
 const isStop = (value: unknown) => typeof value === 'string' && value !== '';
@@ -55,10 +54,10 @@ const RULES = {
   includeStop: SWITCH,
   ignoreEos: SWITCH,
   skipSpecialTokens: SWITCH,
-  logProbs: wholeNumber(0, MAX_LOG_PROBS),
+  logProbs: wholeNumber(0, MAX_COUNT),
   returnGenerationLogits: SWITCH,
   returnContextLogits: SWITCH,
-  contextLogProbs: wholeNumber(0, MAX_LOG_PROBS),
+  contextLogProbs: wholeNumber(0, MAX_COUNT),
   logitsPostProcessor: rule('a name', (value) => typeof value === 'string'),
   clientId: U64,
   priority: numberIn({ min: 0, max: 1, integer: false }),

@@ -84,8 +84,11 @@ export const ROW_NO_TOKEN_LEFT = 2;
 export interface SamplingOutput {
   readonly tokens: Int32Array;
   readonly logProbs: Float32Array;
-  /** Entries per row in topTokens and topLogProbs. */
-  readonly maxTopLogProbs: number;
+  /**
+   * The most probable tokens of row r are topTokens[topStart[r] .. topStart[r + 1]), as many as numTopLogProbs[r] says;
+   * -1 and -Infinity beyond the vocabulary. [R + 1]
+   */
+  readonly topStart: Int32Array;
   readonly topTokens: Int32Array;
   readonly topLogProbs: Float32Array;
   readonly status: Int32Array;

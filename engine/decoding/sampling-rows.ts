@@ -1,6 +1,6 @@
 import type { LlmRequest } from '../llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-import type { RowBias, SamplingBatch, SamplingOutput } from './sampling-batch.js';
+import type { RowBias, SamplingBatch } from './sampling-batch.js';
 import { isGreedy, needsHistory } from './sampling-params.js';
 
 /** The SamplingBatch of the loop: allocated once, filled row by row in each iteration. */
@@ -143,16 +143,4 @@ function longer(array: Int32Array, length: number): Int32Array {
   const larger = new Int32Array(2 * length);
   larger.set(array);
   return larger;
-}
-
-/** Room for what `maxRows` rows of sampling give back. */
-export function createSamplingOutput(maxRows: number, maxTopLogProbs: number): SamplingOutput {
-  return {
-    tokens: new Int32Array(maxRows),
-    logProbs: new Float32Array(maxRows),
-    maxTopLogProbs,
-    topTokens: new Int32Array(maxRows * maxTopLogProbs),
-    topLogProbs: new Float32Array(maxRows * maxTopLogProbs),
-    status: new Int32Array(maxRows),
-  };
 }

@@ -124,6 +124,7 @@ export class FakeExecutor implements Executor {
   sample(sampling: SamplingBatch, output: SamplingOutput): void {
     this.#refuseWhileBegun();
     for (let row = 0; row < sampling.numRows; row++) {
+      output.topStart[row + 1] = output.topStart[row]! + Math.max(0, sampling.numTopLogProbs[row]!);
       const logits = this.#logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
       const rowHash = this.#areLogitsOut ? hashChanges(this.#hashes[row]!, logits) : this.#hashes[row]!;
       output.status[row] = rowHash === POISONED ? ROW_NOT_FINITE : ROW_OK;
@@ -141,10 +142,10 @@ export class FakeExecutor implements Executor {
       }
       output.tokens[row] = token;
       output.logProbs[row] = -(hash >>> 8) / 2 ** 20;
-      const width = sampling.numTopLogProbs[row]!;
-      for (let i = 0; i < width; i++) {
-        output.topTokens[row * output.maxTopLogProbs + i] = (token + i) % this.vocabSize;
-        output.topLogProbs[row * output.maxTopLogProbs + i] = output.logProbs[row]! - i;
+      const [topStart, topEnd] = [output.topStart[row]!, output.topStart[row + 1]!];
+      for (let i = topStart; i < topEnd; i++) {
+        output.topTokens[i] = (token + i - topStart) % this.vocabSize;
+        output.topLogProbs[i] = output.logProbs[row]! - (i - topStart);
       }
     }
   }

@@ -24,7 +24,8 @@ export interface LoopOptions {
   maxInputLen: number;
   maxSeqLen: number;
   maxBeamWidth: number;
-  maxTopLogProbs: number;
+  /** Most top log-probs of a request; null: as many as the vocabulary has tokens. */
+  maxTopLogProbs: number | null;
   /** See OptionalParams. */
   maxWaitIterations?: number | undefined;
   startHorizon?: number | undefined;

@@ -1,7 +1,7 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { contextPairs } from '../../scheduler/iteration-cost.js';
 import type { BatchFormer } from '../batch-former.js';
-import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { SamplingResults } from '../decoding/sampling-results.js';
 import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
@@ -20,14 +20,14 @@ export interface CallParts {
 /** One call of the executor, from its requests' blocks to what it drew. Its arrays are used again for later calls. */
 export class PackedCall {
   readonly batch: BatchFormer;
-  readonly output: SamplingOutput;
+  readonly output: SamplingResults;
   /** Filled between forward and sampling. */
   readonly failures: RowFailures = new Map();
   readonly #parts: CallParts;
   #chunks: Chunks = [];
   #iteration: Iteration | null = null;
 
-  constructor(batch: BatchFormer, output: SamplingOutput, parts: CallParts) {
+  constructor(batch: BatchFormer, output: SamplingResults, parts: CallParts) {
     this.batch = batch;
     this.output = output;
     this.#parts = parts;
@@ -76,6 +76,7 @@ export class PackedCall {
     }
     if (!this.isEmpty) counts.emptyGenerationSlots += scheme.pad(this.batch, chunks);
     this.batch.finish();
+    this.output.makeRoom(this.batch.sampling);
   }
 
   /** Marks those of its requests that have not failed. */

@@ -82,7 +82,8 @@ export class RequestIntake {
   #admit(request: InferenceRequest, counts: IterationCounts): void {
     try {
       const { vocabSize } = this.#world.executor;
-      const limits = { ...this.#options, vocabSize, postProcessors: this.#postProcessors };
+      const maxTopLogProbs = Math.min(this.#options.maxTopLogProbs ?? vocabSize, vocabSize);
+      const limits = { ...this.#options, vocabSize, maxTopLogProbs, postProcessors: this.#postProcessors };
       const spec = validateRequest(request, limits, this.#world.drawSeed);
       const admitted = new LlmRequest(spec, this.#world.clock(), vocabSize);
       const impossible = whyItCanNeverRun(admitted, this.#limits);
@@ -102,8 +103,7 @@ export class RequestIntake {
     const refusal = this.#logitsBudget.whyRefused(spec);
     if (refusal === null) return;
     if (!refusal.isForever) throw new Error(refusal.reason);
-    const field = spec.returnContextLogits ? 'return_context_logits' : 'return_generation_logits';
-    throw new ParameterError(field, refusal.reason);
+    throw new ParameterError(refusal.field, refusal.reason);
   }
 
   /** A final response with the reason; where not even the id can be used, only the error hook hears of it. */

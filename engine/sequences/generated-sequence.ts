@@ -133,7 +133,7 @@ export class GeneratedSequence {
     this.#logProbs[index] = logProb;
     this.cumLogProb += logProb;
     const width = this.#spec.topLogProbs;
-    const source = row * output.maxTopLogProbs;
+    const source = output.topStart[row]!;
     for (let i = 0; i < width; i++) {
       this.#topTokens[index * width + i] = output.topTokens[source + i]!;
       this.#topLogProbs[index * width + i] = output.topLogProbs[source + i]!;

@@ -106,7 +106,7 @@ export function runLoop(
       maxInputLen: maxSeqLen,
       maxSeqLen,
       maxBeamWidth: 1,
-      maxTopLogProbs: 4,
+      maxTopLogProbs: null,
       checkIntegrity: true,
       enableTrtOverlap: options.overlap ?? false,
       minMicroBatchSize: 2,

@@ -45,7 +45,7 @@ describe('resolveLimits', () => {
       maxInputLen: 1000,
       maxSeqLen: 1024,
       maxNumSequences: 64,
-      maxTopLogProbs: 20,
+      maxTopLogProbs: null,
       maxReturnedLogitsBytes: 512 * 2 ** 20,
       tokensPerBlock: 32,
       window: null,

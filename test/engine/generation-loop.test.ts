@@ -52,6 +52,23 @@ describe('responses', () => {
     expect(runAlone(makeRequest(1n, PROMPT, 4)).logProbs).toEqual([]);
   });
 
+  it('carry as many of the most probable tokens as the vocabulary has, beside requests with few or none', () => {
+    const harness = new LoopHarness();
+    const topOf = { 1: 100, 2: 0, 3: 7, 4: 100 };
+    for (const [id, top] of Object.entries(topOf)) {
+      const inputs = { return_log_probs: bool(true), top_log_probs: i32(top) };
+      harness.waiting.push(makeRequest(BigInt(id), [Number(id), ...PROMPT], 4, inputs));
+    }
+    harness.waiting.push(makeRequest(5n, PROMPT, 4, { top_log_probs: i32(101) }));
+    harness.runToEnd();
+    for (const [id, top] of Object.entries(topOf)) {
+      const { tokens, topTokens } = harness.resultOf(BigInt(id));
+      expect(topTokens).toHaveLength(4 * top);
+      if (top > 0) expect(topTokens.filter((_, index) => index % top === 0)).toEqual(tokens);
+    }
+    expect(harness.resultOf(5n).error).toMatch(/top_log_probs is 101; .* from 0 to 100/);
+  });
+
   it('return the seed that was given and depend on it', () => {
     const sample = (seed: bigint) =>
       runAlone(makeRequest(1n, PROMPT, 8, { temperature: f32(1), random_seed: u64(seed) })).tokens;

@@ -176,7 +176,7 @@ describe('logits across the threads', () => {
     await client.submit(makeRequest(1n, prompt, 20, inputs));
     const [refusal] = client.responses.get(1n)!;
     expect(refusal!.error).toBe(
-      'return_context_logits of 21 prompt tokens and return_generation_logits of 1 token held at once are 8800 bytes of logits; maxReturnedLogitsBytes is 1000.',
+      'return_context_logits of 21 prompt tokens and return_generation_logits of 1 token held at once are 8800 bytes; maxReturnedLogitsBytes is 1000.',
     );
     expect(tensorOf(refusal!.outputs, 'invalid_request')).toBeDefined();
   });

@@ -211,17 +211,27 @@ describe('maxReturnedLogitsBytes', () => {
     [
       'the prompt',
       context,
-      `return_context_logits of 19 prompt tokens are ${19 * row} bytes of logits; maxReturnedLogitsBytes is ${18 * row}.`,
+      `return_context_logits of 19 prompt tokens are ${19 * row} bytes; maxReturnedLogitsBytes is ${18 * row}.`,
     ],
     [
       'the output',
       generation,
-      `return_generation_logits of 19 tokens held at once are ${19 * row} bytes of logits; maxReturnedLogitsBytes is ${18 * row}.`,
+      `return_generation_logits of 19 tokens held at once are ${19 * row} bytes; maxReturnedLogitsBytes is ${18 * row}.`,
     ],
     [
       'both',
       { ...context, ...generation },
       `return_context_logits of 19 prompt tokens and return_generation_logits of 19 tokens held at once are ${38 * row} bytes`,
+    ],
+    [
+      'many top log-probs of the prompt',
+      { top_context_log_probs: i32(100) },
+      `top_context_log_probs = 100 of 19 prompt tokens are ${19 * 80 * 8} bytes`,
+    ],
+    [
+      'many top log-probs of the output',
+      { top_log_probs: i32(90) },
+      `top_log_probs = 90 of 19 tokens are ${19 * 70 * 8} bytes`,
     ],
   ])('refuses %s with the numbers', (_, inputs, message) => {
     const options = { maxReturnedLogitsBytes: 18 * row };
@@ -229,6 +239,12 @@ describe('maxReturnedLogitsBytes', () => {
     expect(harness.resultOf(1n).error).toContain(message);
     expect(tensorOf(harness.responses[0]!.outputs, 'invalid_request')).toBeDefined();
     expect(harness.resultOf(2n).error).toBe('');
+  });
+
+  it('does not count twenty top log-probs of each token', () => {
+    const inputs = { top_log_probs: i32(20), top_context_log_probs: i32(20) };
+    const harness = run({ maxReturnedLogitsBytes: 0 }, makeRequest(1n, PROMPT, 20, inputs));
+    expect(harness.resultOf(1n).topTokens).toHaveLength(20 * 20);
   });
 
   it('counts one row for generated tokens that are streamed', () => {

@@ -115,7 +115,7 @@ export class LoopHarness implements LoopCallbacks {
       maxInputLen: options.maxInputLen ?? maxSeqLen,
       maxSeqLen,
       maxBeamWidth,
-      maxTopLogProbs: 5,
+      maxTopLogProbs: null,
       checkIntegrity: true,
       enableTrtOverlap: options.enableTrtOverlap ?? false,
       logitsPostProcessorTimeoutMs: options.logitsPostProcessorTimeoutMs,

@@ -77,13 +77,14 @@ function makeTokenMasks(rows: readonly SamplingRow[], vocabSize: number): TokenM
   return { maskOfRow: Int32Array.from(rows, (row) => masked.indexOf(row)), words };
 }
 
-export function makeSamplingOutput(rows: number, maxTopLogProbs = 0): SamplingOutput {
+/** `numTop`: of all rows together. */
+export function makeSamplingOutput(rows: number, numTop = 0): SamplingOutput {
   return {
     tokens: new Int32Array(rows),
     logProbs: new Float32Array(rows),
-    maxTopLogProbs,
-    topTokens: new Int32Array(rows * maxTopLogProbs),
-    topLogProbs: new Float32Array(rows * maxTopLogProbs),
+    topStart: new Int32Array(rows + 1),
+    topTokens: new Int32Array(numTop),
+    topLogProbs: new Float32Array(numTop),
     status: new Int32Array(rows),
   };
 }

@@ -34,12 +34,19 @@ struct ReturnedRows {
   RowLogProbsView logProbs;
 };
 
+// Consecutive rows of tokens of one request; its ids from the vocabulary's size on name rows of its own table.
+struct PromptTableRows {
+  int64_t first = 0, count = 0;
+  ArrayView<const float> table;  // [ids x embedding width]
+};
+
 struct BatchView {
   int64_t numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks;
   ArrayView<const int32_t> tokenIds, positions, slots, queryStart, contextLength, blockTables, logitRows, newBlocks;
   ArrayView<const int32_t> ropeRows;
   ArrayView<const float> ropeFrequencies, ropeScales;
   std::vector<ReturnedRows> returnedRows;
+  std::vector<PromptTableRows> promptTables;  // rows ascending
 };
 
 // Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.
@@ -68,9 +75,9 @@ struct SamplingView {
 inline int64_t wordsOfMask(int32_t vocabSize) { return (int64_t(vocabSize) + 31) / 32; }
 
 struct SamplingOutputView {
-  int64_t maxTopLogProbs;
   ArrayView<int32_t> tokens;
   ArrayView<float> logProbs;
+  ArrayView<int32_t> topStart;  // filled before the rows are sampled
   ArrayView<int32_t> topTokens;
   ArrayView<float> topLogProbs;
   ArrayView<int32_t> status;

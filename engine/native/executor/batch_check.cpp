@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -122,6 +123,31 @@ void checkBias(const RowBiasView& bias, int64_t leastRow, int64_t rows, int32_t 
   checkLength(bias.values, count, "values of biases");
 }
 
+// Ids inside the vocabulary, and behind it those that a prompt table has rows for.
+void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
+  checkLength(batch.tokenIds, batch.numTokens, "tokenIds");
+  const int64_t width = plan.embeddingWidth();
+  int64_t checked = 0;
+  const auto checkUpTo = [&](int64_t end, int64_t ids) {
+    for (; checked < end; ++checked) {
+      if (batch.tokenIds[checked] >= 0 && batch.tokenIds[checked] < ids) continue;
+      fail(at("tokenIds", checked) + " is " + std::to_string(batch.tokenIds[checked]) + ", but it must be in [0, " + std::to_string(ids) + ")");
+    }
+  };
+  for (const PromptTableRows& rows : batch.promptTables) {
+    if (rows.count < 1 || rows.first < checked || rows.first + rows.count > batch.numTokens) {
+      fail("promptTables has rows " + std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count) + ", but some of " +
+           std::to_string(checked) + " to " + std::to_string(batch.numTokens) + " are expected there");
+    }
+    if (rows.table.length % width != 0) {
+      fail("table of promptTables has " + std::to_string(rows.table.length) + " values, but rows of " + std::to_string(width) + " are expected");
+    }
+    checkUpTo(rows.first, plan.vocabSize);
+    checkUpTo(rows.first + rows.count, plan.vocabSize + rows.table.length / width);
+  }
+  checkUpTo(batch.numTokens, plan.vocabSize);
+}
+
 void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t vocabSize) {
   const int64_t available = rows.sampled ? batch.numLogitRows : batch.numTokens;
   if (rows.count < 1 || rows.first < 0 || rows.first + rows.count > available) {
@@ -132,7 +158,7 @@ void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t
   if (!rows.wantsLogProbs) return;
   const RowLogProbsView& wanted = rows.logProbs;
   checkCount(wanted.numTop, 0, vocabSize, "numTop of returnedRows");
-  checkEntries(wanted.tokens, rows.count, 0, vocabSize, "tokens of returnedRows");
+  checkEntries(wanted.tokens, rows.count, -1, vocabSize, "tokens of returnedRows");
   checkLength(wanted.logProbs, rows.count, "logProbs of returnedRows");
   checkLength(wanted.topTokens, rows.count * wanted.numTop, "topTokens of returnedRows");
   checkLength(wanted.topLogProbs, rows.count * wanted.numTop, "topLogProbs of returnedRows");
@@ -142,7 +168,7 @@ void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t
 
 void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
   checkCounts(batch, config);
-  checkEntries(batch.tokenIds, batch.numTokens, 0, config.plan.vocabSize, "tokenIds");
+  checkTokens(batch, config.plan);
   checkEntries(batch.positions, batch.numTokens, 0, int64_t(1) << 30, "positions");
   checkEntries(batch.slots, batch.numTokens, 0, int64_t(config.numBlocks) * config.tokensPerBlock, "slots");
   checkEntries(batch.logitRows, batch.numLogitRows, 0, batch.numTokens, "logitRows");
@@ -176,7 +202,7 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
     checkBias(bias, leastRow, rows, vocabSize);
     leastRow = bias.row + 1;
   }
-  checkEntries(sampling.numTopLogProbs, rows, -1, output.maxTopLogProbs + 1, "numTopLogProbs");
+  checkEntries(sampling.numTopLogProbs, rows, -1, int64_t(vocabSize) + 1, "numTopLogProbs");
   checkLength(sampling.seed, rows, "seed");
   checkLength(sampling.sequenceIndex, rows, "sequenceIndex");
   checkLength(sampling.position, rows, "position");
@@ -193,12 +219,14 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
            ", but the row's history has " + std::to_string(length) + " tokens");
     }
   }
-  if (output.maxTopLogProbs < 0) fail("maxTopLogProbs is " + std::to_string(output.maxTopLogProbs) + ", but it must be at least 0");
   checkLength(output.tokens, rows, "tokens");
   checkLength(output.logProbs, rows, "logProbs");
   checkLength(output.status, rows, "status");
-  checkLength(output.topTokens, rows * output.maxTopLogProbs, "topTokens");
-  checkLength(output.topLogProbs, rows * output.maxTopLogProbs, "topLogProbs");
+  int64_t numTop = 0;
+  for (int64_t row = 0; row < rows; ++row) numTop += std::max(0, sampling.numTopLogProbs[row]);
+  checkLength(output.topStart, rows + 1, "topStart");
+  checkLength(output.topTokens, numTop, "topTokens");
+  checkLength(output.topLogProbs, numTop, "topLogProbs");
 }
 
 void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks) {

@@ -199,6 +199,10 @@ void Executor::sample(const SamplingView& sampling, const SamplingOutputView& ou
   const Stopwatch watch(profiling_ ? &profile_.sampling : nullptr);
   float* rows = logits();
   const int64_t vocabSize = config_.plan.vocabSize;
+  output.topStart[0] = 0;
+  for (int64_t row = 0; row < sampling.numRows; ++row) {
+    output.topStart[row + 1] = output.topStart[row] + std::max(0, sampling.numTopLogProbs[row]);
+  }
   pool_.run(static_cast<int32_t>(sampling.numRows), [&](int32_t row, int32_t thread) {
     samplers_[static_cast<size_t>(thread)]->sample(sampling, output, row, rows + row * vocabSize);
   });

@@ -51,6 +51,10 @@ ReturnedRows readReturnedRows(const Fields& rows) {
   return view;
 }
 
+PromptTableRows readPromptTable(const Fields& rows) {
+  return {.first = rows.number("first"), .count = rows.number("count"), .table = rows.floats("table")};
+}
+
 RowBiasView readRowBias(const Fields& bias) {
   RowBiasView view{};
   view.row = bias.number("row");
@@ -96,7 +100,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .ropeRows = batch.integers("ropeRows"),
           .ropeFrequencies = batch.floats("ropeFrequencies"),
           .ropeScales = batch.floats("ropeScales"),
-          .returnedRows = readAll(batch, "returnedRows", readReturnedRows)};
+          .returnedRows = readAll(batch, "returnedRows", readReturnedRows),
+          .promptTables = readAll(batch, "promptTables", readPromptTable)};
 }
 
 SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
@@ -133,9 +138,9 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
 
 SamplingOutputView readSamplingOutput(const Napi::Value& value, HeldValues* held) {
   const Fields output(value, "output", held);
-  return {.maxTopLogProbs = output.number("maxTopLogProbs"),
-          .tokens = output.array<int32_t>("tokens"),
+  return {.tokens = output.array<int32_t>("tokens"),
           .logProbs = output.array<float>("logProbs"),
+          .topStart = output.array<int32_t>("topStart"),
           .topTokens = output.array<int32_t>("topTokens"),
           .topLogProbs = output.array<float>("topLogProbs"),
           .status = output.array<int32_t>("status")};

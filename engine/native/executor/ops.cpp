@@ -109,8 +109,15 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
   const size_t bytes = rowBytes(dtype, n);
   float* output = value(op.output);
   eachRow(batch.numTokens, n, [&](int64_t row) {
+    if (batch.tokenIds[row] >= config_.plan.vocabSize) return;
     kernels_.embeddingRow(dtype, table + bytes * static_cast<size_t>(batch.tokenIds[row]), static_cast<int32_t>(n), output + row * n);
   });
+  for (const PromptTableRows& rows : batch.promptTables) {
+    for (int64_t row = rows.first; row < rows.first + rows.count; ++row) {
+      const int64_t own = int64_t(batch.tokenIds[row]) - config_.plan.vocabSize;
+      if (own >= 0) std::memcpy(output + row * n, rows.table.data + own * n, static_cast<size_t>(n) * sizeof(float));
+    }
+  }
 }
 
 void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {

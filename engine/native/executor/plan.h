@@ -55,6 +55,13 @@ struct NetworkPlan {
   int32_t logits = -1;
 
   int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
+  // Of the rows that tokens are looked up as; 1 where nothing is.
+  int32_t embeddingWidth() const {
+    for (const PlanOp& op : ops) {
+      if (op.kind == OpKind::kEmbedding) return values[static_cast<size_t>(op.output)].width;
+    }
+    return 1;
+  }
 };
 
 // One tensor of weights.bin.

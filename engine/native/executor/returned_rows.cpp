@@ -59,7 +59,7 @@ void Executor::returnRow(const ReturnedRows& rows, int64_t index, int64_t logitR
   float maximum = 0;
   if (kernels_.argmax(row, n, &maximum, nullptr) >= 0) {
     const LogProbs probs(kernels_, row, n, maximum);
-    out.logProbs[index] = probs.of(out.tokens[index]);
+    out.logProbs[index] = out.tokens[index] < 0 ? NAN : probs.of(out.tokens[index]);
     probs.top(static_cast<int32_t>(out.numTop), samplers_[static_cast<size_t>(thread)]->selection(), topTokens, topLogProbs);
     return;
   }

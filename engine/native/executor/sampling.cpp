@@ -56,14 +56,15 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
     if (best < 0) *maximum = *std::max_element(groupMaxima_.begin(), groupMaxima_.end());
     finite = finite && best >= 0;
   } else {
-    finite = weighChunks(logits, inverseTemperature_, maximum) && finite;
+    const bool truncates = sampling.topP[row] < 1 || sampling.minP[row] > 0;
+    finite = weighChunks(logits, truncates ? groupMaxima_.data() : nullptr, maximum) && finite;
   }
   if (!finite) return -1;
   return isGreedy ? best : draw(sampling, row, logits, *maximum);
 }
 
-bool RowSampler::weighChunks(const float* logits, float inverseTemperature, float* maximum) {
-  kernels_.chunkExp(logits, vocabSize_, inverseTemperature, maxima_.data(), sums_.data());
+bool RowSampler::weighChunks(const float* logits, float* groupMaxima, float* maximum) {
+  kernels_.chunkExp(logits, vocabSize_, inverseTemperature_, maxima_.data(), sums_.data(), groupMaxima);
   *maximum = *std::max_element(maxima_.begin(), maxima_.end());
   const bool numbers = std::none_of(sums_.begin(), sums_.end(), [](float sum) { return std::isnan(sum); });
   return numbers && *maximum > -INFINITY && *maximum < INFINITY;
@@ -109,7 +110,8 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
 }
 
 double RowSampler::weighBefore(const float* logits, OrderBound bound) {
-  kernels_.chunkExpAbove(logits, vocabSize_, inverseTemperature_, maxima_.data(), bound.logit, bound.before, sums_.data());
+  kernels_.chunkExpAbove(logits, vocabSize_, inverseTemperature_, maxima_.data(), groupMaxima_.data(), bound.logit, bound.before,
+                         sums_.data());
   return totalOfSums();
 }
 
@@ -151,7 +153,7 @@ void RowSampler::writeLogProbs(const SamplingView& sampling, const SamplingOutpu
   if (wanted < 0) return;
   const LogProbs probs(kernels_, logits, vocabSize_, maximum);
   output.logProbs[row] = probs.of(output.tokens[row]);
-  const int64_t first = row * output.maxTopLogProbs;
+  const int64_t first = output.topStart[row];
   probs.top(wanted, selection_, output.topTokens.data + first, output.topLogProbs.data + first);
 }
 

@@ -46,9 +46,9 @@ class RowSampler {
   // The token drawn, and the row's maximum; -1 where there is none.
   int32_t choose(const SamplingView& sampling, int64_t row, const float* logits, float* maximum);
   int32_t draw(const SamplingView& sampling, int64_t row, const float* logits, float maximum);
-  // The greatest of the chunks' maxima; -1: not finite.
-  bool weighChunks(const float* logits, float inverseTemperature, float* maximum);
-  // Leaves in sums_ what lies before `bound`, and returns the sum of it.
+  // Maxima and sums of the chunks, and of groups where they are wanted; false: not finite.
+  bool weighChunks(const float* logits, float* groupMaxima, float* maximum);
+  // groupMaxima_ is there. Leaves in sums_ what lies before `bound`, and returns the sum of it.
   double weighBefore(const float* logits, OrderBound bound);
   double totalOfSums() const;
   int32_t tokenAt(const float* logits, OrderBound bound, double target);

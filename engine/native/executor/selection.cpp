@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 
 #include "kernels/kernels.h"
 
@@ -11,16 +12,24 @@ namespace skein {
 namespace {
 
 constexpr int32_t kStride = 16;
+constexpr int32_t kSampleStride = 32;
 constexpr int32_t kBucketBits = 11;
 constexpr int32_t kFewTokens = 64;
 
-// Monotone: a < b as floats gives a smaller bucket or the same. -0 counts as 0.
-uint32_t bucketOf(float logit) {
+// Monotone: a < b as floats gives a smaller number. -0 counts as 0.
+uint32_t orderedBits(float logit) {
   const float value = logit + 0.0f;  // -0 becomes 0
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
-  return (bits & 0x80000000u ? ~bits : bits | 0x80000000u) >> (32 - kBucketBits);
+  return bits ^ (static_cast<uint32_t>(static_cast<int32_t>(bits) >> 31) | 0x80000000u);
 }
+
+uint32_t bucketOf(float logit) { return orderedBits(logit) >> (32 - kBucketBits); }
+
+// The greater key comes first in the order: a greater logit, and of equal ones the lower id.
+uint64_t keyOf(float logit, int32_t token) { return uint64_t(orderedBits(logit)) << 32 | (0xffffffffu - static_cast<uint32_t>(token)); }
+
+int32_t tokenOf(uint64_t key) { return static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(key)); }
 
 // A sorted list of the best so far; few values of a row ever enter it.
 void insertGreatest(const float* logits, int32_t n, int32_t count, int32_t* tokens) {
@@ -47,36 +56,64 @@ void insertGreatest(const float* logits, int32_t n, int32_t count, int32_t* toke
 }  // namespace
 
 Selection::Selection(int32_t n)
-    : candidates_(static_cast<size_t>(n)),
+    : candidates_(static_cast<size_t>(n) + 1),
       histogram_(size_t{1} << kBucketBits),
-      maxima_(static_cast<size_t>((n + kVocabGroup - 1) / kVocabGroup)) {}
+      sample_(static_cast<size_t>(std::max((n + kVocabGroup - 1) / kVocabGroup, (n + kSampleStride - 1) / kSampleStride))) {}
 
 OrderBound Selection::boundOfGreatest(const float* logits, int32_t n, int32_t k, const float* groupMaxima) {
-  const int32_t groups = static_cast<int32_t>(maxima_.size());
+  const int32_t groups = (n + kVocabGroup - 1) / kVocabGroup;
   int32_t rank = k;
   if (groupMaxima != nullptr && k <= groups / 2) gatherGroups(logits, n, k, groupMaxima);
-  else rank = gatherBucket(logits, n, k);
+  else if (!gatherSampled(logits, n, k)) rank = gatherBucket(logits, n, k);
   if (size_ < rank) return kNoBound;
   const auto first = candidates_.begin(), wanted = first + (rank - 1);
-  std::nth_element(first, wanted, first + size_, [](const Candidate& a, const Candidate& b) {
-    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
-  });
-  return {wanted->logit, wanted->token + 1};
+  std::nth_element(first, wanted, first + size_, std::greater<>());
+  const int32_t token = tokenOf(*wanted);
+  return {logits[token], token + 1};
+}
+
+// Appends what is at least `least`, which is above -infinity. Written without a choice: which tokens these are nobody can guess.
+void Selection::gatherFrom(const float* logits, int32_t begin, int32_t end, float least) {
+  int32_t size = size_;
+  for (int32_t i = begin; i < end; ++i) {
+    candidates_[static_cast<size_t>(size)] = keyOf(logits[i], i);
+    size += logits[i] >= least;
+  }
+  size_ = size;
 }
 
 // Candidates: what is at least the k-th greatest of the groups' maxima. That is k tokens or more, in few groups.
 void Selection::gatherGroups(const float* logits, int32_t n, int32_t k, const float* groupMaxima) {
-  const auto end = std::copy_n(groupMaxima, maxima_.size(), maxima_.begin());
-  std::nth_element(maxima_.begin(), maxima_.begin() + (k - 1), end, std::greater<>());
-  const float least = maxima_[static_cast<size_t>(k - 1)];
+  const int32_t groups = (n + kVocabGroup - 1) / kVocabGroup;
+  std::copy_n(groupMaxima, groups, sample_.begin());
+  std::nth_element(sample_.begin(), sample_.begin() + (k - 1), sample_.begin() + groups, std::greater<>());
+  const float least = std::max(sample_[static_cast<size_t>(k - 1)], std::numeric_limits<float>::lowest());
   size_ = 0;
-  for (size_t group = 0; group < maxima_.size(); ++group) {
+  for (int32_t group = 0; group < groups; ++group) {
     if (groupMaxima[group] < least) continue;
-    const int32_t begin = static_cast<int32_t>(group) * kVocabGroup;
-    for (int32_t i = begin; i < std::min(begin + kVocabGroup, n); ++i) {
-      if (logits[i] >= least && logits[i] > -INFINITY) candidates_[static_cast<size_t>(size_++)] = {logits[i], i};
-    }
+    gatherFrom(logits, group * kVocabGroup, std::min((group + 1) * kVocabGroup, n), least);
   }
+}
+
+// Candidates: what is at least a value of a sample that is likely to have k greater ones, and not many more. False where
+// it has fewer.
+//
+//   sample, greatest first    s s s s s s|s s . . .      k / stride of them expected in front, then four standard deviations
+bool Selection::gatherSampled(const float* logits, int32_t n, int32_t k) {
+  const int32_t size = (n + kSampleStride - 1) / kSampleStride;
+  const float expected = static_cast<float>(k) / kSampleStride;
+  const int32_t rank = static_cast<int32_t>(expected + 4 * std::sqrt(expected)) + 4;
+  if (rank >= size) return false;
+  for (int32_t i = 0; i < size; ++i) {
+    const int32_t at = i * kSampleStride + i * 11 % kSampleStride;  // no column of whatever pattern there is
+    sample_[static_cast<size_t>(i)] = logits[std::min(at, n - 1)];
+  }
+  std::nth_element(sample_.begin(), sample_.begin() + rank, sample_.begin() + size, std::greater<>());
+  const float least = sample_[static_cast<size_t>(rank)];
+  if (!(least > -INFINITY)) return false;
+  size_ = 0;
+  gatherFrom(logits, 0, n, least);
+  return size_ >= k;
 }
 
 // Candidates: the bucket of the logits' first bits in which the k-th greatest lies. Returns how many of it are wanted.
@@ -88,7 +125,7 @@ int32_t Selection::gatherBucket(const float* logits, int32_t n, int32_t k) {
   size_ = 0;
   for (int32_t i = 0; i < n; ++i) {
     if (static_cast<int32_t>(bucketOf(logits[i])) != bucket || logits[i] == -INFINITY) continue;
-    candidates_[static_cast<size_t>(size_++)] = {logits[i], i};
+    candidates_[static_cast<size_t>(size_++)] = keyOf(logits[i], i);
   }
   return rank;
 }
@@ -98,16 +135,14 @@ void Selection::greatestTokens(const float* logits, int32_t n, int32_t count, in
   const OrderBound bound = count < n ? boundOfGreatest(logits, n, count, nullptr) : kNoBound;
   size_ = 0;
   for (int32_t i = 0; i < n; ++i) {
-    if (bound.holds(logits[i], i)) candidates_[static_cast<size_t>(size_++)] = {logits[i], i};
+    if (bound.holds(logits[i], i)) candidates_[static_cast<size_t>(size_++)] = keyOf(logits[i], i);
   }
   // What is -infinity comes last, by id.
   for (int32_t i = 0; i < n && size_ < count; ++i) {
-    if (logits[i] == -INFINITY) candidates_[static_cast<size_t>(size_++)] = {logits[i], i};
+    if (logits[i] == -INFINITY) candidates_[static_cast<size_t>(size_++)] = keyOf(logits[i], i);
   }
-  std::sort(candidates_.begin(), candidates_.begin() + size_, [](const Candidate& a, const Candidate& b) {
-    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
-  });
-  for (int32_t i = 0; i < count; ++i) tokens[i] = candidates_[static_cast<size_t>(i)].token;
+  std::sort(candidates_.begin(), candidates_.begin() + size_, std::greater<>());
+  for (int32_t i = 0; i < count; ++i) tokens[i] = tokenOf(candidates_[static_cast<size_t>(i)]);
 }
 
 }  // namespace skein

@@ -33,16 +33,14 @@ class Selection {
   void greatestTokens(const float* logits, int32_t n, int32_t count, int32_t* tokens);
 
  private:
-  struct Candidate {
-    float logit;
-    int32_t token;
-  };
   void gatherGroups(const float* logits, int32_t n, int32_t k, const float* groupMaxima);
+  bool gatherSampled(const float* logits, int32_t n, int32_t k);
   int32_t gatherBucket(const float* logits, int32_t n, int32_t k);
+  void gatherFrom(const float* logits, int32_t begin, int32_t end, float least);
 
-  std::vector<Candidate> candidates_;
+  std::vector<uint64_t> candidates_;  // keys: see keyOf
   std::vector<int32_t> histogram_;
-  std::vector<float> maxima_;
+  std::vector<float> sample_;
   int32_t size_ = 0;
 };
 

@@ -188,10 +188,11 @@ struct KernelTable {
   void (*expRow)(const float* logits, int32_t n, float maximum, float inverseTemperature, float* probabilities);
   // Of each chunk the greatest value, and the sum of exp((logits[i] - that) * inverseTemperature): 0 where all is -inf, NaN
   // where any value is NaN or +inf.
-  void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums);
+  // groupMaxima: as of argmax.
+  void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums, float* groupMaxima);
   // The same sums, given the maxima, over values above `bound`, and over those equal to it whose index is below `before`.
-  void (*chunkExpAbove)(const float* logits, int32_t n, float inverseTemperature, const float* maxima, float bound,
-                        int32_t before, float* sums);
+  void (*chunkExpAbove)(const float* logits, int32_t n, float inverseTemperature, const float* maxima,
+                        const float* groupMaxima, float bound, int32_t before, float* sums);
 };
 constexpr int32_t kVocabChunk = 1024;
 constexpr int32_t kVocabGroup = 64;

@@ -52,6 +52,15 @@ struct EmulatedSimd {
       return f;
     });
   }
+  // p * 2^n for p in [0.5, 2) and whole n up to 126; 0 where n is below -125. NaN stays NaN.
+  static F timesPow2(F p, F n) {
+    return each([&](int i) {
+      if (n.v[i] < -125.0f) return 0.0f;
+      uint32_t bits;
+      std::memcpy(&bits, &p.v[i], 4);
+      return n.v[i] != n.v[i] ? p.v[i] : fromBits(bits + (uint32_t(int32_t(n.v[i])) << 23));
+    });
+  }
   // a < b ? x : y in each lane
   static F selectLess(F a, F b, F x, F y) { return each([&](int i) { return a.v[i] < b.v[i] ? x.v[i] : y.v[i]; }); }
   static F iota() { return each([&](int i) { return float(i); }); }

@@ -222,13 +222,14 @@ void expRow(const Napi::CallbackInfo& info) {
 
 void chunkExp(const Napi::CallbackInfo& info) {
   const Fields f(info);
-  tableOf(info).chunkExp(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"), f.data("sums"));
+  tableOf(info).chunkExp(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"), f.data("sums"),
+                         f.data("groupMaxima"));
 }
 
 void chunkExpAbove(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).chunkExpAbove(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"),
-                              f.number("bound"), f.integer("before"), f.data("sums"));
+                              f.data("groupMaxima"), f.number("bound"), f.integer("before"), f.data("sums"));
 }
 
 Napi::Value names(const Napi::CallbackInfo& info) {

@@ -55,7 +55,13 @@ describe('sampling parameters that are wrong', () => {
       /bannedStart\[2\] is below/,
     ],
     ['banned tokens beyond their end', at('bannedStart', 2, 3), /bannedStart\[2\] is 3/],
-    ['more log-probs than there is room for', at('numTopLogProbs', 1, 3), /numTopLogProbs\[1\] is 3/],
+    ['more log-probs than there are tokens', at('numTopLogProbs', 1, 132), /numTopLogProbs\[1\] is 132/],
+    ['more log-probs than there is room for', at('numTopLogProbs', 1, 3), /topTokens has 2 entries, but 3/],
+    [
+      'no room for where they begin',
+      (_, o) => set('topStart', new Int32Array(2))(o),
+      /topStart has 2 entries/,
+    ],
     [
       'history that goes backwards',
       (s) => {
@@ -75,8 +81,11 @@ describe('sampling parameters that are wrong', () => {
     ['too short an output', (_, o) => set('tokens', Int32Array.of(-7))(o), /tokens has 1 entries, but 2/],
     [
       'no room for top log-probs',
-      (_, o) => set('topTokens', new Int32Array(3))(o),
-      /topTokens has 3 entries, but 4/,
+      (s, o) => {
+        at('numTopLogProbs', 0, 2)(s);
+        set('topLogProbs', new Float32Array(1))(o);
+      },
+      /topLogProbs has 1 entries, but 2/,
     ],
   ])('%s: named, and nothing is sampled', (_, spoil, message) => {
     const sampling = makeSamplingBatch([{ prompt: [1], generated: [2, 3], banned: [4, 5] }, {}]);

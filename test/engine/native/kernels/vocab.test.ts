@@ -23,16 +23,21 @@ function chunks(table: string, logits: Float32Array, temperature: number, bounds
   const n = logits.length;
   const count = Math.ceil(n / 1024);
   const [maxima, sums] = [guarded(1, count, count), guarded(1, count, count)];
-  const fields = { logits: guardedRow(logits), n, inverseTemperature: 1 / temperature, maxima: maxima.view };
+  const groups = guarded(1, Math.ceil(n / 64), Math.ceil(n / 64));
+  const row = { logits: guardedRow(logits), n, inverseTemperature: 1 / temperature };
+  const fields = { ...row, maxima: maxima.view, groupMaxima: groups.view };
   kernels.chunkExp(table, { ...fields, sums: sums.view });
-  expect(maxima.guardsIntact() && sums.guardsIntact()).toBe(true);
+  expect(maxima.guardsIntact() && sums.guardsIntact() && groups.guardsIntact()).toBe(true);
+  const alone = [guarded(1, count, count), guarded(1, count, count)] as const;
+  kernels.chunkExp(table, { ...row, maxima: alone[0].view, sums: alone[1].view });
+  expect([alone[0].row(0), alone[1].row(0)]).toEqual([maxima.row(0), sums.row(0)]);
   const above = bounds.map(([bound, before]) => {
     const part = guarded(1, count, count);
     kernels.chunkExpAbove(table, { ...fields, bound, before, sums: part.view });
     expect(part.guardsIntact()).toBe(true);
     return part.row(0);
   });
-  return { maxima: maxima.row(0), sums: sums.row(0), above };
+  return { maxima: maxima.row(0), groups: groups.row(0), sums: sums.row(0), above };
 }
 
 /** Bounds at a value that many tokens have, in front of some of them, all or none. */
@@ -104,7 +109,9 @@ describe.each(tables)('vocabulary, %s', (table) => {
       const logits = coarse(n);
       logits[n >> 2] = Number.NEGATIVE_INFINITY;
       const bounds = boundsIn(n);
-      const { maxima, sums, above } = chunks(table, logits, 1.5, bounds);
+      const { maxima, groups, sums, above } = chunks(table, logits, 1.5, bounds);
+      for (const [i, group] of groups.entries())
+        expect(group).toBe(Math.max(...logits.slice(64 * i, 64 * (i + 1))));
       for (let begin = 0; begin < n; begin += 1024) {
         const part = [...logits.slice(begin, begin + 1024).entries()];
         const maximum = Math.max(...part.map(([, x]) => x));
@@ -151,13 +158,13 @@ describe.each(tables)('vocabulary, %s', (table) => {
       }
   });
 
-  it('keeps the exponential within two units in the last place over its whole range', () => {
-    const logits = Float32Array.from({ length: 4001 }, (_, i) => -87.25 + (i / 4000) * 175.5);
+  it('keeps the exponential within two units in the last place, and what the rounding of the exponent itself adds', () => {
+    const logits = Float32Array.from({ length: 4001 }, (_, i) => -86.6 + (i / 4000) * 173.5);
     const { weights } = softmax(table, logits, 1, 0);
     logits.forEach((x, i) => {
       const wanted = Math.exp(x);
       const unit = 2 ** (Math.floor(Math.log2(wanted)) - 23);
-      expect(Math.abs(weights[i]! - wanted)).toBeLessThan(2 * unit);
+      expect(Math.abs(weights[i]! - wanted)).toBeLessThan(2 * unit + (Math.abs(x) * wanted) / 2 ** 23);
     });
   });
 
@@ -193,7 +200,7 @@ it.each(twins)('vocabulary, %s gives the bits of %s', (vector, scalar) => {
       for (const row of [logits, coarse(n)])
         expect(chunks(vector, row, temperature, bounds)).toEqual(chunks(scalar, row, temperature, bounds));
     }
-  const wide = Float32Array.from({ length: 4000 }, (_, i) => (i - 2000) / 16);
+  const wide = Float32Array.from({ length: 4000 }, (_, i) => (i - 2600) / 16);
   expectSameBits(
     softmax(vector, wide, 1, 0).weights,
     softmax(scalar, wide, 1, 0).weights,

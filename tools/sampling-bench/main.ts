@@ -1,0 +1,132 @@
+/**
+ * What choosing tokens costs beside an iteration of 64 sequences. See --help.
+ *
+ *     npm run build:native && npx tsx tools/sampling-bench/main.ts            prints the table
+ *     npm run build:native && npx tsx tools/sampling-bench/main.ts --write    writes it into BENCHMARKS.md
+ *
+ * Random weights of SmolLM2-135M's shape make the iteration; before each sampling its logits are written over with a
+ * distribution of our own, which leaves the caches about as the output layer leaves them.
+ */
+import { availableParallelism } from 'node:os';
+import type { WeightPrecision } from '../../engine/executor.js';
+import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { makeSamplingBatch, makeSamplingOutput, type SamplingRow } from '../../test/support/sampling-rows.js';
+import { makeStepBatch } from '../../test/support/step-batch.js';
+import { countOf, type FlagTable, flagsOrHelp } from '../compare/flags.js';
+import { describeMachine, machineLine } from '../compare/machine.js';
+import { writeSection } from '../document-section.js';
+import { makeRandomEngine } from '../iteration-bench/random-engine.js';
+import { DISTRIBUTIONS, type Distribution } from './distributions.js';
+
+const FLAGS = {
+  weights: { argument: 'NAME', default: 'bf16', help: 'precision of the weights (default bf16)' },
+  threads: { argument: 'N', default: String(availableParallelism()), help: 'threads (default: all)' },
+  rounds: { argument: 'N', default: '15', help: 'rounds, whose median counts (default 15)' },
+  write: { help: 'write the table into BENCHMARKS.md too' },
+} as const satisfies FlagTable;
+
+const SEQUENCES = 64;
+const CONTEXT = 128;
+const TOKENS_PER_BLOCK = 32;
+const VOCAB = 49152;
+
+const CASES: readonly { name: string; row: SamplingRow }[] = [
+  { name: 'greedy', row: {} },
+  { name: 'temperature 1', row: { temperature: 1 } },
+  { name: 'temperature 0.7', row: { temperature: 0.7 } },
+  { name: 'top-p 0.9', row: { temperature: 1, topP: 0.9 } },
+  { name: 'top-p 0.5', row: { temperature: 1, topP: 0.5 } },
+  { name: 'top-k 50', row: { temperature: 1, topK: 50 } },
+  { name: 'top-k 1000', row: { temperature: 1, topK: 1000 } },
+  { name: 'top-k 50, top-p 0.9', row: { temperature: 1, topK: 50, topP: 0.9 } },
+  { name: 'min-p 0.05', row: { temperature: 1, minP: 0.05 } },
+  { name: 'temperature 1, log-probs', row: { temperature: 1, numTopLogProbs: 0 } },
+  { name: 'temperature 1, 20 top log-probs', row: { temperature: 1, numTopLogProbs: 20 } },
+];
+
+const sequences = Array.from({ length: SEQUENCES }, (_, s) => ({
+  tokens: Array.from({ length: CONTEXT + 1 }, (_, i) => (i * 7919 + s) % VOCAB),
+  cached: CONTEXT,
+  blocks: Array.from({ length: 5 }, (_, i) => s * 5 + i),
+}));
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+}
+
+/** Milliseconds of one call. */
+function timed(run: () => void): number {
+  const begin = performance.now();
+  run();
+  return performance.now() - begin;
+}
+
+/** Medians over the rounds: the forward, and for each case the sampling that follows it. */
+function measure(executor: NativeExecutor, frequencies: Float32Array, logits: Float32Array, rounds: number) {
+  const batch = makeStepBatch(sequences, {
+    tokensPerBlock: TOKENS_PER_BLOCK,
+    inverseFrequencies: frequencies,
+  });
+  const output = makeSamplingOutput(SEQUENCES, SEQUENCES * 20);
+  const forward: number[] = [];
+  const sampling = CASES.map((): number[] => []);
+  for (let round = -1; round < rounds; round++) {
+    for (const [i, { row }] of CASES.entries()) {
+      const rows = sequences.map((_, s) => ({ ...row, seed: BigInt(s), position: round + 1 }));
+      const params = makeSamplingBatch(rows);
+      let view = logits;
+      const forwardMs = timed(() => {
+        view = executor.forward(batch);
+      });
+      view.set(logits);
+      const samplingMs = timed(() => executor.sample(params, output));
+      if (round < 0) continue;
+      forward.push(forwardMs);
+      sampling[i]!.push(samplingMs);
+    }
+  }
+  return { forwardMs: median(forward), samplingMs: sampling.map(median) };
+}
+
+function table(measured: readonly { forwardMs: number; samplingMs: number[] }[]): string {
+  const head = ['', ...DISTRIBUTIONS.map(({ name }) => name)];
+  const rule = ['---', ...DISTRIBUTIONS.map(() => '---:')];
+  const rows = CASES.map(({ name }, i) => [
+    name,
+    ...measured.map(({ forwardMs, samplingMs }) => {
+      const ms = samplingMs[i]!;
+      return `${((100 * ms) / (forwardMs + ms)).toFixed(1)} % (${ms.toFixed(2)} ms)`;
+    }),
+  ]);
+  return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function main(): void {
+  const flags = flagsOrHelp(FLAGS, 'Measures sampling beside an iteration of 64 sequences.');
+  if (flags === null) return;
+  const engine = makeRandomEngine(flags.weights as WeightPrecision);
+  const executor = new NativeExecutor(engine, {
+    threads: countOf('threads', flags.threads),
+    ...{ maxNumTokens: SEQUENCES, maxNumSequences: SEQUENCES, maxLogitRows: SEQUENCES, maxSeqLen: 2048 },
+    ...{ numBlocks: SEQUENCES * 5, tokensPerBlock: TOKENS_PER_BLOCK, kvDtype: 'bf16' },
+  });
+  try {
+    const rounds = countOf('rounds', flags.rounds);
+    const measured = DISTRIBUTIONS.map(({ logits }: Distribution) =>
+      measure(executor, engine.inverseFrequencies, logits(SEQUENCES, VOCAB), rounds),
+    );
+    const report = [
+      `${machineLine(describeMachine())}; ${executor.instructionSet}, ${flags.threads} threads, ${flags.weights} weights.`,
+      `An iteration of ${SEQUENCES} sequences without sampling: ${median(measured.map((m) => m.forwardMs)).toFixed(1)} ms.`,
+      '',
+      table(measured),
+    ].join('\n');
+    console.log(report);
+    if (flags.write) writeSection('BENCHMARKS.md', 'sampling', report);
+  } finally {
+    executor.close();
+    engine.remove();
+  }
+}
+
+main();
