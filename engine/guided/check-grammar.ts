@@ -1,0 +1,173 @@
+import { EMPTY, type Expr, type Grammar, GuideError } from './grammar.js';
+
+/**
+ * Makes a grammar fit for an automaton. What can never be completed is taken out, so that no answer is led into it; a
+ * grammar of which nothing is left, that names a rule it does not have, or that is left-recursive is refused.
+ * @throws GuideError.
+ */
+export function checkedGrammar({ rules, root }: Grammar): Grammar {
+  checkNames(rules, root);
+  const productive = productiveRules(rules);
+  if (!productive.has(root)) {
+    throw new GuideError(`No text matches the guide: the rule ${root} can never be completed.`);
+  }
+  const pruned = new Map<string, Expr>();
+  const reachable = [root];
+  for (const name of reachable) {
+    if (pruned.has(name)) continue;
+    const expr = prune(rules.get(name)!, productive)!;
+    pruned.set(name, expr);
+    forEachRule(expr, (used) => reachable.push(used));
+  }
+  const grammar = { rules: pruned, root };
+  checkLeftRecursion(pruned);
+  return grammar;
+}
+
+function checkNames(rules: ReadonlyMap<string, Expr>, root: string): void {
+  if (!rules.has(root)) throw new GuideError(`The grammar has no rule ${root}, with which texts begin.`);
+  for (const [name, expr] of rules) {
+    forEachRule(expr, (used) => {
+      if (!rules.has(used))
+        throw new GuideError(`The rule ${name} uses the rule ${used}, which the grammar does not have.`);
+    });
+  }
+}
+
+function forEachRule(expr: Expr, visit: (name: string) => void): void {
+  if (expr.kind === 'rule') visit(expr.name);
+  else if (expr.kind === 'repeat') forEachRule(expr.item, visit);
+  else if (expr.kind === 'seq' || expr.kind === 'alt')
+    for (const item of expr.items) forEachRule(item, visit);
+}
+
+/** Rules with at least one text. */
+function productiveRules(rules: ReadonlyMap<string, Expr>): Set<string> {
+  const productive = new Set<string>();
+  grow(rules, productive, (expr) => isProductive(expr, productive));
+  return productive;
+}
+
+/** Adds rules whose expression holds until none is left to add. Each is asked again only when one that it uses was added. */
+function grow(rules: ReadonlyMap<string, Expr>, found: Set<string>, holds: (expr: Expr) => boolean): void {
+  const users = new Map<string, Set<string>>();
+  for (const [name, expr] of rules) {
+    forEachRule(expr, (used) => {
+      const list = users.get(used) ?? new Set();
+      users.set(used, list);
+      list.add(name);
+    });
+  }
+  const queue = [...rules.keys()];
+  for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
+    if (found.has(name) || !holds(rules.get(name)!)) continue;
+    found.add(name);
+    for (const user of users.get(name) ?? []) queue.push(user);
+  }
+}
+
+function isProductive(expr: Expr, rules: ReadonlySet<string>): boolean {
+  switch (expr.kind) {
+    case 'chars':
+      return expr.ranges.length > 0;
+    case 'text':
+      return true;
+    case 'seq':
+      return expr.items.every((item) => isProductive(item, rules));
+    case 'alt':
+      return expr.items.some((item) => isProductive(item, rules));
+    case 'repeat':
+      return expr.min === 0 || isProductive(expr.item, rules);
+    case 'rule':
+      return rules.has(expr.name);
+  }
+}
+
+/** The expression without what can never be completed; null where nothing of it can. */
+function prune(expr: Expr, productive: ReadonlySet<string>): Expr | null {
+  if (!isProductive(expr, productive)) return null;
+  switch (expr.kind) {
+    case 'seq':
+      return { kind: 'seq', items: expr.items.map((item) => prune(item, productive)!) };
+    case 'alt':
+      return {
+        kind: 'alt',
+        items: expr.items.map((item) => prune(item, productive)).filter((item) => item !== null),
+      };
+    case 'repeat': {
+      const item = prune(expr.item, productive);
+      return item === null ? EMPTY : { ...expr, item };
+    }
+    default:
+      return expr;
+  }
+}
+
+function isNullable(expr: Expr, rules: ReadonlySet<string>): boolean {
+  switch (expr.kind) {
+    case 'chars':
+      return false;
+    case 'text':
+      return expr.text === '';
+    case 'seq':
+      return expr.items.every((item) => isNullable(item, rules));
+    case 'alt':
+      return expr.items.some((item) => isNullable(item, rules));
+    case 'repeat':
+      return expr.min === 0 || isNullable(expr.item, rules);
+    case 'rule':
+      return rules.has(expr.name);
+  }
+}
+
+/** A rule that can begin with itself, nothing being matched before, would be followed for ever. */
+function checkLeftRecursion(rules: ReadonlyMap<string, Expr>): void {
+  const nullable = new Set<string>();
+  grow(rules, nullable, (expr) => isNullable(expr, nullable));
+  const state = new Map<string, 'open' | 'done'>();
+  const visit = (first: string): void => {
+    // A stack of its own: grammars may be as deep as they are long.
+    const path: { name: string; next: string[] }[] = [
+      { name: first, next: firstRules(rules.get(first)!, nullable) },
+    ];
+    state.set(first, 'open');
+    while (path.length > 0) {
+      const top = path.at(-1)!;
+      const name = top.next.pop();
+      if (name === undefined) {
+        state.set(top.name, 'done');
+        path.pop();
+      } else if (state.get(name) === 'open') {
+        throw new GuideError(
+          `The rule ${name} is left-recursive: it can begin with itself before anything is matched. Write it as a repetition, such as item ("," item)*.`,
+        );
+      } else if (!state.has(name)) {
+        state.set(name, 'open');
+        path.push({ name, next: firstRules(rules.get(name)!, nullable) });
+      }
+    }
+  };
+  for (const name of rules.keys()) if (!state.has(name)) visit(name);
+}
+
+/** Rules with which the expression can begin. */
+function firstRules(expr: Expr, nullable: ReadonlySet<string>): string[] {
+  switch (expr.kind) {
+    case 'seq': {
+      const found: string[] = [];
+      for (const item of expr.items) {
+        for (const name of firstRules(item, nullable)) found.push(name);
+        if (!isNullable(item, nullable)) break;
+      }
+      return found;
+    }
+    case 'alt':
+      return expr.items.flatMap((item) => firstRules(item, nullable));
+    case 'repeat':
+      return expr.max === 0 ? [] : firstRules(expr.item, nullable);
+    case 'rule':
+      return [expr.name];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,76 @@
+import { alt, type Grammar, GuideError, text } from './grammar.js';
+import { ebnfGrammar } from './sources/ebnf.js';
+import { jsonSchemaGrammar } from './sources/json-schema.js';
+import { regexExpr } from './sources/regex.js';
+import type { JsonValue } from './sources/schema-keywords.js';
+import { structuralTagGrammar } from './sources/structural-tag.js';
+
+/**
+ * The kinds of guides, by TensorRT-LLM's names; choice is our own.
+ *
+ *   json             any JSON object; the guide is empty
+ *   json_schema      the guide is a JSON schema
+ *   regex            the whole answer matches the regular expression
+ *   choice           the guide is a JSON list of texts, of which the answer is one
+ *   ebnf_grammar     see ebnfGrammar
+ *   structural_tag   the guide is JSON: see structuralTagGrammar
+ */
+export const GUIDE_TYPES = [
+  'json',
+  'json_schema',
+  'regex',
+  'choice',
+  'ebnf_grammar',
+  'structural_tag',
+] as const;
+export type GuideType = (typeof GUIDE_TYPES)[number];
+
+/** What an answer has to look like. */
+export interface Guide {
+  type: GuideType;
+  /** In the form that its type has; empty for json. */
+  guide: string;
+}
+
+/** Longest guide, in UTF-16 units. */
+export const MAX_GUIDE_LENGTH = 256 * 1024;
+
+/** Reads a guide. @throws GuideError with what is wrong with it. */
+export function guideGrammar({ type, guide }: Guide): Grammar {
+  if (guide.length > MAX_GUIDE_LENGTH) {
+    throw new GuideError(
+      `The guide is ${guide.length} characters long; at most ${MAX_GUIDE_LENGTH} are supported.`,
+    );
+  }
+  switch (type) {
+    case 'json':
+      return jsonSchemaGrammar({ type: 'object' });
+    case 'json_schema':
+      return jsonSchemaGrammar(parsed(guide, 'The JSON schema'));
+    case 'regex':
+      return { rules: new Map([['root', regexExpr(guide, { mode: 'full' })]]), root: 'root' };
+    case 'choice':
+      return choiceGrammar(parsed(guide, 'The list of choices'));
+    case 'ebnf_grammar':
+      return ebnfGrammar(guide);
+    case 'structural_tag':
+      return structuralTagGrammar(parsed(guide, 'The structural tag'));
+  }
+}
+
+function choiceGrammar(choices: JsonValue): Grammar {
+  const isRight =
+    Array.isArray(choices) &&
+    choices.length > 0 &&
+    choices.every((choice) => typeof choice === 'string' && choice !== '');
+  if (!isRight) throw new GuideError('The choices must be a list of texts, none of them empty.');
+  return { rules: new Map([['root', alt(...(choices as string[]).map(text))]]), root: 'root' };
+}
+
+function parsed(guide: string, what: string): JsonValue {
+  try {
+    return JSON.parse(guide) as JsonValue;
+  } catch (error) {
+    throw new GuideError(`${what} is not JSON: ${(error as Error).message}.`);
+  }
+}

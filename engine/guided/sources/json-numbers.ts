@@ -1,0 +1,213 @@
+import { alt, EMPTY, type Expr, GuideError, oneOf, rule, seq, text } from '../grammar.js';
+import { MAX_DIGITS } from './json-text.js';
+
+/** Greatest multipleOf: a rule for each remainder and digit. */
+export const MAX_MULTIPLE = 1000;
+
+export interface NumberBounds {
+  minimum?: number | undefined;
+  exclusiveMinimum?: number | undefined;
+  maximum?: number | undefined;
+  exclusiveMaximum?: number | undefined;
+  /** A whole number from 1 to MAX_MULTIPLE; for integers only. */
+  multipleOf?: number | undefined;
+}
+
+interface Bound {
+  /** MAX_DIGITS digits before the point and MAX_DIGITS behind it. */
+  whole: string;
+  fraction: string;
+  isExclusive: boolean;
+}
+
+/** Adds a rule and gives it back. */
+export type AddRule = (name: string, expr: Expr) => Expr;
+
+/** Digits behind the point of a number within bounds: those that it takes to write the bounds, and no fewer than these. */
+const MIN_FRACTION = 6;
+
+/**
+ * Numbers within bounds in plain notation, without an exponent, of at most MAX_DIGITS digits before the point.
+ * `prefix` names the rules. @throws GuideError for bounds that no such number can be compared with.
+ */
+export function boundedNumber(
+  bounds: NumberBounds,
+  isInteger: boolean,
+  prefix: string,
+  addRule: AddRule,
+): Expr {
+  const low = lower(bounds);
+  const high = upper(bounds);
+  const ways: Expr[] = [];
+  // From 0 up; and below 0 the same with a sign, between the bounds mirrored.
+  const positive = new DecimalRules(low === null || low.sign < 0 ? null : low, high, {
+    isInteger,
+    multipleOf: bounds.multipleOf ?? 1,
+    prefix: `${prefix}-p`,
+  });
+  if (high === null || high.sign >= 0) ways.push(positive.expr(addRule));
+  const atLeast = high !== null && high.sign < 0 ? high : null;
+  const atMost = low !== null && low.sign < 0 ? low : null;
+  const negative = new DecimalRules(atLeast, atMost, {
+    isInteger,
+    multipleOf: bounds.multipleOf ?? 1,
+    prefix: `${prefix}-n`,
+    withoutZero: true,
+  });
+  if (low === null || low.sign < 0) ways.push(seq(text('-'), negative.expr(addRule)));
+  return alt(...ways);
+}
+
+type Limit = Bound & { sign: number };
+
+function lower({ minimum, exclusiveMinimum }: NumberBounds): Limit | null {
+  const isExclusive =
+    exclusiveMinimum !== undefined && (minimum === undefined || exclusiveMinimum >= minimum);
+  const value = isExclusive ? exclusiveMinimum : minimum;
+  return value === undefined ? null : limitOf(value, isExclusive);
+}
+
+function upper({ maximum, exclusiveMaximum }: NumberBounds): Limit | null {
+  const isExclusive =
+    exclusiveMaximum !== undefined && (maximum === undefined || exclusiveMaximum <= maximum);
+  const value = isExclusive ? exclusiveMaximum : maximum;
+  return value === undefined ? null : limitOf(value, isExclusive);
+}
+
+function limitOf(value: number, isExclusive: boolean): Limit {
+  const [whole = '', fraction = ''] = plainDigits(Math.abs(value)).split('.');
+  if (whole.length > MAX_DIGITS || fraction.length > MAX_DIGITS) {
+    throw new GuideError(
+      `${value} is refused as the bound of a number: it has more than ${MAX_DIGITS} digits before or behind the point.`,
+    );
+  }
+  return {
+    sign: Math.sign(value),
+    whole: whole.padStart(MAX_DIGITS, '0'),
+    fraction: fraction.padEnd(MAX_DIGITS, '0'),
+    isExclusive,
+  };
+}
+
+/** The number without an exponent. */
+function plainDigits(value: number): string {
+  const [digits = '', exponent] = String(value).split('e');
+  if (exponent === undefined) return digits;
+  const [whole = '', fraction = ''] = digits.split('.');
+  const places = Number(exponent);
+  if (places > 0) return whole + fraction.padEnd(places, '0');
+  return `0.${'0'.repeat(-places - 1)}${whole}${fraction}`;
+}
+
+interface Place {
+  /** Digits still to come before the point; -1 and less: behind it. */
+  left: number;
+  /** All digits so far are those of the bound. */
+  onLow: boolean;
+  onHigh: boolean;
+  remainder: number;
+  isZero: boolean;
+  /** Digits before the point in all, where some may follow behind it. */
+  length: number;
+}
+
+interface DecimalOptions {
+  isInteger: boolean;
+  multipleOf: number;
+  prefix: string;
+  withoutZero?: boolean;
+}
+
+/** Numbers from `low` (null: 0) to `high` (null: no bound), digit by digit: a rule for each place that matters. */
+class DecimalRules {
+  readonly #low: Bound | null;
+  readonly #high: Bound | null;
+  readonly #options: DecimalOptions;
+  readonly #maxFraction: number;
+  readonly #named = new Set<string>();
+
+  constructor(low: Bound | null, high: Bound | null, options: DecimalOptions) {
+    this.#low = low;
+    this.#high = high;
+    this.#options = options;
+    const longest = Math.max(...[low, high].map((bound) => bound?.fraction.replace(/0+$/, '').length ?? 0));
+    this.#maxFraction = options.isInteger ? 0 : Math.min(MAX_DIGITS, Math.max(MIN_FRACTION, longest + 1));
+  }
+
+  expr(addRule: AddRule): Expr {
+    const ways: Expr[] = [];
+    for (let length = 1; length <= MAX_DIGITS; length++) {
+      const lead = MAX_DIGITS - length;
+      const onLow = this.#low !== null && /^0*$/.test(this.#low.whole.slice(0, lead));
+      const onHigh = this.#high !== null && /^0*$/.test(this.#high.whole.slice(0, lead));
+      // Fewer digits than the lower bound has: too small.
+      if (this.#low !== null && !onLow) continue;
+      const place = { left: length, onLow, onHigh, remainder: 0, isZero: true, length };
+      ways.push(this.#digits(place, length === 1 ? 0 : 1, addRule));
+    }
+    return alt(...ways);
+  }
+
+  /** The next digit is at least `least`. */
+  #digits(place: Place, least: number, addRule: AddRule): Expr {
+    const { onLow, onHigh } = place;
+    const from = Math.max(least, onLow ? digitAt(this.#low!, place.left) : 0);
+    const to = onHigh ? digitAt(this.#high!, place.left) : 9;
+    const ways: Expr[] = [];
+    const groups = new Map<string, { digits: string; next: Place }>();
+    for (let digit = from; digit <= to; digit++) {
+      const next = {
+        left: place.left - 1,
+        onLow: onLow && digit === digitAt(this.#low!, place.left),
+        onHigh: onHigh && digit === digitAt(this.#high!, place.left),
+        remainder: place.left > 0 ? (place.remainder * 10 + digit) % this.#options.multipleOf : 0,
+        isZero: place.isZero && digit === 0,
+        length: place.length,
+      };
+      const key = this.#nameOf(next);
+      const group = groups.get(key) ?? { digits: '', next };
+      group.digits += digit;
+      groups.set(key, group);
+    }
+    for (const { digits, next } of groups.values())
+      ways.push(seq(oneOf(digits), this.#behind(next, addRule)));
+    return alt(...ways);
+  }
+
+  /** What may stand behind the digits so far, as a rule. */
+  #behind(place: Place, addRule: AddRule): Expr {
+    const name = this.#nameOf(place);
+    if (this.#named.has(name)) return rule(name);
+    this.#named.add(name);
+    const ways: Expr[] = [];
+    if (place.left > 0) ways.push(this.#digits(place, 0, addRule));
+    else {
+      if (this.#mayEnd(place)) ways.push(EMPTY);
+      // More digits in all than a double keeps could round to a bound that is excluded.
+      if (place.left > -Math.min(this.#maxFraction, MAX_DIGITS - place.length)) {
+        const digit = this.#digits(place, 0, addRule);
+        ways.push(place.left === 0 ? seq(text('.'), digit) : digit);
+      }
+    }
+    return addRule(name, alt(...ways));
+  }
+
+  #mayEnd(place: Place): boolean {
+    const { onLow, onHigh, remainder, isZero, left } = place;
+    if (remainder !== 0 || (isZero && this.#options.withoutZero)) return false;
+    const behind = (bound: Bound) => /[1-9]/.test(bound.fraction.slice(-left));
+    if (onLow && (behind(this.#low!) || this.#low!.isExclusive)) return false;
+    return !(onHigh && !behind(this.#high!) && this.#high!.isExclusive);
+  }
+
+  #nameOf({ left, onLow, onHigh, remainder, isZero, length }: Place): string {
+    const marks = `${onLow ? 'l' : ''}${onHigh ? 'h' : ''}${isZero ? 'z' : ''}`;
+    const digits = this.#options.isInteger ? '' : `of${length}`;
+    return `${this.#options.prefix}-${left}${digits}${marks}-${remainder}`;
+  }
+}
+
+/** The bound's digit where `left` digits are still to come before the point, that one included. */
+function digitAt({ whole, fraction }: Bound, left: number): number {
+  return Number(left > 0 ? whole[MAX_DIGITS - left] : fraction[-left]);
+}

@@ -1,0 +1,120 @@
+import { closestName } from '../../../callbacks/did-you-mean.js';
+import { GuideError } from '../grammar.js';
+
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+export type SchemaObject = { readonly [keyword: string]: JsonValue };
+/** true: any value; false: none. */
+export type Schema = boolean | SchemaObject;
+
+export const TYPES = ['string', 'number', 'integer', 'boolean', 'null', 'object', 'array'] as const;
+export type TypeName = (typeof TYPES)[number];
+
+/** Keywords that say nothing of a value. */
+const ANNOTATIONS = new Set(
+  `title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions
+   discriminator contentMediaType contentEncoding`.split(/\s+/),
+);
+/** By type, the keywords that speak of values of that type only. */
+export const KEYWORDS_OF: Readonly<
+  Record<Exclude<TypeName, 'boolean' | 'null' | 'integer'>, readonly string[]>
+> = {
+  string: ['minLength', 'maxLength', 'pattern', 'format'],
+  number: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
+  object: ['properties', 'required', 'additionalProperties', 'minProperties', 'maxProperties'],
+  array: ['items', 'prefixItems', 'minItems', 'maxItems', 'uniqueItems'],
+};
+const OF_ALL = ['type', 'enum', 'const', 'anyOf', 'oneOf', 'allOf', '$ref'];
+const KNOWN = [...OF_ALL, ...Object.values(KEYWORDS_OF).flat()];
+/** Keywords of JSON Schema that cannot be followed from the first character on, or not yet. */
+const REFUSED =
+  `not if then else contains minContains maxContains patternProperties propertyNames dependencies
+  dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties additionalItems $anchor $dynamicRef
+  $dynamicAnchor $recursiveRef $recursiveAnchor $vocabulary`.split(/\s+/);
+
+export function isObject(value: unknown): value is { [key: string]: JsonValue } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function fault(path: string, what: string): GuideError {
+  return new GuideError(
+    `The JSON schema is refused at ${path === '' ? 'its root' : path.length > 200 ? `${path.slice(0, 200)}...` : path}: ${what}.`,
+  );
+}
+
+/** The part of a schema that says something, with the form of each keyword checked. @throws GuideError naming keyword and place. */
+export function checkedKeywords(schema: JsonValue, path: string): Schema {
+  if (typeof schema === 'boolean') return schema;
+  if (!isObject(schema)) throw fault(path, `a schema is an object or a boolean, found ${shown(schema)}`);
+  const said: { [keyword: string]: JsonValue } = {};
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
+    if (!KNOWN.includes(keyword)) throw fault(path, whyUnknown(keyword));
+    checkForm(keyword, value, path);
+    said[keyword] = value;
+  }
+  return said;
+}
+
+function whyUnknown(keyword: string): string {
+  if (REFUSED.includes(keyword)) return `the keyword ${keyword} is not supported`;
+  const meant = closestName(keyword, KNOWN);
+  return `the keyword ${keyword.slice(0, 64)} is not known${meant === null ? '' : `; ${meant} is`}`;
+}
+
+const isCount = (value: JsonValue) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isNumber = (value: JsonValue) => typeof value === 'number';
+const isSchema = (value: JsonValue) => typeof value === 'boolean' || isObject(value);
+const isText = (value: JsonValue) => typeof value === 'string';
+const isFilled = (value: JsonValue) => Array.isArray(value) && value.length > 0;
+const isType = (value: JsonValue) => TYPES.includes(value as TypeName);
+
+const FORMS: Readonly<Record<string, [string, (value: JsonValue) => boolean]>> = {
+  type: [
+    `one of ${TYPES.join(', ')} or a list of these`,
+    (value) => isType(value) || (isFilled(value) && (value as JsonValue[]).every(isType)),
+  ],
+  enum: ['a list with at least one value', isFilled],
+  anyOf: ['a list with at least one schema', isFilled],
+  oneOf: ['a list with at least one schema', isFilled],
+  allOf: ['a list with at least one schema', isFilled],
+  $ref: ['a text', isText],
+  minLength: ['a whole number from 0 up', isCount],
+  maxLength: ['a whole number from 0 up', isCount],
+  minItems: ['a whole number from 0 up', isCount],
+  maxItems: ['a whole number from 0 up', isCount],
+  minProperties: ['a whole number from 0 up', isCount],
+  maxProperties: ['a whole number from 0 up', isCount],
+  pattern: ['a text', isText],
+  format: ['a text', isText],
+  minimum: ['a number', isNumber],
+  maximum: ['a number', isNumber],
+  exclusiveMinimum: ['a number', isNumber],
+  exclusiveMaximum: ['a number', isNumber],
+  multipleOf: ['a number above 0', (value) => isNumber(value) && (value as number) > 0],
+  properties: ['an object of schemas', isObject],
+  required: ['a list of names', (value) => Array.isArray(value) && value.every(isText)],
+  additionalProperties: ['a schema', isSchema],
+  items: ['a schema or a list of schemas', (value) => isSchema(value) || Array.isArray(value)],
+  prefixItems: ['a list of schemas', Array.isArray],
+  uniqueItems: ['true or false', (value) => typeof value === 'boolean'],
+};
+
+function checkForm(keyword: string, value: JsonValue, path: string): void {
+  const form = FORMS[keyword];
+  if (form === undefined || form[1](value)) return;
+  throw fault(path, `${keyword} is ${shown(value)}; ${form[0]} is expected`);
+}
+
+export function shown(value: JsonValue): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+export function isOfType(value: JsonValue, type: TypeName): boolean {
+  if (type === 'null') return value === null;
+  if (type === 'array') return Array.isArray(value);
+  if (type === 'object') return isObject(value);
+  if (type === 'integer') return Number.isInteger(value);
+  const kind: string = typeof value;
+  return kind === type;
+}

@@ -1,0 +1,276 @@
+import {
+  ANY_CHARACTER,
+  alt,
+  chars,
+  complement,
+  EMPTY,
+  type Expr,
+  type Grammar,
+  GuideError,
+  NOTHING,
+  normalized,
+  repeat,
+  rule,
+  seq,
+  text,
+} from '../grammar.js';
+import { ebnfGrammar } from './ebnf.js';
+import { jsonSchemaGrammar } from './json-schema.js';
+import { regexExpr } from './regex.js';
+import { isObject, type JsonValue, shown } from './schema-keywords.js';
+
+const MAX_DEPTH = 50;
+type Fields = { [field: string]: JsonValue };
+
+interface Tag {
+  begin: string;
+  content: JsonValue;
+  end: string;
+  path: string;
+}
+
+/**
+ * Text in which tags have a form, as vLLM and XGrammar take it:
+ *
+ *   { "format": { "type": "triggered_tags", "triggers": ["<f="], "tags": [{ "type": "tag", "begin": "<f=a>",
+ *     "content": { "type": "json_schema", "json_schema": {...} }, "end": "</f>" }] } }
+ *
+ * and in the older form { "structures": [{ "begin", "schema", "end" }], "triggers" }. Formats: const_string, any_text,
+ * json_schema, regex, grammar, sequence, or, tag, triggered_tags, tags_with_separator.
+ * @throws GuideError naming the place.
+ */
+export function structuralTagGrammar(tag: JsonValue): Grammar {
+  const reader = new TagReader();
+  const root = reader.read(tag);
+  return { rules: new Map([...reader.rules, ['root', root]]), root: 'root' };
+}
+
+class TagReader {
+  readonly rules = new Map<string, Expr>();
+  #numRules = 0;
+  #depth = 0;
+
+  read(tag: JsonValue): Expr {
+    const fields = fieldsOf(tag, 'structural_tag');
+    if (fields.structures !== undefined) return this.#older(fields);
+    return this.#format(fields.format ?? null, 'format', null);
+  }
+
+  #older({ structures, triggers }: Fields): Expr {
+    const tags = listOf(structures, 'structures').map((item, i) => {
+      const path = `structures[${i}]`;
+      const { begin, schema, end } = fieldsOf(item, path);
+      const content: JsonValue = { type: 'json_schema', json_schema: schema ?? true };
+      return { begin: textOf(begin, `${path}.begin`), content, end: textOf(end, `${path}.end`), path };
+    });
+    return this.#triggered(tags, textsOf(triggers, 'triggers'), { atLeastOne: false, stopAfterFirst: false });
+  }
+
+  /** `until`: what follows, which a text without a form must not contain. */
+  #format(given: JsonValue, path: string, until: string | null): Expr {
+    if (++this.#depth > MAX_DEPTH) throw fault(path, `formats are nested deeper than ${MAX_DEPTH}`);
+    const fields = fieldsOf(given, path);
+    const expr = this.#ofType(fields, path, until);
+    this.#depth--;
+    return expr;
+  }
+
+  #ofType(fields: Fields, path: string, until: string | null): Expr {
+    switch (fields.type) {
+      case 'const_string':
+        return text(textOf(fields.value, `${path}.value`));
+      case 'any_text':
+        return until === null || until === '' ? repeat(ANY_CHARACTER, 0, null) : this.#textWithout(until);
+      case 'json_schema':
+        return this.#nested(
+          jsonSchemaGrammar(fields.json_schema ?? true, `tag-schema-${this.#numRules++}`),
+          false,
+        );
+      case 'regex':
+        return regexExpr(textOf(fields.pattern, `${path}.pattern`), { mode: 'full' });
+      case 'grammar':
+        return this.#nested(ebnfGrammar(textOf(fields.grammar, `${path}.grammar`)), true);
+      case 'sequence': {
+        const elements = listOf(fields.elements, `${path}.elements`);
+        const last = elements.length - 1;
+        return seq(
+          ...elements.map((item, i) =>
+            this.#format(item, `${path}.elements[${i}]`, i === last ? until : null),
+          ),
+        );
+      }
+      case 'or':
+        return alt(
+          ...listOf(fields.elements, `${path}.elements`).map((item, i) =>
+            this.#format(item, `${path}.elements[${i}]`, until),
+          ),
+        );
+      case 'tag':
+        return this.#tag(tagOf(fields, path), '');
+      case 'triggered_tags':
+        return this.#triggered(
+          tagsOf(fields.tags, path),
+          textsOf(fields.triggers, `${path}.triggers`),
+          switches(fields),
+        );
+      case 'tags_with_separator':
+        return this.#separated(fields, path);
+      default:
+        throw fault(path, `the format's type is ${shown(fields.type ?? null)}, which is not known`);
+    }
+  }
+
+  /** The tag behind `begun`, with which its begin begins. */
+  #tag({ begin, content, end, path }: Tag, begun: string): Expr {
+    return seq(text(begin.slice(begun.length)), this.#format(content, `${path}.content`, end), text(end));
+  }
+
+  #separated(fields: Fields, path: string): Expr {
+    const tags = alt(...tagsOf(fields.tags, path).map((tag) => this.#tag(tag, '')));
+    const { atLeastOne, stopAfterFirst } = switches(fields);
+    const separator = text(textOf(fields.separator, `${path}.separator`));
+    const some = stopAfterFirst ? tags : seq(tags, repeat(seq(separator, tags), 0, null));
+    return atLeastOne ? some : alt(EMPTY, some);
+  }
+
+  /** Any text, in which each trigger begins a tag. */
+  #triggered(
+    tags: readonly Tag[],
+    triggers: readonly string[],
+    { atLeastOne, stopAfterFirst }: { atLeastOne: boolean; stopAfterFirst: boolean },
+  ): Expr {
+    const ways = triggers.map((trigger) => {
+      const fitting = tags.filter(({ begin }) => begin.startsWith(trigger));
+      if (fitting.length === 0) throw fault('triggers', `no tag begins with the trigger ${shown(trigger)}`);
+      return alt(...fitting.map((tag) => this.#tag(tag, trigger)));
+    });
+    const lost = tags.find(({ begin }) => !triggers.some((trigger) => begin.startsWith(trigger)));
+    if (lost) throw fault(lost.path, `no trigger is the beginning of ${shown(lost.begin)}`);
+    const after = this.#newRule();
+    const loop = this.#textUntil(triggers, (i) => seq(ways[i]!, stopAfterFirst ? EMPTY : rule(after)), true);
+    this.rules.set(after, stopAfterFirst ? EMPTY : loop);
+    if (!atLeastOne) return loop;
+    return this.#textUntil(triggers, (i) => seq(ways[i]!, stopAfterFirst ? EMPTY : rule(after)), false);
+  }
+
+  #textWithout(end: string): Expr {
+    return this.#textUntil([end], () => NOTHING, true);
+  }
+
+  /**
+   * Text in which none of the words comes up but where `behind` goes on; a rule for each beginning of a word that the text may
+   * have come to (Aho and Corasick's automaton).
+   */
+  #textUntil(words: readonly string[], behind: (word: number) => Expr, mayEnd: boolean): Expr {
+    const prefix = this.#newRule();
+    const beginnings = new Set(['']);
+    for (const word of words) {
+      const characters = [...word];
+      for (let i = 1; i < characters.length; i++) beginnings.add(characters.slice(0, i).join(''));
+    }
+    const alphabet = [...new Set(words.flatMap((word) => [...word]))];
+    const exits = words.map((_, i) => {
+      const name = this.#newRule();
+      this.rules.set(name, behind(i));
+      return rule(name);
+    });
+    const others = complement(normalized(alphabet.map((character) => pointOf(character))));
+    const names = new Map([...beginnings].map((beginning, i) => [beginning, `${prefix}-${i}`]));
+    for (const [beginning, name] of names) {
+      const ways: Expr[] = mayEnd ? [EMPTY] : [];
+      ways.push(seq({ kind: 'chars', ranges: others }, rule(names.get('')!)));
+      for (const character of alphabet) {
+        const come = beginning + character;
+        const word = words.findIndex((candidate) => candidate !== '' && come.endsWith(candidate));
+        const next = word >= 0 ? exits[word]! : rule(names.get(longestEnd(come, beginnings))!);
+        ways.push(seq(chars(pointOf(character)), next));
+      }
+      this.rules.set(name, alt(...ways));
+    }
+    return rule(names.get('')!);
+  }
+
+  /** Takes over the rules of another grammar; under names of their own where they could be those of a third. */
+  #nested(grammar: Grammar, renames: boolean): Expr {
+    const prefix = `${this.#newRule()}-`;
+    const renamed = (name: string) => (renames || name === grammar.root ? prefix + name : name);
+    for (const [name, expr] of grammar.rules) this.rules.set(renamed(name), withNames(expr, renamed));
+    return rule(renamed(grammar.root));
+  }
+
+  #newRule(): string {
+    return `tag-${this.#numRules++}`;
+  }
+}
+
+function withNames(expr: Expr, renamed: (name: string) => string): Expr {
+  switch (expr.kind) {
+    case 'rule':
+      return rule(renamed(expr.name));
+    case 'seq':
+    case 'alt':
+      return { kind: expr.kind, items: expr.items.map((item) => withNames(item, renamed)) };
+    case 'repeat':
+      return { ...expr, item: withNames(expr.item, renamed) };
+    default:
+      return expr;
+  }
+}
+
+function longestEnd(come: string, beginnings: ReadonlySet<string>): string {
+  const characters = [...come];
+  for (let i = 0; i < characters.length; i++) {
+    const end = characters.slice(i).join('');
+    if (beginnings.has(end)) return end;
+  }
+  return '';
+}
+
+function pointOf(character: string): [number, number] {
+  return [character.codePointAt(0)!, character.codePointAt(0)!];
+}
+
+function tagsOf(value: JsonValue | undefined, path: string): Tag[] {
+  return listOf(value, `${path}.tags`).map((tag, i) =>
+    tagOf(fieldsOf(tag, `${path}.tags[${i}]`), `${path}.tags[${i}]`),
+  );
+}
+
+function tagOf(fields: Fields, path: string): Tag {
+  return {
+    begin: textOf(fields.begin, `${path}.begin`),
+    content: fields.content ?? null,
+    end: textOf(fields.end, `${path}.end`),
+    path,
+  };
+}
+
+function switches(fields: Fields): { atLeastOne: boolean; stopAfterFirst: boolean } {
+  return { atLeastOne: fields.at_least_one === true, stopAfterFirst: fields.stop_after_first === true };
+}
+
+function fieldsOf(value: JsonValue, path: string): Fields {
+  if (isObject(value)) return value;
+  throw fault(path, `it is ${shown(value)}; an object is expected`);
+}
+
+function listOf(value: JsonValue | undefined, path: string): JsonValue[] {
+  if (Array.isArray(value) && value.length > 0) return value;
+  throw fault(path, `it is ${shown(value ?? null)}; a list with at least one entry is expected`);
+}
+
+function textsOf(value: JsonValue | undefined, path: string): string[] {
+  const texts = listOf(value, path).map((item, i) => textOf(item, `${path}[${i}]`));
+  const empty = texts.indexOf('');
+  if (empty >= 0) throw fault(`${path}[${empty}]`, 'it is empty; at least one character is expected');
+  return texts;
+}
+
+function textOf(value: JsonValue | undefined, path: string): string {
+  if (typeof value === 'string') return value;
+  throw fault(path, `it is ${shown(value ?? null)}; a text is expected`);
+}
+
+function fault(path: string, what: string): GuideError {
+  return new GuideError(`The structural tag is refused at ${path}: ${what}.`);
+}

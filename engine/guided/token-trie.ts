@@ -1,0 +1,79 @@
+/**
+ * The tokens of a vocabulary by their bytes, as a trie that is written out in depth-first order:
+ *
+ *   tokens  "a" 5   "ab" 7   "b" 9        node     0 a   1 b   2 b
+ *                                         depth    0     1     0
+ *                                         token    5     7     9
+ *                                         skip     2     2     3      the first node behind its subtree
+ *
+ * Tokens without bytes are not in it: neither special ones nor places that the vocabulary leaves empty.
+ */
+export class TokenTrie {
+  readonly numNodes: number;
+  readonly bytes: Uint8Array;
+  readonly depths: Uint16Array;
+  readonly skips: Int32Array;
+  /** -1: no token ends here. */
+  readonly tokens: Int32Array;
+  /** Of several tokens of the same bytes, the one after this; -1: none. */
+  readonly nextSame: Int32Array;
+  readonly maxDepth: number;
+  readonly #bytesOf: readonly (Uint8Array | null)[];
+
+  /** `bytesOf[token]`: null or empty for tokens that no guide may choose. */
+  constructor(bytesOf: readonly (Uint8Array | null)[]) {
+    this.#bytesOf = bytesOf;
+    const order = [...bytesOf.keys()].filter((token) => (bytesOf[token]?.length ?? 0) > 0);
+    order.sort((a, b) => compare(bytesOf[a]!, bytesOf[b]!) || a - b);
+    const total = order.reduce((sum, token) => sum + bytesOf[token]!.length, 0);
+    const bytes = new Uint8Array(total);
+    const depths = new Uint16Array(total);
+    const skips = new Int32Array(total);
+    const tokens = new Int32Array(total).fill(-1);
+    this.nextSame = new Int32Array(bytesOf.length).fill(-1);
+    let numNodes = 0;
+    let maxDepth = 0;
+    const path: number[] = [];
+    const close = (depth: number): void => {
+      while (path.length > depth) skips[path.pop()!] = numNodes;
+    };
+    let before: Uint8Array = new Uint8Array(0);
+    for (const token of order) {
+      const word = bytesOf[token]!;
+      let common = 0;
+      while (common < word.length && common < before.length && word[common] === before[common]) common++;
+      close(common);
+      for (let depth = common; depth < word.length; depth++) {
+        bytes[numNodes] = word[depth]!;
+        depths[numNodes] = depth;
+        path.push(numNodes++);
+      }
+      const node = path.at(-1)!;
+      this.nextSame[token] = tokens[node]!;
+      tokens[node] = token;
+      maxDepth = Math.max(maxDepth, word.length);
+      before = word;
+    }
+    close(0);
+    this.numNodes = numNodes;
+    this.bytes = bytes.slice(0, numNodes);
+    this.depths = depths.slice(0, numNodes);
+    this.skips = skips.slice(0, numNodes);
+    this.tokens = tokens.slice(0, numNodes);
+    this.maxDepth = maxDepth;
+  }
+
+  get vocabSize(): number {
+    return this.#bytesOf.length;
+  }
+
+  /** The bytes of a token; null where no guide may choose it. */
+  bytesOf(token: number): Uint8Array | null {
+    const bytes = this.#bytesOf[token] ?? null;
+    return bytes === null || bytes.length === 0 ? null : bytes;
+  }
+}
+
+function compare(a: Uint8Array, b: Uint8Array): number {
+  return Buffer.compare(a, b);
+}

@@ -1,0 +1,57 @@
+/** One range of values for each byte of a character, first byte first. */
+export type ByteRanges = readonly (readonly [number, number])[];
+
+const LAST_OF_LENGTH = [0x7f, 0x7ff, 0xffff, 0x10ffff];
+
+/**
+ * The code points low..high as UTF-8: sequences of byte ranges that together match exactly their encodings.
+ *
+ *   U+00E9..U+0905    [C3][A9..BF]  [C4..DF][80..BF]  [E0][A0..A3][80..BF]  [E0][A4][80..85]
+ *
+ * Neither overlong forms nor surrogates are among them as long as none are asked for.
+ */
+export function utf8Ranges(low: number, high: number): ByteRanges[] {
+  const found: ByteRanges[] = [];
+  let first = low;
+  for (const last of LAST_OF_LENGTH) {
+    if (first > last) continue;
+    if (first > high) break;
+    split(first, Math.min(high, last), found);
+    first = last + 1;
+  }
+  return found;
+}
+
+/** Both ends have the same number of bytes. */
+function split(low: number, high: number, found: ByteRanges[]): void {
+  if (high <= 0x7f) {
+    found.push([[low, high]]);
+    return;
+  }
+  // Where the ends differ in more than their last 6, 12 or 18 bits, all that lies between must be whole there.
+  for (let bits = 6; bits <= 18; bits += 6) {
+    const mask = (1 << bits) - 1;
+    if ((low & ~mask) === (high & ~mask)) continue;
+    if ((low & mask) !== 0) {
+      split(low, low | mask, found);
+      split((low | mask) + 1, high, found);
+      return;
+    }
+    if ((high & mask) !== mask) {
+      split(low, (high & ~mask) - 1, found);
+      split(high & ~mask, high, found);
+      return;
+    }
+  }
+  const ends = encoded(low);
+  const last = encoded(high);
+  found.push(ends.map((byte, i) => [byte, last[i]!] as const));
+}
+
+export function encoded(codePoint: number): number[] {
+  if (codePoint <= 0x7f) return [codePoint];
+  if (codePoint <= 0x7ff) return [0xc0 | (codePoint >> 6), 0x80 | (codePoint & 63)];
+  const tail = [0x80 | ((codePoint >> 6) & 63), 0x80 | (codePoint & 63)];
+  if (codePoint <= 0xffff) return [0xe0 | (codePoint >> 12), ...tail];
+  return [0xf0 | (codePoint >> 18), 0x80 | ((codePoint >> 12) & 63), ...tail];
+}

@@ -1,0 +1,257 @@
+import { describe, expect, it } from 'vitest';
+import { MAX_GUIDE_LENGTH } from '../../../../engine/guided/guide.js';
+import { matcherOf, matches } from '../follow.js';
+
+function accepted(schema: unknown, texts: readonly string[]): string[] {
+  const matcher = matcherOf('json_schema', schema);
+  return texts.filter((text) => matches(matcher, text));
+}
+
+const JSON_TEXTS = [
+  '1',
+  '-1',
+  '0',
+  '-0',
+  '1.5',
+  '1e5',
+  '"a"',
+  'true',
+  'null',
+  '[]',
+  '[1, 2]',
+  '{}',
+  '{"a": 1}',
+  '01',
+  '[1,]',
+  'tru',
+];
+
+describe('a JSON schema', () => {
+  it('that says nothing leaves all of JSON', () => {
+    const valid = JSON_TEXTS.slice(0, -3);
+    for (const schema of [true, {}, { title: 'x', 'x-own': 1 }])
+      expect(accepted(schema, JSON_TEXTS)).toEqual(valid);
+    expect(accepted({ type: 'object' }, JSON_TEXTS)).toEqual(['{}', '{"a": 1}']);
+    expect(accepted({ type: ['integer', 'null'] }, JSON_TEXTS)).toEqual(['1', '-1', '0', 'null']);
+  });
+
+  it('puts properties in their order, and leaves out those that may be', () => {
+    const schema = {
+      properties: { a: { type: 'null' }, b: { type: 'null' }, c: { type: 'null' } },
+      required: ['b'],
+    };
+    expect(
+      accepted(schema, [
+        '{"b":null}',
+        '{"a":null, "b":null}',
+        '{"b":null,"c":null}',
+        '{"a":null,"b":null,"c":null}',
+        '{"b":null,"a":null}',
+        '{"a":null}',
+        '{}',
+        '{"b":null,"d":null}',
+      ]),
+    ).toEqual(['{"b":null}', '{"a":null, "b":null}', '{"b":null,"c":null}', '{"a":null,"b":null,"c":null}']);
+  });
+
+  it('lets additional properties have no name that is taken', () => {
+    const schema = { properties: { ab: { type: 'null' } }, additionalProperties: { type: 'integer' } };
+    expect(
+      accepted(schema, [
+        '{"ab":null}',
+        '{"ab":1}',
+        '{"a":1}',
+        '{"abc":1, "b":2}',
+        '{"":1}',
+        '{"\\u0061b":1}',
+        '{"ab":null,"x":1}',
+      ]),
+    ).toEqual(['{"ab":null}', '{"a":1}', '{"abc":1, "b":2}', '{"":1}', '{"ab":null,"x":1}']);
+  });
+
+  it('counts code points of strings, however they are written', () => {
+    const schema = { type: 'string', minLength: 2, maxLength: 2 };
+    expect(
+      accepted(schema, ['"ab"', '"😀é"', '"\\u0041\\n"', '"a"', '"abc"', '"\\ud83d\\ude00"', '"a\tb"']),
+    ).toEqual(['"ab"', '"😀é"', '"\\u0041\\n"']);
+  });
+
+  it('keeps numbers within bounds', () => {
+    const numbers = [
+      '-3',
+      '-2.5',
+      '-2',
+      '-1',
+      '0',
+      '0.5',
+      '0.499',
+      '0.501',
+      '1',
+      '1.0',
+      '9',
+      '10',
+      '10.0',
+      '10.01',
+      '11',
+      '100',
+    ];
+    const within = (low: number, high: number) => (text: string) =>
+      Number(text) >= low && Number(text) <= high;
+    expect(accepted({ type: 'number', minimum: -2, maximum: 10 }, numbers)).toEqual(
+      numbers.filter(within(-2, 10)),
+    );
+    expect(accepted({ type: 'number', minimum: 0.5 }, numbers)).toEqual(numbers.filter(within(0.5, 1000)));
+    expect(accepted({ type: 'number', exclusiveMinimum: 0.5, exclusiveMaximum: 10 }, numbers)).toEqual([
+      '0.501',
+      '1',
+      '1.0',
+      '9',
+    ]);
+    expect(accepted({ type: 'integer', minimum: -2, maximum: 10 }, numbers)).toEqual([
+      '-2',
+      '-1',
+      '0',
+      '1',
+      '9',
+      '10',
+    ]);
+    expect(accepted({ type: 'integer', multipleOf: 5 }, numbers)).toEqual(['0', '10', '100']);
+    expect(accepted({ type: 'integer', exclusiveMaximum: -2 }, numbers)).toEqual(['-3']);
+    expect(accepted({ type: 'number', maximum: -2.5 }, numbers)).toEqual(['-3', '-2.5']);
+  });
+
+  it('may refer to itself', () => {
+    const schema = {
+      $ref: '#/$defs/node',
+      $defs: {
+        node: {
+          type: 'object',
+          properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } },
+          required: ['next'],
+        },
+      },
+    };
+    const nested = (depth: number) => `${'{"next":'.repeat(depth)}null${'}'.repeat(depth)}`;
+    expect(accepted(schema, [nested(1), nested(300), '{"next":{}}', 'null'])).toHaveLength(2);
+    expect(accepted({ type: 'array', items: { $ref: '#' } }, ['[]', '[[],[[]]]', '[1]'])).toHaveLength(2);
+  });
+
+  it('may put its parts together', () => {
+    const part = (name: string) => ({
+      type: 'object',
+      properties: { [name]: { type: 'null' } },
+      required: [name],
+    });
+    expect(accepted({ allOf: [part('a'), part('b')] }, ['{"a":null,"b":null}', '{"a":null}'])).toHaveLength(
+      1,
+    );
+    expect(
+      accepted({ ...part('a'), anyOf: [part('b'), part('c')] }, [
+        '{"a":null,"b":null}',
+        '{"a":null,"c":null}',
+        '{"a":null}',
+      ]),
+    ).toHaveLength(2);
+    expect(
+      accepted({ allOf: [{ type: ['integer', 'string'] }, { type: 'number', minimum: 3 }] }, [
+        '3',
+        '2',
+        '"a"',
+        '3.5',
+      ]),
+    ).toEqual(['3']);
+    expect(accepted({ oneOf: [{ type: 'null' }, { const: 'x' }] }, ['null', '"x"', '"y"'])).toEqual([
+      'null',
+      '"x"',
+    ]);
+  });
+
+  it('may list values', () => {
+    expect(accepted({ enum: ['a', 1, null, { k: [1] }] }, ['"a"', '1', 'null', '{"k":[1]}', '1.0'])).toEqual([
+      '"a"',
+      '1',
+      'null',
+      '{"k":[1]}',
+    ]);
+    expect(accepted({ type: 'string', enum: ['a', 1] }, ['"a"', '1'])).toEqual(['"a"']);
+    expect(accepted({ const: 'a"b' }, ['"a\\"b"'])).toHaveLength(1);
+  });
+
+  it('counts items, and tells those of a tuple apart', () => {
+    expect(
+      accepted({ type: 'array', items: { const: 1 }, minItems: 1, maxItems: 2 }, [
+        '[]',
+        '[1]',
+        '[1,1]',
+        '[1,1,1]',
+      ]),
+    ).toEqual(['[1]', '[1,1]']);
+    const tuple = { prefixItems: [{ const: 1 }, { const: 2 }], items: { const: 3 }, minItems: 1 };
+    expect(accepted(tuple, ['[]', '[1]', '[1,2]', '[1,2,3,3]', '[2]', '[1,3]'])).toEqual([
+      '[1]',
+      '[1,2]',
+      '[1,2,3,3]',
+    ]);
+    expect(accepted({ ...tuple, items: false, maxItems: 1 }, ['[1]', '[1,2]'])).toEqual(['[1]']);
+  });
+
+  it('lets white space have an end', () => {
+    expect(
+      accepted({ type: 'object' }, [
+        '{\n  "a":\n   1\n}',
+        `{"a":${' '.repeat(40)}1}`,
+        '{"a":\n\n1}',
+        ' {}',
+        '{} ',
+      ]),
+    ).toHaveLength(1);
+  });
+
+  it.each([
+    [{ not: {} }, 'its root: the keyword not is not supported'],
+    [{ properties: { a: { if: {} } } }, '/properties/a: the keyword if is not supported'],
+    [{ patternProperties: {} }, 'patternProperties is not supported'],
+    [{ type: 'array', uniqueItems: true }, 'uniqueItems is not supported'],
+    [{ minLenght: 1 }, 'the keyword minLenght is not known; minLength is'],
+    [{ type: 'text' }, 'type is "text"; one of string, number'],
+    [{ type: 'string', format: 'iban' }, 'the format "iban" is not supported; date,'],
+    [{ pattern: 'a', maxLength: 3 }, 'together with pattern is not supported'],
+    [{ pattern: '(?=a)' }, 'look-around is not supported'],
+    [{ $ref: 'https://x.org/s.json' }, 'only references within the schema'],
+    [{ $ref: '#/$defs/none' }, 'there is no such place'],
+    [{ $ref: '#' }, 'No text matches'],
+    [{ allOf: [{ $ref: '#' }, { type: 'null' }] }, 'or back to itself'],
+    [{ anyOf: [{ $ref: '#' }, { type: 'null' }] }, 'left-recursive'],
+    [
+      { oneOf: [{ type: 'integer' }, { type: 'number' }] },
+      'two branches of oneOf could hold for the same value',
+    ],
+    [{ multipleOf: 0.1 }, 'multipleOf is 0.1; whole numbers'],
+    [{ minimum: 5, maximum: 4 }, 'No text matches'],
+    [{ minItems: 3, maxItems: 2 }, 'maxItems is 2, less than minItems, 3'],
+    [{ maxLength: 1_000_000 }, 'at most 10000 is supported'],
+    [{ minProperties: 2 }, 'minProperties is 2'],
+    [{ type: 'string', minLength: -1 }, 'minLength is -1; a whole number'],
+    [false, 'No text matches'],
+    [[], 'a schema is an object or a boolean'],
+    [{ minimum: 1e300 }, 'more than 15 digits'],
+  ])('%j is refused: %s', (schema, why) => {
+    expect(() => matcherOf('json_schema', schema)).toThrow(why);
+  });
+
+  it('that is too long, too deep, or too large is refused', () => {
+    expect(() => matcherOf('json_schema', { description: 'x'.repeat(MAX_GUIDE_LENGTH) })).toThrow(
+      'characters long',
+    );
+    let deep: object = {};
+    for (let i = 0; i < 3000; i++) deep = { items: deep };
+    expect(() => matcherOf('json_schema', deep)).toThrow('nested deeper than 200');
+    const wide = { anyOf: Array.from({ length: 60 }, (_, i) => ({ const: i })) };
+    expect(() => matcherOf('json_schema', { allOf: [wide, wide, { ...wide, type: 'array' }] })).toThrow(
+      'make more than 2000 alternatives',
+    );
+    expect(() => matcherOf('json_schema', { prefixItems: Array(21_000).fill({}) })).toThrow(
+      'more than 20000 schemas',
+    );
+  });
+});
