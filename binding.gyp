@@ -38,6 +38,12 @@
           "type": "static_library",
           "sources": ["engine/native/kernels/avx512vnni.cpp"],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
+        },
+        {
+          "target_name": "skein_avx512bf16",
+          "type": "static_library",
+          "sources": ["engine/native/kernels/avx512bf16.cpp"],
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mavx512bf16", "-mprefer-vector-width=512"]
         }
       ]
     }]
@@ -52,7 +58,7 @@
       "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
       "conditions": [
         ["target_arch=='x64'", {
-          "dependencies": ["skein_avx2", "skein_avx512", "skein_avx512vnni"],
+          "dependencies": ["skein_avx2", "skein_avx512", "skein_avx512vnni", "skein_avx512bf16"],
           "defines": ["SKEIN_X64"]
         }],
         ["OS=='linux'", { "libraries": ["-pthread"] }]

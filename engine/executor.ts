@@ -8,7 +8,7 @@ export type OutputPrecision = Exclude<WeightPrecision, 'int4'>;
 /** Numeric type of the KV cache. */
 export type KvDtype = 'f32' | 'bf16';
 /** Instruction sets of the native executor, from the slowest to the fastest. */
-export type InstructionSet = 'scalar' | 'avx2' | 'avx512';
+export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'avx512bf16';
 
 export interface ExecutorOptions {
   /** Threads that compute, the calling one included. */

@@ -7,6 +7,7 @@ export const INSTRUCTION_SETS = Object.keys({
   scalar: true,
   avx2: true,
   avx512: true,
+  avx512bf16: true,
 } satisfies Record<InstructionSet, true>);
 
 /** @throws UsageError for a value of SKEIN_ISA that there is not on any machine. */

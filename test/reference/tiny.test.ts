@@ -96,7 +96,10 @@ describe.each(TINY_VARIANTS)('tiny %s against Hugging Face transformers', (varia
           `greatest ${greatest.toExponential(2)}`,
       );
       const most = DIVERGENCE_MAX[variant];
-      if (precision === 'bf16') expect(greatest).toBeLessThan(most.bf16);
+      // Pairs of bf16 round the activations as well, to a sixteenth of int8's steps.
+      if (precision === 'bf16' && instructionSet === 'avx512bf16')
+        expect(mean).toBeLessThan(most.int8Mean / 5);
+      else if (precision === 'bf16') expect(greatest).toBeLessThan(most.bf16);
       else expect(mean).toBeLessThan(precision === 'int8' ? most.int8Mean : most.int4Mean);
     });
   });

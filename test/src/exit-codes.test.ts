@@ -48,7 +48,7 @@ const USAGE: Case[] = [
   [
     'an instruction set that there is not',
     serve,
-    /SKEIN_ISA is "avx3"; .*scalar, avx2, avx512\. Did you mean avx2\?/,
+    /SKEIN_ISA is "avx3"; .*scalar, avx2, avx512, avx512bf16\. Did you mean avx2\?/,
     { SKEIN_ISA: 'avx3' },
   ],
   [

@@ -1,12 +1,14 @@
 import type { Activation, NetworkPlan, PlanOp } from '../../engine/network/plan.js';
 import { roundToBf16 } from './bf16.js';
 
-/** How the cache rounds what it keeps. */
+/** How cache and products round. */
 export interface NaiveOptions {
   kvDtype: 'f32' | 'bf16';
   /** [rotaryDim / 2] */
   inverseFrequencies: Float32Array;
   ropeScale: number;
+  /** Whether products round their input to bf16, as AVX-512 BF16 does where weights are bf16. Default: they do not. */
+  roundsInputs?: boolean;
   /** Tokens that a token attends to, the `sinks` first ones of the sequence among them; absent: all. */
   window?: { tokens: number; sinks: number };
 }
@@ -76,7 +78,8 @@ export function naiveLogits(
   function linear(input: Matrix, name: string, biasName: string | null): Matrix {
     const weight = weights.get(name)!;
     const bias = biasName === null ? null : weights.get(biasName)!;
-    return input.map((x) => {
+    return input.map((row) => {
+      const x = options.roundsInputs ? row.map((value) => roundToBf16(value)) : row;
       const y = new Float64Array(weight.length / x.length);
       for (let n = 0; n < y.length; n++) {
         let sum = bias ? bias[n]! : 0;

@@ -10,7 +10,7 @@ export interface Kernels {
   names(): string[];
   shape(table: string): { panelWidth: number; tileRows: number };
   pack(table: string, fields: Fields): Uint8Array;
-  quantize(table: string, fields: Fields): Uint8Array;
+  round(table: string, fields: Fields): Uint8Array;
   gemm(table: string, fields: Fields): void;
   attention(table: string, fields: Fields): void;
   /** Operations of a register-only loop. */
@@ -27,7 +27,7 @@ export function loadKernels(): Kernels {
 
 /** The named instruction set, or the best one. @throws where this processor has no such kernels. */
 export function chooseTable(kernels: Kernels, name: string): string {
-  const real = kernels.names().filter((table) => table !== 'scalar' && table !== 'emulated16');
+  const real = kernels.names().filter((table) => table !== 'scalar' && !table.startsWith('emulated'));
   const chosen = name === '' ? real.at(-1) : real.find((table) => table === name);
   if (chosen === undefined)
     throw new Error(
@@ -50,10 +50,8 @@ export function anyWeights(dtype: Dtype, n: number, k: number): Float32Array | U
 /** The fields of a product's activations: any finite values, rounded where the weights want it. */
 export function anyInput(kernels: Kernels, table: string, dtype: Dtype, rows: number, k: number): Fields {
   const x = Float32Array.from({ length: rows * k }, (_, i) => Math.sin(i));
-  const input = isQuantized(dtype)
-    ? { quantized: kernels.quantize(table, { dtype, x, ldx: k, k, rows }) }
-    : { x };
-  return { ...input, quantizedRows: rows, ldx: k };
+  const rounded = kernels.round(table, { dtype, x, ldx: k, k, rows });
+  return { ...(rounded.length === 0 ? { x } : { rounded }), roundedRows: rows, ldx: k };
 }
 
 /**

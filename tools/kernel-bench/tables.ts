@@ -125,7 +125,7 @@ export function roundingLine(kernels: Kernels, isa: string, dtypes: readonly Dty
   const [rows, k] = [64, 1536];
   const x = Float32Array.from({ length: rows * k }, (_, i) => Math.sin(i));
   const rates = dtypes.filter(isQuantized).map((dtype) => {
-    const seconds = processorSeconds(() => kernels.quantize(isa, { dtype, x, ldx: k, k, rows }));
+    const seconds = processorSeconds(() => kernels.round(isa, { dtype, x, ldx: k, k, rows }));
     return `${((rows * k) / seconds / 1e9).toFixed(2)} for ${dtype}`;
   });
   return rates.length === 0 ? '' : `Activations rounded on one thread, G values/s: ${rates.join(', ')}.`;

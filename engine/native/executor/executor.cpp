@@ -20,16 +20,15 @@ KvLayer layerShape(const ExecutorConfig& config) {
   return {nullptr, config.kvDtype, config.tokensPerBlock, config.plan.numKvHeads, config.plan.headDim};
 }
 
-// The most that the input of one product takes once quantised.
-size_t quantizedFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
+// The most that the input of one product takes once rounded.
+size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
   size_t bytes = 0;
   for (const PlanOp& op : config.plan.ops) {
     if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;
     const DType dtype = weights.dtype(op.weight);
-    if (!isQuantized(dtype)) continue;
     const PlanValue& input = config.plan.values[static_cast<size_t>(op.input)];
     const int32_t rows = input.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
-    bytes = std::max(bytes, kernels.quantizedBytes(dtype, rows, input.width));
+    bytes = std::max(bytes, kernels.roundedBytes(dtype, rows, input.width));
   }
   return roundUp(bytes, sizeof(float)) / sizeof(float);
 }
@@ -57,7 +56,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.threadScratchFloats = layout.attentionScratchFloats + partials;
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
-  layout.quantized = take(quantizedFloats(config, kernels, weights));
+  layout.rounded = take(roundedFloats(config, kernels, weights));
   layout.freshBlocks = take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
   if (needsSinkQueries(config)) {
     const size_t tokens = static_cast<size_t>(config.maxNumTokens);
@@ -123,7 +122,7 @@ void Executor::takeWorkspace() {
   ropeAngles_ = base + layout.ropeAngles;
   threadScratch_ = base + layout.threadScratch;
   sharedPartials_ = base + layout.sharedPartials;
-  quantized_ = base + layout.quantized;
+  rounded_ = base + layout.rounded;
   if (needsSinkQueries(config_)) {
     sinkAngles_ = base + layout.sinkAngles;
     sinkQueries_ = base + layout.sinkQueries;

@@ -23,7 +23,7 @@ struct MemoryReport {
 // Where everything lies in the workspace, and how long that is. In floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials, quantized, freshBlocks, sinkAngles, sinkQueries;
+  size_t ropeAngles, threadScratch, sharedPartials, rounded, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
   size_t threadScratchFloats;     // of one thread: that and the partial results of one unit
   size_t floats;
@@ -83,7 +83,7 @@ class Executor {
   void runRmsNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
-  const void* quantizedInput(const PlanOp& op, const BatchView& batch);
+  const void* roundedInput(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
   // Gives the blocks of fresh chunks what is around the chunks: older tokens before, zeros behind.
   void beginFreshChunks(int32_t layer, const BatchView& batch);
@@ -113,7 +113,7 @@ class Executor {
   float* sinkQueries_ = nullptr;       // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
   float* threadScratch_ = nullptr;     // [thread][attention scratch | partial results of one unit]
   float* sharedPartials_ = nullptr;    // [area][partial results of one unit]
-  float* quantized_ = nullptr;         // the input of the op that runs, for products with quantised weights
+  float* rounded_ = nullptr;         // the input of the op that runs, for products with quantised weights
   uint8_t* freshBlocks_ = nullptr;     // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;

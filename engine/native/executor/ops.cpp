@@ -130,17 +130,17 @@ void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
   });
 }
 
-// The input of a product with quantised weights, once for all its panels and rows.
-const void* Executor::quantizedInput(const PlanOp& op, const BatchView& batch) {
+// The input of a product whose weights want it rounded, once for all its panels and rows; null where they do not.
+const void* Executor::roundedInput(const PlanOp& op, const BatchView& batch) {
   const DType dtype = weights_.dtype(op.weight);
-  if (!isQuantized(dtype)) return nullptr;
   const int64_t rows = rowsOf(op.input, batch), k = width(op.input);
+  if (kernels_.roundedBytes(dtype, 1, static_cast<int32_t>(k)) == 0) return nullptr;
   const float* input = value(op.input);
   eachRow(rows, k, [&](int64_t row) {
-    kernels_.quantizeRow(dtype, input + row * k, static_cast<int32_t>(k), static_cast<int32_t>(row),
-                         static_cast<int32_t>(rows), quantized_);
+    kernels_.roundRow(dtype, input + row * k, static_cast<int32_t>(k), static_cast<int32_t>(row),
+                         static_cast<int32_t>(rows), rounded_);
   });
-  return quantized_;
+  return rounded_;
 }
 
 void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
@@ -157,8 +157,8 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                       .y = value(op.output),
                       .ldy = n,
                       .activation = op.activation,
-                      .quantized = quantizedInput(op, batch),
-                      .quantizedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
+                      .rounded = roundedInput(op, batch),
+                      .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
   eachTile(rowsOf(op.input, batch), args.dtype, n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
     kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
   });
@@ -176,8 +176,8 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .y = value(op.output),
                            .ldy = n,
                            .activation = op.activation,
-                      .quantized = quantizedInput(op, batch),
-                      .quantizedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
+                      .rounded = roundedInput(op, batch),
+                      .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
   eachTile(rowsOf(op.input, batch), args.dtype, n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
     kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
   });

@@ -27,8 +27,8 @@ void vnniGatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, 
 const KernelTable& avx512VnniKernels() {
   static const KernelTable table = [] {
     KernelTable vnni = avx512Kernels();
-    vnni.quantizedBytes = quantizedBytes<Simd>;
-    vnni.quantizeRow = quantizeRow<Simd>;
+    vnni.roundedBytes = roundedBytes<Simd>;
+    vnni.roundRow = roundRow<Simd>;
     vnni.gemm = vnniGemm;
     vnni.gatedGemm = vnniGatedGemm;
     return vnni;

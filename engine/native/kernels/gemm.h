@@ -4,6 +4,7 @@
 //
 //   f32   k=0: w[0][0] w[1][0] .. w[NR-1][0]   k=1: w[0][1] ..              NR floats a step of k
 //   bf16  k=0: (w[0] w[W]) (w[1] w[W+1]) ..    words of two, so that a shift and a mask make two vectors
+//         k=0 and 1: (w[0][0] w[0][1]) (w[1][0] w[1][1]) ..    where an instruction multiplies pairs (pairs.h)
 //
 // A tile is M rows x P panels: M x P x 2 accumulators in registers, each one chain of fma over ascending k. Few rows take
 // several panels side by side, so that there are always enough independent chains to fill the fma units; the chain of
@@ -20,25 +21,45 @@ constexpr int kPanelWidth = 2 * V::W;
 
 inline int panelsOf(int n, int width) { return (n + width - 1) / width; }
 
+// What one step of a product takes of a row and of a panel.
+//
+//   Singles   one k: a float of the row times f32 or bf16 weights, one fma
+//   Pairs     two k (pairs.h): a word of two bf16 of the row times words of two bf16 weights, by one instruction
 template <class V, DType D>
-[[gnu::always_inline]] inline void loadPanelStep(const void* panel, int64_t step, typename V::F& low, typename V::F& high) {
-  if constexpr (D == DType::kF32) {
-    const float* p = static_cast<const float*>(panel) + step * kPanelWidth<V>;
-    low = V::load(p);
-    high = V::load(p + V::W);
-  } else {
-    V::loadBf16Pair(static_cast<const uint16_t*>(panel) + step * kPanelWidth<V>, low, high);
+struct Singles {
+  using Input = float;
+  using Operand = typename V::F;
+  static constexpr size_t kStepBytes = kPanelWidth<V> * (D == DType::kF32 ? 4 : 2);
+  // Bytes ahead of a step that its panel is called for: measured for each.
+  static constexpr size_t kAhead = D == DType::kF32 ? 1024 : 2048;
+  // Rows up to which a tile takes several panels. Three rows of two bf16 panels would not fit into the registers.
+  static constexpr int kWideRows = D == DType::kF32 ? 3 : 2;
+  static int steps(int k) { return k; }
+  template <class Args>
+  static const Input* row(const Args& args, int64_t row) {
+    return args.x + row * args.ldx;
   }
-}
+  template <class Args>
+  static int64_t stride(const Args& args) {
+    return args.ldx;
+  }
+  static Operand broadcast(const Input* x) { return V::set1(*x); }
+  [[gnu::always_inline]] static void load(const char* p, Operand& low, Operand& high) {
+    if constexpr (D == DType::kF32) {
+      low = V::load(reinterpret_cast<const float*>(p));
+      high = V::load(reinterpret_cast<const float*>(p) + V::W);
+    } else {
+      V::loadBf16Pair(reinterpret_cast<const uint16_t*>(p), low, high);
+    }
+  }
+  static typename V::F add(typename V::F sum, Operand a, Operand w) { return V::fma(a, w, sum); }
+};
 
-// tile[m * P * NR + p * NR ..] = sums over k of M rows and P adjacent panels. No bias, no activation.
-template <class V, DType D, int M, int P>
-void sums(const float* x, int64_t ldx, const void* panels, int k, float* tile) {
+// tile[m * P * NR + p * NR ..] = sums over `steps` steps of M rows and P adjacent panels. No bias, no activation.
+template <class V, class S, int M, int P>
+void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps, float* tile) {
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
-  constexpr size_t kElement = D == DType::kF32 ? 4 : 2;
-  // Bytes ahead of a step of k that its panel is called for: measured for each.
-  constexpr size_t kAhead = D == DType::kF32 ? 1024 : 2048;
   F acc[M][P][2];
 SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
@@ -47,19 +68,20 @@ SKEIN_UNROLL(8)
 
   const char* panel[P];
 SKEIN_UNROLL(8)
-  for (int p = 0; p < P; p++) panel[p] = static_cast<const char*>(panels) + size_t(p) * k * NR * kElement;
+  for (int p = 0; p < P; p++) panel[p] = panels + size_t(p) * steps * S::kStepBytes;
 
-  for (int kk = 0; kk < k; kk++) {
+  for (int s = 0; s < steps; s++) {
 SKEIN_UNROLL(8)
     for (int p = 0; p < P; p++) {
-      F low, high;
-      loadPanelStep<V, D>(panel[p], kk, low, high);
-      __builtin_prefetch(panel[p] + size_t(kk) * NR * kElement + kAhead);
+      typename S::Operand low, high;
+      S::load(panel[p] + size_t(s) * S::kStepBytes, low, high);
+      __builtin_prefetch(panel[p] + size_t(s) * S::kStepBytes + S::kAhead);
+      if constexpr (S::kStepBytes > 64) __builtin_prefetch(panel[p] + size_t(s) * S::kStepBytes + S::kAhead + 64);
 SKEIN_UNROLL(16)
       for (int m = 0; m < M; m++) {
-        const F a = V::set1(x[m * ldx + kk]);
-        acc[m][p][0] = V::fma(a, low, acc[m][p][0]);
-        acc[m][p][1] = V::fma(a, high, acc[m][p][1]);
+        const typename S::Operand a = S::broadcast(x + m * ldx + s);
+        acc[m][p][0] = S::add(acc[m][p][0], a, low);
+        acc[m][p][1] = S::add(acc[m][p][1], a, high);
       }
     }
   }
@@ -72,30 +94,26 @@ SKEIN_UNROLL(8)
     }
 }
 
-template <class V>
-using SumsFn = void (*)(const float*, int64_t, const void*, int, float*);
+template <class S>
+using SumsFn = void (*)(const typename S::Input*, int64_t, const char*, int, float*);
 
 // The tile function for `rows` rows and P panels; a table, so that the instantiations are listed once.
-template <class V, DType D, int P>
-SumsFn<V> sumsFor(int rows) {
-  static constexpr SumsFn<V> table[] = {
-      nullptr,         sums<V, D, 1, P>, sums<V, D, 2, P>,  sums<V, D, 3, P>,  sums<V, D, 4, P>,
-      sums<V, D, 5, P>, sums<V, D, 6, P>, sums<V, D, 7, P>,  sums<V, D, 8, P>,  sums<V, D, 9, P>,
-      sums<V, D, 10, P>, sums<V, D, 11, P>, sums<V, D, 12, P>};
+template <class V, class S, int P>
+SumsFn<S> sumsFor(int rows) {
+  static constexpr SumsFn<S> table[] = {
+      nullptr,          sums<V, S, 1, P>, sums<V, S, 2, P>,  sums<V, S, 3, P>,  sums<V, S, 4, P>,
+      sums<V, S, 5, P>, sums<V, S, 6, P>, sums<V, S, 7, P>,  sums<V, S, 8, P>,  sums<V, S, 9, P>,
+      sums<V, S, 10, P>, sums<V, S, 11, P>, sums<V, S, 12, P>};
   static_assert(V::kTileRows <= 12);
   return table[rows];
 }
 
-// Rows up to which a tile takes several panels. Three rows of two bf16 panels would not fit into the registers.
-template <DType D>
-constexpr int kWideRows = D == DType::kF32 ? 3 : 2;
-
 // Panels side by side for a tile of few rows: about as many accumulators as the tallest tile has.
-template <class V, DType D>
-SumsFn<V> wideSumsFor(int rows, int& panels) {
+template <class V, class S>
+SumsFn<S> wideSumsFor(int rows, int& panels) {
   panels = rows == 1 ? 4 : 2;
-  if (rows == 1) return sums<V, D, 1, 4>;
-  return rows == 2 ? sums<V, D, 2, 2> : sums<V, D, 3, 2>;
+  if (rows == 1) return sums<V, S, 1, 4>;
+  return rows == 2 ? sums<V, S, 2, 2> : sums<V, S, 3, 2>;
 }
 constexpr int kMaxTileFloats = 12 * 32;  // rows x panel width of the tallest tile; wide tiles are smaller
 
@@ -189,22 +207,24 @@ inline int rowBlock(int k) {
   return rows < 24 ? 24 : rows;
 }
 
-template <class V, DType D>
+template <class V, class S>
 void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
   constexpr int NR = kPanelWidth<V>;
-  const size_t panelBytes = size_t(args.k) * NR * bytesOf(D);
+  const int steps = S::steps(args.k);
+  const size_t panelBytes = size_t(steps) * S::kStepBytes;
+  const int64_t stride = S::stride(args);
   const char* packed = static_cast<const char*>(args.packed);
   float tile[kMaxTileFloats];
   const auto finish = [&](int row, int rows, int panel, int panels) {
     for (int p = 0; p < panels; p++) finishTile<V>(args, row, rows, panel + p, tile + p * NR, panels * NR);
   };
   int panel = panelBegin;
-  if (rowEnd - rowBegin <= kWideRows<D>) {
+  if (rowEnd - rowBegin <= S::kWideRows) {
     const int rows = rowEnd - rowBegin;
     int wide;
-    const auto wideSums = wideSumsFor<V, D>(rows, wide);
+    const auto wideSums = wideSumsFor<V, S>(rows, wide);
     for (; panel + wide <= panelEnd; panel += wide) {
-      wideSums(args.x + rowBegin * args.ldx, args.ldx, packed + panel * panelBytes, args.k, tile);
+      wideSums(S::row(args, rowBegin), stride, packed + panel * panelBytes, steps, tile);
       finish(rowBegin, rows, panel, wide);
     }
   }
@@ -213,16 +233,18 @@ void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int 
     const int last = rowEnd - first < block ? rowEnd : first + block;
     for (int p = panel; p < panelEnd; p++)
       forEachRowTile<V>(first, last, [&](int row, int rows) {
-        sumsFor<V, D, 1>(rows)(args.x + row * args.ldx, args.ldx, packed + p * panelBytes, args.k, tile);
+        sumsFor<V, S, 1>(rows)(S::row(args, row), stride, packed + p * panelBytes, steps, tile);
         finish(row, rows, p, 1);
       });
   }
 }
 
-template <class V, DType D>
+template <class V, class S>
 void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
   constexpr int NR = kPanelWidth<V>;
-  const size_t panelBytes = size_t(args.k) * NR * bytesOf(D);
+  const int steps = S::steps(args.k);
+  const size_t panelBytes = size_t(steps) * S::kStepBytes;
+  const int64_t stride = S::stride(args);
   const char* packed = static_cast<const char*>(args.packed);
   float tile[2 * kMaxTileFloats];
   const int block = rowBlock(args.k);
@@ -231,14 +253,14 @@ void gatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, int panelB
     for (int panel = panelBegin; panel < panelEnd; panel++) {
       const char* gatePanel = packed + size_t(2) * panel * panelBytes;
       forEachRowTile<V>(first, last, [&](int row, int rows) {
-        const float* x = args.x + row * args.ldx;
-        if (rows <= kWideRows<D>) {
-          sumsFor<V, D, 2>(rows)(x, args.ldx, gatePanel, args.k, tile);
+        const auto* x = S::row(args, row);
+        if (rows <= S::kWideRows) {
+          sumsFor<V, S, 2>(rows)(x, stride, gatePanel, steps, tile);
           return finishGatedTile<V>(args, row, rows, panel, tile, tile + NR, 2 * NR);
         }
         float* up = tile + rows * NR;
-        sumsFor<V, D, 1>(rows)(x, args.ldx, gatePanel, args.k, tile);
-        sumsFor<V, D, 1>(rows)(x, args.ldx, gatePanel + panelBytes, args.k, up);
+        sumsFor<V, S, 1>(rows)(x, stride, gatePanel, steps, tile);
+        sumsFor<V, S, 1>(rows)(x, stride, gatePanel + panelBytes, steps, up);
         finishGatedTile<V>(args, row, rows, panel, tile, up, NR);
       });
     }

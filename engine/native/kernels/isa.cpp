@@ -14,6 +14,7 @@ struct CpuFeatures {
   bool avx2 = false;
   bool avx512 = false;
   bool vnni = false;
+  bool bf16 = false;
 };
 
 // The state components that the operating system saves at a task switch (XCR0). An instruction set whose registers
@@ -28,6 +29,7 @@ CpuFeatures detect() {
   constexpr uint32_t kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;      // leaf 1, ecx
   constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;         // leaf 7, ebx: F DQ BW VL
   constexpr uint32_t kVnni = 1u << 11;                                                             // leaf 7, ecx
+  constexpr uint32_t kBf16 = 1u << 5;                                                              // leaf 7.1, eax
   constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;          // XCR0
   CpuFeatures features;
   uint32_t eax, ebx, ecx, edx;
@@ -39,6 +41,7 @@ CpuFeatures detect() {
   features.avx2 = (ebx & kAvx2) && (saved & kYmm) == kYmm;
   features.avx512 = features.avx2 && (ebx & kAvx512) == kAvx512 && (saved & kZmm) == kZmm;
   features.vnni = features.avx512 && (ecx & kVnni);
+  if (features.vnni && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) features.bf16 = eax & kBf16;
   return features;
 }
 
@@ -57,12 +60,14 @@ bool isaSupported(Isa isa) {
     case Isa::kScalar: return true;
     case Isa::kAvx2: return features.avx2;
     case Isa::kAvx512: return features.avx512;
+    case Isa::kAvx512Bf16: return features.bf16;
   }
   return false;
 }
 
 const KernelTable& kernelsOf(Isa isa) {
   switch (isa) {
+    case Isa::kAvx512Bf16: return avx512Bf16Kernels();
     case Isa::kAvx512: return vnniSupported() ? avx512VnniKernels() : avx512Kernels();
     case Isa::kAvx2: return avx2Kernels();
     case Isa::kScalar: break;

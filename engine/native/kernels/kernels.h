@@ -43,9 +43,9 @@ struct GemmArgs {
   float* y;               // row stride ldy
   int64_t ldy;
   Activation activation;
-  // Where dtype is quantised: what quantizeRow() made of x, in place of x.
-  const void* quantized;
-  int32_t quantizedRows;
+  // What roundRow() made of x, in place of x: where roundedBytes() is not 0.
+  const void* rounded;
+  int32_t roundedRows;
 };
 
 // y[m, n] = activation(x * gate^T + bias_gate) * (x * up^T + bias_up); w stacks gate [n, k] over up [n, k].
@@ -60,8 +60,8 @@ struct GatedGemmArgs {
   float* y;
   int64_t ldy;
   Activation activation;
-  const void* quantized;  // as in GemmArgs
-  int32_t quantizedRows;
+  const void* rounded;  // as in GemmArgs
+  int32_t roundedRows;
 };
 
 // One layer of the paged KV pool. One block of one KV head holds
@@ -148,10 +148,13 @@ struct KernelTable {
   // w: row-major [2 n, k], gate rows first.
   void (*packGatedWeights)(DType dtype, const void* w, int32_t n, int32_t k, void* packed);
 
-  // Activations for products with int8 or int4 weights: row `row` of `rows`, k values, into its blocks. A row's blocks
-  // depend on nothing but the row. Values that are not finite make all outputs of their row NaN.
-  size_t (*quantizedBytes)(DType weights, int32_t rows, int32_t k);
-  void (*quantizeRow)(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* blocks);
+  // Activations as products with these weights take them: row `row` of `rows`, k values, into the memory of all rows. What
+  // becomes of a row depends on nothing but the row. 0 bytes where products take x itself.
+  //
+  //   int8, int4   8 bits in groups of 32. Values that are not finite make all outputs of their row NaN.
+  //   bf16         bf16, to nearest even, where an instruction multiplies pairs of them
+  size_t (*roundedBytes)(DType weights, int32_t rows, int32_t k);
+  void (*roundRow)(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* rounded);
 
   // Rows [rowBegin, rowEnd) x panels [panelBegin, panelEnd); columns beyond n are never written.
   void (*gemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
@@ -201,8 +204,10 @@ const KernelTable& scalarKernels();  // emulates 8 lanes with std::fma: bit for 
 const KernelTable& avx2Kernels();
 const KernelTable& avx512Kernels();
 const KernelTable& avx512VnniKernels();  // the same bits from the same packed weights, with byte dot products
+// With dot products of pairs of bf16 too: other bits and other packed weights where these are bf16.
+const KernelTable& avx512Bf16Kernels();
 
-enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2 };
+enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3 };
 // What this processor (and its operating system's saved state) can run.
 bool isaSupported(Isa isa);
 // Whether kernelsOf(kAvx512) takes the byte dot products of VNNI.

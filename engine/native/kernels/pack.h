@@ -1,37 +1,62 @@
 // Row-major weights into the panels of gemm.h; outputs beyond n are zero.
 #pragma once
 #include "kernels/gemm.h"
+#include "kernels/pairs.h"
 #include "kernels/pack_quantized.h"
 
 namespace skein {
 namespace {
 
-// Place of output j of a panel within a step of k: bf16 interleaves j and j + W in one word.
+// Whether a step of k is two of them.
+template <class V, class T>
+constexpr bool kInPairs = V::kBf16Pairs && sizeof(T) == 2;
+
+// Place of output j of a panel within a step of k: bf16 interleaves j and j + W in one word, or puts a pair of k there.
 template <class V, class T>
 constexpr int placeInStep(int j) {
   if constexpr (sizeof(T) == 4) return j;
+  if constexpr (kInPairs<V, T>) return 2 * j;
   return j < V::W ? 2 * j : 2 * (j - V::W) + 1;
+}
+
+// Elements from the first of a panel to where those of kk begin.
+template <class V, class T>
+constexpr size_t startOf(int kk) {
+  if constexpr (kInPairs<V, T>) return size_t(kk / 2) * 2 * kPanelWidth<V> + kk % 2;
+  return size_t(kk) * kPanelWidth<V>;
+}
+
+// Steps of k that a panel has room for.
+template <class V>
+constexpr int paddedK(DType dtype, int k) {
+  return V::kBf16Pairs && dtype == DType::kBf16 ? 2 * pairsOf(k) : k;
 }
 
 template <class V, class T>
 void packPanel(const T* w, int firstRow, int n, int k, T* panel) {
   constexpr int NR = kPanelWidth<V>;
+  const int padded = paddedK<V>(sizeof(T) == 4 ? DType::kF32 : DType::kBf16, k);
   for (int j = 0; j < NR; j++) {
     T* to = panel + placeInStep<V, T>(j);
     if (firstRow + j < n) {
       const T* from = w + size_t(firstRow + j) * k;
-      for (int kk = 0; kk < k; kk++) to[size_t(kk) * NR] = from[kk];
+      for (int kk = 0; kk < padded; kk++) to[startOf<V, T>(kk)] = kk < k ? from[kk] : T(0);
     } else {
-      for (int kk = 0; kk < k; kk++) to[size_t(kk) * NR] = T(0);
+      for (int kk = 0; kk < padded; kk++) to[startOf<V, T>(kk)] = T(0);
     }
   }
+}
+
+template <class V, class T>
+size_t panelElements(int k) {
+  return size_t(kPanelWidth<V>) * paddedK<V>(sizeof(T) == 4 ? DType::kF32 : DType::kBf16, k);
 }
 
 template <class V>
 size_t packedBytes(DType dtype, int32_t n, int32_t k) {
   if (dtype == DType::kInt8) return quantizedPackedBytes<V, DType::kInt8>(n, k);
   if (dtype == DType::kInt4) return quantizedPackedBytes<V, DType::kInt4>(n, k);
-  return size_t(panelsOf(n, kPanelWidth<V>)) * kPanelWidth<V> * k * bytesOf(dtype);
+  return size_t(panelsOf(n, kPanelWidth<V>)) * kPanelWidth<V> * paddedK<V>(dtype, k) * bytesOf(dtype);
 }
 
 template <class V>
@@ -42,16 +67,18 @@ size_t packedGatedBytes(DType dtype, int32_t n, int32_t k) {
 template <class V, class T>
 void packOf(const T* w, int n, int k, T* packed) {
   constexpr int NR = kPanelWidth<V>;
-  for (int p = 0; p < panelsOf(n, NR); p++) packPanel<V>(w, p * NR, n, k, packed + size_t(p) * NR * k);
+  const size_t panel = panelElements<V, T>(k);
+  for (int p = 0; p < panelsOf(n, NR); p++) packPanel<V>(w, p * NR, n, k, packed + p * panel);
 }
 
 // gate panel 0, up panel 0, gate panel 1, up panel 1, ...
 template <class V, class T>
 void packGatedOf(const T* w, int n, int k, T* packed) {
   constexpr int NR = kPanelWidth<V>;
+  const size_t panel = panelElements<V, T>(k);
   for (int p = 0; p < panelsOf(n, NR); p++) {
-    packPanel<V>(w, p * NR, n, k, packed + size_t(2 * p) * NR * k);
-    packPanel<V>(w + size_t(n) * k, p * NR, n, k, packed + size_t(2 * p + 1) * NR * k);
+    packPanel<V>(w, p * NR, n, k, packed + 2 * p * panel);
+    packPanel<V>(w + size_t(n) * k, p * NR, n, k, packed + (2 * p + 1) * panel);
   }
 }
 

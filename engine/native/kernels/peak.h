@@ -64,10 +64,31 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
   return V::reduceAdd(total[0]);
 }
 
+// The same with dot products of pairs of bf16.
+template <class V>
+__attribute__((noinline)) float pairsPeakLoop(int64_t iterations) {
+  constexpr int kChains = 2 * V::kTileRows;
+  typename V::F sum[kChains];
+#pragma GCC unroll 32
+  for (int i = 0; i < kChains; ++i) sum[i] = V::set1(float(i));
+  auto w = V::set1I(0x3c003c00), a = V::set1I(0x3c013c01);
+  for (int64_t n = 0; n < iterations; ++n) {
+    a = V::kept(a);
+#pragma GCC unroll 32
+    for (int i = 0; i < kChains; ++i) sum[i] = V::dotPairs(sum[i], a, w);
+  }
+#pragma GCC unroll 32
+  for (int i = 1; i < kChains; ++i) sum[0] = V::add(sum[0], sum[i]);
+  return V::reduceAdd(sum[0]);
+}
+
 template <class V>
 float peakLoop(DType dtype, int64_t iterations) {
   if (dtype == DType::kInt8) return integerPeakLoop<V, DType::kInt8>(iterations);
   if (dtype == DType::kInt4) return integerPeakLoop<V, DType::kInt4>(iterations);
+  if constexpr (V::kBf16Pairs) {
+    if (dtype == DType::kBf16) return pairsPeakLoop<V>(iterations);
+  }
   return floatPeakLoop<V>(iterations);
 }
 
@@ -76,4 +97,5 @@ float peakLoop(DType dtype, int64_t iterations) {
 float avx2Peak(DType dtype, int64_t iterations);
 float avx512Peak(DType dtype, int64_t iterations);
 float avx512VnniPeak(DType dtype, int64_t iterations);
+float avx512Bf16Peak(DType dtype, int64_t iterations);
 }  // namespace skein

@@ -171,7 +171,7 @@ void quantizedGemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBe
   constexpr int NR = kPanelWidth<V>;
   const int groups = groupsOf(args.k);
   const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const QuantizedRows<V, D> x(args.quantized, args.quantizedRows, args.k);
+  const QuantizedRows<V, D> x(args.rounded, args.roundedRows, args.k);
   float sums[kQuantizedRowBlock * NR];
   forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
     const uint8_t* weights = packed + int64_t(panel) * groups * kPanelGroupBytes<V, D>;
@@ -189,7 +189,7 @@ void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, i
   const int groups = groupsOf(args.k);
   const int64_t panelBytes = int64_t(groups) * kPanelGroupBytes<V, D>;
   const uint8_t* packed = static_cast<const uint8_t*>(args.packed);
-  const QuantizedRows<V, D> x(args.quantized, args.quantizedRows, args.k);
+  const QuantizedRows<V, D> x(args.rounded, args.roundedRows, args.k);
   float gate[kQuantizedRowBlock * NR], up[kQuantizedRowBlock * NR];
   forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
     const uint8_t* weights = packed + 2 * panel * panelBytes;

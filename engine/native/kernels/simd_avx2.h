@@ -12,6 +12,7 @@ struct Avx2Simd {
   // 6 rows x 2 vectors = 12 accumulators of the 16 registers
   static constexpr int kTileRows = 6;
   static constexpr int kAttentionPairs = 3;
+  static constexpr bool kBf16Pairs = false;
   using F = __m256;
 
   static F set1(float x) { return _mm256_set1_ps(x); }

@@ -22,6 +22,7 @@ struct Avx512Simd {
   static constexpr int kTileRows = 12;
   // 6 x 4 vectors of values; three of them leave the fma units waiting for their own results
   static constexpr int kAttentionPairs = 6;
+  static constexpr bool kBf16Pairs = false;
   using F = __m512;
 
   static F set1(float x) { return _mm512_set1_ps(x); }

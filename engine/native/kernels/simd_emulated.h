@@ -14,6 +14,7 @@ struct EmulatedSimd {
   static constexpr int W = kLanes;
   static constexpr int kTileRows = kRows;
   static constexpr int kAttentionPairs = kLanes == 16 ? 6 : 3;
+  static constexpr bool kBf16Pairs = false;
   struct F {
     float v[W];
   };
@@ -143,7 +144,7 @@ struct EmulatedSimd {
     }
   }
 
- private:
+ protected:
   static int32_t wholeNumber(float rounded) {
     int32_t bits;
     std::memcpy(&bits, &rounded, 4);

@@ -16,11 +16,12 @@ namespace {
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   const std::string name = info[0].As<Napi::String>();
   if (name == "emulated16") return emulated16Kernels();
+  if (name == "emulated16pairs") return emulated16PairsKernels();
 #ifdef SKEIN_X64
   if (name == "avx512" && isaSupported(Isa::kAvx512)) return avx512Kernels();
   if (name == "avx512vnni" && vnniSupported()) return avx512VnniKernels();
 #endif
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512})
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16})
     if (isaSupported(isa) && name == kernelsOf(isa).name) return kernelsOf(isa);
   throw Napi::Error::New(info.Env(), std::string("this processor has no kernels named ").append(name));
 }
@@ -82,15 +83,15 @@ Napi::Value pack(const Napi::CallbackInfo& info) {
 }
 
 // All rows of x into blocks; the blocks start as 0xff and are followed by a guard.
-Napi::Value quantize(const Napi::CallbackInfo& info) {
+Napi::Value round(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields f(info);
   const int32_t rows = f.integer("rows"), k = f.integer("k");
-  const size_t bytes = table.quantizedBytes(f.dtype(), rows, k);
+  const size_t bytes = table.roundedBytes(f.dtype(), rows, k);
   constexpr size_t kGuard = 256;
   std::vector<uint8_t> blocks(bytes + kGuard, 0xff);
   for (int32_t row = 0; row < rows; ++row)
-    table.quantizeRow(f.dtype(), f.data("x") + int64_t(row) * f.integer("ldx"), k, row, rows, blocks.data());
+    table.roundRow(f.dtype(), f.data("x") + int64_t(row) * f.integer("ldx"), k, row, rows, blocks.data());
   for (size_t i = bytes; i < blocks.size(); ++i)
     if (blocks[i] != 0xff) throw Napi::Error::New(info.Env(), "quantising wrote beyond its bytes");
   auto result = Napi::Uint8Array::New(info.Env(), bytes);
@@ -116,7 +117,7 @@ void gemm(const Napi::CallbackInfo& info) {
                       .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
                       .residual = f.data("residual"), .ldr = f.integer("ldr"), .y = f.data("y"),
                       .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation")),
-                      .quantized = f.data<void>("quantized"), .quantizedRows = f.integer("quantizedRows")};
+                      .rounded = f.data<void>("rounded"), .roundedRows = f.integer("roundedRows")};
   const KernelTable& table = tableOf(info);
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
   inThreads(f.integer("threads"), f.integer("panelBegin"), f.integer("panelEnd"), [&](int64_t begin, int64_t end) {
@@ -129,7 +130,7 @@ void gatedGemm(const Napi::CallbackInfo& info) {
   const GatedGemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"),
                            .dtype = f.dtype(), .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
                            .y = f.data("y"), .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation")),
-                           .quantized = f.data<void>("quantized"), .quantizedRows = f.integer("quantizedRows")};
+                           .rounded = f.data<void>("rounded"), .roundedRows = f.integer("roundedRows")};
   tableOf(info).gatedGemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"),
                           f.integer("panelEnd"));
 }
@@ -235,10 +236,12 @@ void chunkExpAbove(const Napi::CallbackInfo& info) {
 Napi::Value names(const Napi::CallbackInfo& info) {
   auto result = Napi::Array::New(info.Env());
   uint32_t count = 0;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512})
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
     if (isaSupported(isa)) result.Set(count++, kernelsOf(isa).name);
-  if (vnniSupported()) result.Set(count++, "avx512vnni");
-  result.Set(count, "emulated16");
+    if (isa == Isa::kAvx512 && vnniSupported()) result.Set(count++, "avx512vnni");
+  }
+  result.Set(count++, "emulated16");
+  result.Set(count, "emulated16pairs");
   return result;
 }
 
@@ -254,10 +257,12 @@ Napi::Value peak(const Napi::CallbackInfo& info) {
   if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
   else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
   else if (&table == &avx512VnniKernels()) sink = avx512VnniPeak(dtype, iterations);
+  else if (&table == &avx512Bf16Kernels()) sink = avx512Bf16Peak(dtype, iterations);
   else
 #endif
     return Napi::Number::New(info.Env(), 0);
-  const int stepElements = isQuantized(dtype) ? 4 : 1;
+  const bool pairs = dtype == DType::kBf16 && table.roundedBytes(dtype, 1, 2) > 0;
+  const int stepElements = isQuantized(dtype) ? 4 : pairs ? 2 : 1;
   return Napi::Number::New(info.Env(), 2.0 * double(iterations) * table.panelWidth * table.tileRows * stepElements);
 }
 
@@ -279,7 +284,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("names", names);
   add("shape", shape);
   add("pack", pack);
-  add("quantize", quantize);
+  add("round", round);
   add("gemm", gemm);
   add("gatedGemm", gatedGemm);
   add("storeKv", storeKv);

@@ -8,7 +8,8 @@ namespace skein {
 
 Napi::Object kernelTestHooks(Napi::Env env);
 
-// The twin of avx512Kernels(), reached through the hooks only.
+// The twins of avx512Kernels() and avx512Bf16Kernels(), reached through the hooks only.
 const KernelTable& emulated16Kernels();
+const KernelTable& emulated16PairsKernels();
 
 }  // namespace skein

@@ -85,6 +85,7 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
           kvDtype,
           inverseFrequencies: networks[kvDtype].inverseFrequencies,
           ropeScale: 1,
+          roundsInputs: instructionSet === 'avx512bf16' && kvDtype === 'bf16',
           window: {
             tokens: window.maxAttentionWindow,
             sinks: 'sinkTokenLength' in window ? window.sinkTokenLength : 0,
@@ -93,7 +94,7 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
         const error = expected.map((row, position) =>
           row.reduce((max, logit, i) => Math.max(max, Math.abs(logit - logits[s]![position]![i]!)), 0),
         );
-        expect(Math.max(...error)).toBeLessThan(kvDtype === 'f32' ? 2e-5 : 2e-2);
+        expect(Math.max(...error)).toBeLessThan(kvDtype === 'f32' ? 2e-5 : 4e-2);
       }
     }
   });

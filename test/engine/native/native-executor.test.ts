@@ -43,6 +43,7 @@ function greatestError(tiny: TinyNetwork, options: Parameters<typeof executorOpt
       kvDtype: executor.options.kvDtype,
       inverseFrequencies: tiny.inverseFrequencies,
       ropeScale: 1,
+      roundsInputs: executor.instructionSet === 'avx512bf16' && tiny.shape.precision === 'bf16',
     });
     for (const [position, row] of expected.entries()) {
       for (const [i, logit] of row.entries()) {
@@ -62,8 +63,11 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
 
   it('is the naive network with bf16 weights and cache', () => {
     const tiny = network({ precision: 'bf16' });
-    expect(greatestError(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(2e-2);
-    expect(greatestError(tiny, { instructionSet, kvDtype: 'f32' })).toBeLessThan(2e-5);
+    // Where a value lies between two of bf16, f32 and f64 may round it to different ones.
+    const ofRounding = 2e-2;
+    expect(greatestError(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(ofRounding);
+    const exact = greatestError(tiny, { instructionSet, kvDtype: 'f32' });
+    expect(exact).toBeLessThan(instructionSet === 'avx512bf16' ? ofRounding : 2e-5);
   });
 
   it.each<Activation>(['silu', 'gelu', 'geluTanh'])('takes biases, and %s', (activation) => {

@@ -4,6 +4,7 @@ import {
   DTYPES,
   type Dtype,
   expectSameBits,
+  fromBf16,
   guarded,
   guardedRow,
   isEmulated,
@@ -11,6 +12,7 @@ import {
   kernels,
   randomFloats,
   tables,
+  toBf16,
   twins,
   weightsOf,
 } from './kernel-hooks.js';
@@ -55,6 +57,12 @@ interface Problem {
   residual?: 'own' | 'output';
 }
 
+/** The fields of `rows` rows of x, `ldx` apart: x itself or, where the weights want it rounded, never that. */
+function inputOf(table: string, dtype: Dtype, x: Float32Array, ldx: number, rows: number, k: number) {
+  const rounded = kernels.round(table, { dtype, x, ldx, k, rows });
+  return rounded.length === 0 ? { x } : { rounded, roundedRows: rows };
+}
+
 /** Inputs with NaN around every row of theirs, and a way to run any part of the product into a fresh output. */
 function problemOf(table: string, p: Problem) {
   const parts = p.gated ? 2 : 1;
@@ -66,22 +74,17 @@ function problemOf(table: string, p: Problem) {
   const packed = kernels.pack(table, { dtype: p.dtype, w: stored, n: p.n, k: p.k, gated: p.gated ? 1 : 0 });
   const panels = Math.ceil(p.n / kernels.shape(table).panelWidth);
   const x = guarded(p.rows, p.k, p.k + 3, input);
-  // A product with quantised weights never looks at x itself.
-  const source = isQuantized(p.dtype)
-    ? {
-        quantized: kernels.quantize(table, { dtype: p.dtype, x: x.view, ldx: p.k + 3, k: p.k, rows: p.rows }),
-      }
-    : { x: x.view };
+  const source = inputOf(table, p.dtype, x.view, p.k + 3, p.rows, p.k);
   const seen = (r: number) => {
     const row = input.subarray(r * p.k, (r + 1) * p.k);
-    return isQuantized(p.dtype) ? roundedActivations(row, p.dtype) : row;
+    if (isQuantized(p.dtype)) return roundedActivations(row, p.dtype);
+    return 'rounded' in source ? fromBf16(toBf16(row)) : row;
   };
   const run = (rowBegin = 0, rowEnd = p.rows, panelBegin = 0, panelEnd = panels) => {
     const y = guarded(p.rows, p.n, p.n + 5, before);
     const added = { own: residual.view, output: y.view, none: null }[p.residual ?? 'none'];
     kernels[p.gated ? 'gatedGemm' : 'gemm'](table, {
       ...source,
-      quantizedRows: p.rows,
       ldx: p.k + 3,
       packed,
       dtype: p.dtype,
@@ -225,9 +228,7 @@ describe.each(tables)('GEMM, %s', (table) => {
     x[k * 6 + 69] = Number.POSITIVE_INFINITY;
     x[k * 9 + 40] = Number.NEGATIVE_INFINITY;
     const y = new Float32Array(rows * n);
-    const source = isQuantized(dtype)
-      ? { quantized: kernels.quantize(table, { dtype, x, ldx: k, k, rows }), quantizedRows: rows }
-      : { x, quantizedRows: 0 };
+    const source = inputOf(table, dtype, x, k, rows, k);
     const shape = { dtype, n, k, bias: null, residual: null, ldr: 0, activation: 0 };
     const range = { rowBegin: 0, rowEnd: rows, panelBegin: 0, panelEnd: Math.ceil(n / panelWidth) };
     kernels.gemm(table, { ...shape, ...range, ...source, ldx: k, packed, y, ldy: n });

@@ -13,7 +13,7 @@ interface KernelHooks {
   names(): string[];
   shape(table: string): { panelWidth: number; tileRows: number };
   pack(table: string, fields: Fields): Uint8Array;
-  quantize(table: string, fields: Fields): Uint8Array;
+  round(table: string, fields: Fields): Uint8Array;
   gemm(table: string, fields: Fields): void;
   gatedGemm(table: string, fields: Fields): void;
   storeKv(table: string, fields: Fields): void;
@@ -40,10 +40,11 @@ export const twins = [
   ['avx2', 'scalar'],
   ['avx512', 'emulated16'],
   ['avx512vnni', 'emulated16'],
+  ['avx512bf16', 'emulated16pairs'],
 ].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
 
 /** Emulated vectors are far slower: tests give them less. */
-export const isEmulated = (table: string) => table === 'scalar' || table === 'emulated16';
+export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated16');
 
 /** A small generator with a fixed seed: values in -1 .. 1. */
 export function randomOf(seed: number): () => number {
