@@ -8,6 +8,7 @@ import {
 } from '../engine/decoding/sampling-params.js';
 import { decodeWordList, endingTokens } from '../engine/decoding/stop-words.js';
 import type { RequestSpec } from '../engine/request-spec.js';
+import { readDraftTokens } from './draft-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
 import { readRetention } from './retention-inputs.js';
@@ -19,6 +20,8 @@ export interface RequestLimits {
   maxTopLogProbs: number;
   /** Names of the logits post-processors that there are; null: the batching scheme has none. Default: none are there. */
   postProcessors?: readonly string[] | null;
+  /** Why no request of this engine can bring a draft; absent: it can. */
+  whyNoDrafts?: string | undefined;
 }
 
 const MAX_INT32 = 2 ** 31 - 1;
@@ -92,6 +95,8 @@ export function validateRequest(
     cacheSalt: (inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n,
     retention: readRetention(inputs),
     postProcessor: readPostProcessor(inputs, limits.postProcessors),
+    draftTokens: readDraftTokens(inputs, limits),
+    maxDraftLen: inputs.max_draft_len ? readInt(inputs, 'max_draft_len', undefined, 0, MAX_INT32) : null,
     clientId: (inputs.client_id?.data[0] as bigint | undefined) ?? null,
     // Positions taken from the cache have no logits.
     reusesBlocks: !returnContextLogits && !returnContextLogProbs,

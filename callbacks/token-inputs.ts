@@ -46,6 +46,12 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
   if (request.cacheSalt !== undefined) inputs.cache_salt = u64('cacheSalt', request.cacheSalt);
   if (request.clientId !== undefined) inputs.client_id = u64('clientId', request.clientId);
+  const draft = tokensOf('draftTokens', request.draftTokens ?? []);
+  if (draft.length > 0) inputs.draft_input_ids = { shape: [draft.length], data: draft };
+  if (request.maxDraftLen !== undefined) {
+    checkRange('maxDraftLen', request.maxDraftLen, { ...COUNT, min: 0 });
+    inputs.max_draft_len = i32(request.maxDraftLen);
+  }
   if (request.logitsPostProcessor !== undefined) {
     inputs.logits_post_processor_name = text(request.logitsPostProcessor);
   }

@@ -42,6 +42,10 @@ export interface TokenRequest extends Partial<SamplingParams> {
   retention?: Retention;
   /** Name of a logits post-processor of the manager's logitsPostProcessorModule. */
   logitsPostProcessor?: string;
+  /** Tokens that may come behind the prompt: as far as they do, several come of one step. */
+  draftTokens?: Int32Array | readonly number[];
+  /** Most tokens of a draft that the engine finds for it; 0: none. Not given: as many as the engine's option says. */
+  maxDraftLen?: number;
   /** What post-processors get as the client's id; 0 to 2^64 - 1. */
   clientId?: bigint;
 }

@@ -16,6 +16,12 @@ export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
 export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
 export const DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS = 1000;
 export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
+export const DEFAULT_MAX_DRAFT_LEN = 16;
+/**
+ * Rows of logits for draft tokens, of all sequences of a step together. On a CPU more rows than these cost their full
+ * share of the time, and then a draft is worth nothing.
+ */
+const MAX_DRAFT_ROWS = 32;
 const DEFAULT_TOKENS_PER_BLOCK = 32;
 
 /** The sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
@@ -30,6 +36,8 @@ export interface EngineLimits {
   /** null: a token attends to all before it. */
   window: AttentionWindow | null;
   microBatch: MicroBatchLimits & { maxSequences: number };
+  /** Rows of logits that an executor needs for drafts, beside one for each sequence. */
+  maxDraftRows: number;
   /** What an executor needs beyond maxBatchSize sequences and the pool's blocks. */
   padding: PaddingRoom;
 }
@@ -61,6 +69,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
       'V1 has no logits post-processors; use an in-flight modelType or leave it out',
     );
   }
+  checkSpeculation(params, modelType);
   const { logitsPostProcessorTimeoutMs: limitMs } = params;
   if (limitMs !== undefined) {
     checkRange('logitsPostProcessorTimeoutMs', limitMs, { min: 1, max: 2 ** 31 - 1, integer: false });
@@ -123,6 +132,19 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   }
 }
 
+function checkSpeculation({ speculate = 'none', maxDraftLen }: OptionalParams, modelType: ModelType): void {
+  if (speculate !== 'none' && speculate !== 'ngram') {
+    throw new ParameterError('speculate', `speculate is ${String(speculate)}; it must be none or ngram.`);
+  }
+  if (modelType === 'V1' && speculate !== 'none') {
+    throw refused(
+      'speculate',
+      'V1 draws one token a step for each slot of its batch; use an in-flight modelType or leave it out',
+    );
+  }
+  checkCount('maxDraftLen', maxDraftLen);
+}
+
 function checkSecondaryPool(config: KvCacheConfig): void {
   const { hostCacheSize, secondaryOffloadMinPriority: priority } = config;
   if (hostCacheSize !== undefined) {
@@ -168,6 +190,7 @@ export function resolveLimits(
     tokensPerBlock,
     window: windowOf(params, engine.config?.slidingWindow ?? null, { maxSeqLen, tokensPerBlock }),
     microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
+    maxDraftRows: modelType === 'V1' ? 0 : Math.min(MAX_DRAFT_ROWS, maxNumTokens),
     padding: paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock }),
   };
 }

@@ -79,7 +79,8 @@ export class GenerationLoop {
     const planner = new IterationPlanner(planning, kvCache);
     this.#pace = pace;
     const padding = paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock });
-    const maxDraftRows = world.drafts === undefined ? 0 : world.executor.options.maxLogitRows - maxSequences;
+    const maxDraftRows =
+      world.drafts === undefined ? 0 : Math.max(0, world.executor.options.maxLogitRows - maxSequences);
     const room = {
       maxNumTokens,
       maxNumSequences: maxSequences,

@@ -9,11 +9,12 @@ import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../kvcache/block-cache.js';
 import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import { PostProcessors, postProcessorsOf } from './decoding/post-processors.js';
-import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
+import { DEFAULT_IDLE_POLL_INTERVAL_MS, DEFAULT_MAX_DRAFT_LEN } from './engine-limits.js';
 import { GenerationLoop } from './generation-loop.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import { Heartbeat } from './heartbeat.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
+import { Speculation } from './speculation/speculation.js';
 
 /** What the GptManager gives its worker. */
 export interface WorkerData {
@@ -140,10 +141,19 @@ function createLoop(
       kvCache,
       rope,
       ...brought,
+      ...(limits.maxDraftRows > 0 ? { drafts: speculationOf(limits, params) } : {}),
       clock: () => performance.timeOrigin + performance.now(),
       drawSeed: () => randomBytes(8).readBigUInt64LE(),
     },
   );
+}
+
+function speculationOf({ microBatch, maxDraftRows }: LoadedExecutor['limits'], params: WorkerData['params']) {
+  return new Speculation({
+    usesNgrams: params.speculate === 'ngram',
+    maxDraftLen: Math.min(params.maxDraftLen ?? DEFAULT_MAX_DRAFT_LEN, maxDraftRows),
+    maxRows: microBatch.maxSequences + maxDraftRows,
+  });
 }
 
 /** Blocks that requests can have; those for padding lie behind them. */

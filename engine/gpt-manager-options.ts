@@ -21,6 +21,7 @@ import type { WorkerRestartOptions } from './restart-policy.js';
 export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
 /** Which keys the statistics string has: those of the batch manager, or the richer ones of later versions. */
 export type StatsFormat = 'BatchManager' | 'IterationStats';
+export type Speculate = 'none' | 'ngram';
 export type ChunkingPolicy = 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
 
 export interface KvCacheConfig {
@@ -109,6 +110,14 @@ export interface OptionalParams {
    * enableChunkedContext. A generation that takes longer by itself is no faster for it. Default: no bound.
    */
   maxInterTokenLatencyMs?: number;
+  /**
+   * Where the engine finds drafts of tokens that may come next, so that one step can give a sequence several tokens. No
+   * answer changes by it. ngram: where a sequence's last tokens stood in it before, what followed is proposed (prompt
+   * lookup); good for answers that repeat their prompt, such as edited code and summaries. Default none. Not with V1.
+   */
+  speculate?: Speculate;
+  /** Most tokens of a draft; default 16. How many it has depends on how often they are right and on the load. */
+  maxDraftLen?: number;
   /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */
   statsFormat?: StatsFormat;
   /**

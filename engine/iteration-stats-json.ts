@@ -5,7 +5,7 @@ import { formatTimestamp } from './loop-statistics.js';
 /**
  * The statistics string in its richer form (optionalParams.statsFormat 'IterationStats'). The blocks are those of this
  * iteration's step, as in the other form; times are in milliseconds. V1 has staticBatchingStats in the place of
- * inflightBatchingStats. specDecodingStats is null: nothing speculates.
+ * inflightBatchingStats. specDecodingStats is null in an iteration without drafts.
  */
 export function iterationStatsJson(
   modelType: ModelType,
@@ -41,7 +41,7 @@ export function iterationStatsJson(
     ...(modelType === 'V1'
       ? { staticBatchingStats: staticBatching(stats) }
       : { inflightBatchingStats: inflightBatching(stats) }),
-    specDecodingStats: null,
+    specDecodingStats: stats.drafts > 0 ? specDecoding(stats) : null,
   });
 }
 
@@ -54,8 +54,18 @@ function inflightBatching(stats: IterationStats) {
     numPausedRequests: stats.pausedRequests,
     numCtxTokens: stats.contextTokens,
     microBatchId: stats.microBatchId,
-    // Without speculation a generating request decodes one token an iteration.
-    avgNumDecodedTokensPerIter: generationRequests > 0 ? 1 : 0,
+    avgNumDecodedTokensPerIter:
+      generationRequests > 0 ? 1 + stats.acceptedDraftTokens / generationRequests : 0,
+  };
+}
+
+/** acceptanceLength: tokens that a request with a draft got in its step, on average. */
+function specDecoding({ drafts, draftedTokens, acceptedDraftTokens }: IterationStats) {
+  return {
+    numDraftTokens: draftedTokens,
+    numAcceptedTokens: acceptedDraftTokens,
+    numRequestsWithDraftTokens: drafts,
+    acceptanceLength: 1 + acceptedDraftTokens / drafts,
   };
 }
 

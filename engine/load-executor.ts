@@ -52,7 +52,7 @@ export const loadExecutor = (
     threads: params.threads ?? cpuQuota(),
     maxNumTokens,
     maxNumSequences: maxSequences + limits.padding.sequences,
-    maxLogitRows: Math.max(maxSequences, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
+    maxLogitRows: Math.max(maxSequences + limits.maxDraftRows, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
     maxSeqLen: limits.maxSeqLen,
     tokensPerBlock: limits.tokensPerBlock,
     kvDtype,

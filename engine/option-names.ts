@@ -44,6 +44,8 @@ const OPTIONAL = {
   maxWaitIterations: true,
   startHorizon: true,
   maxInterTokenLatencyMs: true,
+  speculate: true,
+  maxDraftLen: true,
   statsFormat: true,
   watchdogTimeoutMs: true,
   terminateTimeoutMs: true,

@@ -48,6 +48,10 @@ export interface RequestSpec {
   retention: Retention | null;
   /** Name of the logits post-processor that it asks for; null = none. */
   postProcessor: string | null;
+  /** Tokens that may come behind its prompt; null: it brings none. */
+  draftTokens: Int32Array | null;
+  /** Most tokens of a draft that the engine finds for it, 0: none; null: as many as the engine's option says. */
+  maxDraftLen: number | null;
   /** What the client calls itself, for post-processors; null = nothing. */
   clientId: bigint | null;
   /** false: it takes nothing from the cache and leaves nothing there, as where logits or log-probs of its whole prompt are asked for. */

@@ -173,6 +173,17 @@ export const OPTIONS = {
     defaultText: 'no bound',
     gptManagerField: 'optionalParams.maxInterTokenLatencyMs',
   }),
+  speculate: choice(['none', 'ngram'], 'none', {
+    help: 'where tokens that may come next are found, so that a step can give several: ngram proposes what followed when the last tokens stood in prompt or answer before; no answer changes by it',
+    gptManagerField: 'optionalParams.speculate',
+  }),
+  maxDraftLen: integer(1, MOST, {
+    metavar: 'TOKENS',
+    help: 'most tokens that are proposed at once; how many are depends on how often they are right and on the load',
+    defaultText: '16',
+    gptManagerField: 'optionalParams.maxDraftLen',
+    seedName: 'max_draft_len',
+  }),
   maxQueueSize: integerWithDefault(256, 1, 1_000_000, {
     help: 'requests that may wait; more are refused with 429',
   }),

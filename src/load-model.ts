@@ -8,7 +8,7 @@ import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
 import type { KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
 import type { ManagerState } from '../engine/gpt-manager.js';
-import type { IterationStats, ModelType, OptionalParams } from '../engine/gpt-manager-options.js';
+import type { IterationStats, ModelType, OptionalParams, Speculate } from '../engine/gpt-manager-options.js';
 import { loadAddon } from '../engine/native/load-addon.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
@@ -35,6 +35,9 @@ export interface ModelOptions {
   startHorizon?: number | undefined;
   /** Needs enableChunkedContext. */
   maxInterTokenLatencyMs?: number | undefined;
+  /** See OptionalParams.speculate; not with V1. */
+  speculate?: Speculate | undefined;
+  maxDraftLen?: number | undefined;
   maxQueueSize?: number | undefined;
   enableChunkedContext?: boolean | undefined;
   enableBlockReuse?: boolean | undefined;
@@ -233,6 +236,8 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'maxWaitIterations',
       'startHorizon',
       'maxInterTokenLatencyMs',
+      'speculate',
+      'maxDraftLen',
       'enableTrtOverlap',
       'maxInputLen',
       'maxSeqLen',

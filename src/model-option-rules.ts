@@ -35,6 +35,8 @@ const RULES = {
   maxWaitIterations: wholeNumber(1, MAX_COUNT),
   startHorizon: wholeNumber(1, MAX_COUNT),
   maxInterTokenLatencyMs: wholeNumber(1, MAX_COUNT),
+  speculate: oneOf('none', 'ngram'),
+  maxDraftLen: wholeNumber(1, MAX_COUNT),
   maxQueueSize: wholeNumber(1, 1_000_000),
   enableChunkedContext: SWITCH,
   enableBlockReuse: SWITCH,

@@ -25,7 +25,7 @@ export const loadExecutor: LoadExecutor = ({ enginePath, params, modelType, maxB
     threads: 1,
     maxNumTokens,
     maxNumSequences: maxSequences + limits.padding.sequences,
-    maxLogitRows: maxSequences,
+    maxLogitRows: maxSequences + limits.maxDraftRows,
     maxSeqLen: limits.maxSeqLen,
     ...limits.window?.options,
     numBlocks: numBlocks + limits.padding.blocks,

@@ -21,6 +21,7 @@ export class RequestIntake {
   readonly #responses: ResponseWriter;
   /** Names that requests can give; null: the scheme has no post-processors. */
   readonly #postProcessors: readonly string[] | null;
+  readonly #whyNoDrafts: string | undefined;
   #isDraining = false;
 
   constructor(
@@ -39,6 +40,8 @@ export class RequestIntake {
     this.#responses = responses;
     const { modelType } = options;
     this.#postProcessors = modelType === 'V1' ? null : (world.postProcessors?.names ?? []);
+    this.#whyNoDrafts =
+      modelType === 'V1' ? 'V1 draws one token a step for each slot of its batch' : undefined;
   }
 
   /** Requests that could be taken now. */
@@ -82,8 +85,13 @@ export class RequestIntake {
   #admit(request: InferenceRequest, counts: IterationCounts): void {
     try {
       const { vocabSize } = this.#world.executor;
-      const maxTopLogProbs = Math.min(this.#options.maxTopLogProbs ?? vocabSize, vocabSize);
-      const limits = { ...this.#options, vocabSize, maxTopLogProbs, postProcessors: this.#postProcessors };
+      const limits = {
+        ...this.#options,
+        vocabSize,
+        maxTopLogProbs: Math.min(this.#options.maxTopLogProbs ?? vocabSize, vocabSize),
+        postProcessors: this.#postProcessors,
+        whyNoDrafts: this.#whyNoDrafts,
+      };
       const spec = validateRequest(request, limits, this.#world.drawSeed);
       const admitted = new LlmRequest(spec, this.#world.clock(), vocabSize);
       const impossible = whyItCanNeverRun(admitted, this.#limits);

@@ -55,6 +55,8 @@ export interface TextRequest extends SamplingOptions {
   contextLogProbs?: number | undefined;
   logitsPostProcessor?: string | undefined;
   clientId?: bigint | undefined;
+  /** Most tokens of a draft that the engine finds for it; 0: none. */
+  maxDraftLen?: number | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
   /** Milliseconds after which it ends with what it has, waiting included. */
@@ -184,6 +186,7 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     ...(request.logitsPostProcessor === undefined
       ? {}
       : { logitsPostProcessor: request.logitsPostProcessor }),
+    ...(request.maxDraftLen === undefined ? {} : { maxDraftLen: request.maxDraftLen }),
     ...(request.clientId === undefined ? {} : { clientId: request.clientId }),
     priority: request.priority ?? 0.5,
     ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),

@@ -37,7 +37,14 @@ export interface EngineGauges {
 /** What of an iteration's statistics is counted. */
 export type IterationCounts = Pick<
   IterationStats,
-  'contextTokens' | 'generatedTokens' | 'totalPauses' | 'queriedTokens' | 'reusedTokens'
+  | 'contextTokens'
+  | 'generatedTokens'
+  | 'totalPauses'
+  | 'queriedTokens'
+  | 'reusedTokens'
+  | 'drafts'
+  | 'draftedTokens'
+  | 'acceptedDraftTokens'
 >;
 
 export interface HttpExchange {
@@ -98,6 +105,15 @@ export class ServerMetrics {
     'Prompt tokens looked for in the prefix cache',
   );
   readonly #prefixHits = this.#counter('prefix_cache_hits_total', 'Prompt tokens found in the prefix cache');
+  readonly #drafts = this.#counter(
+    'spec_decode_num_drafts_total',
+    'Drafts verified, one a request and iteration',
+  );
+  readonly #draftedTokens = this.#counter('spec_decode_num_draft_tokens_total', 'Tokens of drafts verified');
+  readonly #acceptedTokens = this.#counter(
+    'spec_decode_num_accepted_tokens_total',
+    'Tokens of drafts accepted',
+  );
   readonly #success = new Counter({
     name: 'vllm:request_success_total',
     help: 'Requests that ended, by reason',
@@ -168,7 +184,13 @@ export class ServerMetrics {
     totalPauses,
     queriedTokens,
     reusedTokens,
+    drafts,
+    draftedTokens,
+    acceptedDraftTokens,
   }: IterationCounts): void {
+    this.#drafts.inc(this.#labels, drafts);
+    this.#draftedTokens.inc(this.#labels, draftedTokens);
+    this.#acceptedTokens.inc(this.#labels, acceptedDraftTokens);
     this.#prefixQueries.inc(this.#labels, queriedTokens);
     this.#prefixHits.inc(this.#labels, reusedTokens);
     this.#iterationTokens.observe(this.#labels, contextTokens + generatedTokens);

@@ -197,14 +197,18 @@ const CASES: Record<string, Case> = {
     refused: [[i32([1, 3], 0, 0, 8), /lora_config is refused: LoRA/]],
   },
   draft_input_ids: {
-    good: [i32([0])],
+    good: [i32([0]), i32([2], 1, 9)],
     wrongShape: i32([1, 2], 1, 2),
-    refused: [[i32([2], 1, 2), /draft_input_ids is refused: draft tokens/]],
+    refused: [
+      [i32([2], 1, 10), /draft_input_ids holds 10 at place 1; tokens are from 0 to 9/],
+      [i32([1], -1), /draft_input_ids holds -1 at place 0; tokens are from 0 to 9/],
+    ],
   },
+  max_draft_len: oneInt([0, 5], [[-1, /max_draft_len is -1/]]),
   draft_logits: {
     good: [f32([0, VOCAB])],
     wrongShape: f32([1, 9], ...ZEROS.slice(1)),
-    refused: [[f32([1, VOCAB], ...ZEROS), /draft_logits is refused: draft tokens/]],
+    refused: [[f32([1, VOCAB], ...ZEROS), /draft_logits is refused: rejection sampling/]],
   },
 };
 

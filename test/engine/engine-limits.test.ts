@@ -43,6 +43,7 @@ describe('resolveLimits', () => {
   it('takes the engine as it is where nothing is asked for', () => {
     expect(resolveLimits({}, ENGINE)).toEqual({
       maxInputLen: 1000,
+      maxDraftRows: 32,
       maxSeqLen: 1024,
       maxNumSequences: 64,
       maxTopLogProbs: null,

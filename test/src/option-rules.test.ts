@@ -24,6 +24,8 @@ const MODEL: Row[] = [
   ['maxBatchSize', [0, ...whole], [1], 'a whole number from 1 to 65536'],
   ['maxNumTokens', [0, ...whole], [1], 'a whole number of at least 1'],
   ['maxInterTokenLatencyMs', [0, ...whole], [1, 50], 'a whole number of at least 1'],
+  ['speculate', ['yes', true], ['none', 'ngram'], 'one of none, ngram'],
+  ['maxDraftLen', [0, ...whole], [1, 64], 'a whole number of at least 1'],
   ['maxQueueSize', [0, ...whole], [1], 'a whole number from 1 to 1000000'],
   ['enableChunkedContext', [1, 'true', null], [true, false], 'true or false'],
   ['enableBlockReuse', [0], [true, false], 'true or false'],

@@ -102,6 +102,7 @@ const commonFields = {
   priority: optional(z.number().min(0).max(1)),
   cache_salt: optional(z.string().min(1)),
   time_limit_ms: count(1),
+  max_draft_len: count(0),
   user: ignored,
   metadata: ignored,
   safety_identifier: ignored,

@@ -43,6 +43,7 @@ export function textRequest(
     ignoreEos: request.ignore_eos,
     includeStop: request.include_stop_str_in_output,
     skipSpecialTokens: request.skip_special_tokens,
+    maxDraftLen: request.max_draft_len,
     priority: request.priority,
     timeLimitMs: request.time_limit_ms,
     cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { Speculation } from '../../../engine/speculation/speculation.js';
+import {
+  bool,
+  type HarnessOptions,
+  i32,
+  LoopHarness,
+  makeRequest,
+  runAlone,
+} from '../../support/loop-harness.js';
+
+const PROMPT = [3, 1, 4, 1, 5];
+const DRAFT_ROWS = 16;
+
+const speculating = (usesNgrams: boolean, options: HarnessOptions = {}): LoopHarness =>
+  new LoopHarness({
+    maxDraftRows: DRAFT_ROWS,
+    drafts: new Speculation({ usesNgrams, maxDraftLen: 8, maxRows: 64 }),
+    ...options,
+  });
+
+function run(harness: LoopHarness, ...requests: ReturnType<typeof makeRequest>[]): LoopHarness {
+  harness.waiting.push(...requests);
+  harness.runToEnd();
+  return harness;
+}
+
+const tensor = (tokens: readonly number[]) => ({ shape: [tokens.length], data: Int32Array.from(tokens) });
+const sum = (
+  harness: LoopHarness,
+  count: 'draftedTokens' | 'acceptedDraftTokens' | 'drafts' | 'generatedTokens',
+) => harness.stats.reduce((total, stats) => total + stats[count], 0);
+
+describe('draft_input_ids', () => {
+  const plain = makeRequest(1n, PROMPT, 20);
+  const { numResponses: _, ...alone } = runAlone(plain);
+
+  it('that are right save steps, and change nothing else', () => {
+    const request = makeRequest(1n, PROMPT, 20, { draft_input_ids: tensor(alone.tokens) });
+    const harness = run(speculating(false), request);
+    expect(harness.resultOf(1n)).toMatchObject(alone);
+    expect(harness.stats.length).toBeLessThan(8);
+    expect(sum(harness, 'acceptedDraftTokens')).toBe(sum(harness, 'draftedTokens'));
+    expect(sum(harness, 'generatedTokens')).toBe(20);
+    const json = harness.statsJson.map((text) => JSON.parse(text));
+    expect(json.length).toBe(harness.stats.length);
+  });
+
+  it('that are wrong from some token on are given up there', () => {
+    const draft = alone.tokens.map((token, i) => (i < 6 ? token : (token + 1) % 100));
+    const harness = run(speculating(false), makeRequest(1n, PROMPT, 20, { draft_input_ids: tensor(draft) }));
+    expect(harness.resultOf(1n)).toMatchObject(alone);
+    expect(sum(harness, 'acceptedDraftTokens')).toBe(5);
+    expect(harness.stats.length).toBe(15);
+  });
+
+  it('whose first token is wrong are not verified', () => {
+    const draft = alone.tokens.map((token) => (token + 1) % 100);
+    const harness = run(speculating(false), makeRequest(1n, PROMPT, 20, { draft_input_ids: tensor(draft) }));
+    expect(harness.resultOf(1n)).toMatchObject(alone);
+    expect(sum(harness, 'draftedTokens')).toBe(0);
+  });
+
+  it('may be longer than the answer, end with its end token, and come with log-probs', () => {
+    const inputs = { end_id: i32(alone.tokens[9]!), return_log_probs: bool(true) };
+    const expected = runAlone(makeRequest(1n, PROMPT, 20, inputs));
+    const draft = tensor([...alone.tokens, 1, 2, 3]);
+    const harness = run(
+      speculating(false),
+      makeRequest(1n, PROMPT, 20, { ...inputs, draft_input_ids: draft }),
+    );
+    const { numResponses, ...found } = harness.resultOf(1n);
+    expect(found).toEqual({ ...expected, numResponses: undefined });
+    expect(numResponses).toBeLessThan(expected.numResponses);
+  });
+
+  it.each([
+    ['V1', { modelType: 'V1' as const }, {}, 'V1 draws one token a step for each slot of its batch.'],
+    [
+      'generation logits',
+      {},
+      { return_generation_logits: bool(true) },
+      'generation logits are returned one row a step.',
+    ],
+  ])('are refused with %s', (_name, options, inputs, why) => {
+    const harness = run(
+      new LoopHarness(options),
+      makeRequest(1n, PROMPT, 4, { ...inputs, draft_input_ids: tensor([1]) }),
+    );
+    expect(harness.resultOf(1n).error).toBe(`draft_input_ids is refused: ${why}`);
+  });
+});
+
+describe('prompt lookup', () => {
+  // The fake executor draws hashes, so that nothing ever repeats of itself: these requests ban all tokens but two.
+  const repeating = (id: bigint, inputs = {}) =>
+    makeRequest(id, PROMPT, 50, {
+      bad_words_list: {
+        shape: [1, 2, 98],
+        data: Int32Array.from([
+          ...Array.from({ length: 98 }, (_, i) => i + 2),
+          ...Array.from({ length: 98 }, (_, i) => i + 1),
+        ]),
+      },
+      ...inputs,
+    });
+
+  it('finds drafts in what stood there before, and never changes an answer', () => {
+    const { numResponses: _, ...alone } = runAlone(repeating(1n));
+    const harness = run(speculating(true), repeating(1n));
+    expect(harness.resultOf(1n)).toMatchObject(alone);
+    expect(sum(harness, 'acceptedDraftTokens')).toBeGreaterThan(5);
+    expect(harness.stats.length).toBe(50 - sum(harness, 'acceptedDraftTokens'));
+  });
+
+  it('is left out where a request asks for no draft, or for short ones', () => {
+    const none = run(speculating(true), repeating(1n, { max_draft_len: i32(0) }));
+    expect(sum(none, 'draftedTokens')).toBe(0);
+    const short = run(speculating(true), repeating(1n, { max_draft_len: i32(1) }));
+    expect(sum(short, 'draftedTokens')).toBe(sum(short, 'drafts'));
+    expect(sum(short, 'drafts')).toBeGreaterThan(5);
+  });
+
+  it('is left out beside contexts, and where the batch has as many rows as are worth it', () => {
+    const requests = Array.from({ length: 8 }, (_, i) => repeating(BigInt(i + 1)));
+    const harness = run(
+      speculating(true, { maxNumTokens: 8, chunkingPolicy: 'FIRST_COME_FIRST_SERVED' }),
+      ...requests,
+    );
+    for (const { contextTokens, draftedTokens } of harness.stats) {
+      if (contextTokens > 0) expect(draftedTokens).toBe(0);
+    }
+  });
+
+  it('is reported', () => {
+    const harness = run(speculating(true, { statsFormat: 'IterationStats' }), repeating(1n));
+    const json = harness.statsJson.map((text) => JSON.parse(text));
+    const withDraft = harness.stats.findIndex(({ acceptedDraftTokens }) => acceptedDraftTokens > 0);
+    const { draftedTokens, acceptedDraftTokens } = harness.stats[withDraft]!;
+    expect(json[withDraft]).toMatchObject({
+      specDecodingStats: {
+        numDraftTokens: draftedTokens,
+        numAcceptedTokens: acceptedDraftTokens,
+        numRequestsWithDraftTokens: 1,
+        acceptanceLength: 1 + acceptedDraftTokens,
+      },
+      inflightBatchingStats: { avgNumDecodedTokensPerIter: 1 + acceptedDraftTokens },
+    });
+  });
+});
+
+describe('tokens that a pause made unknown to the cache', () => {
+  it('come back as drafts, and are sent once', () => {
+    const options: HarnessOptions = {
+      schedulerPolicy: 'MAX_UTILIZATION',
+      numBlocks: 8,
+      maxNumSequences: 4,
+      maxInputLen: 12,
+    };
+    const requests = [0, 1, 2, 3].map((i) => makeRequest(BigInt(i), [i + 1, 2, 3, 4], 40));
+    const harness = run(speculating(false, options), ...requests);
+    expect(harness.stats.at(-1)!.totalPauses).toBeGreaterThan(0);
+    expect(sum(harness, 'acceptedDraftTokens')).toBeGreaterThan(10);
+    expect(sum(harness, 'acceptedDraftTokens')).toBe(sum(harness, 'draftedTokens'));
+    for (const request of requests) {
+      const { numResponses: _, ...alone } = runAlone(request);
+      expect(harness.resultOf(request.requestId)).toMatchObject(alone);
+    }
+  });
+});

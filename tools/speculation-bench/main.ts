@@ -1,0 +1,178 @@
+// What prompt lookup brings, and what it costs where there is nothing to find:
+// `npm run build:ts && npx tsx tools/speculation-bench/main.ts --model DIR_OR_GGUF [--weights int4] [--rounds 3] [--write]`.
+// One engine with --speculate ngram; requests with and without `max_draft_len: 0` take turns in it.
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import type { IterationStats } from '../../engine/gpt-manager-options.js';
+import type { TextRequest } from '../../src/generation/text-generation.js';
+import type { LoadedModel } from '../../src/load-model.js';
+import { median } from '../compare/statistics.js';
+import { writeSection } from '../document-section.js';
+import { EDITS, SUMMARIES, type Task } from './prompts.js';
+
+// The engine's thread runs what tsc wrote.
+const { loadModel }: typeof import('../../src/load-model.js') = await import(
+  '../../dist/src/load-model.js' as string
+);
+const { generateText }: typeof import('../../src/generation/text-generation.js') = await import(
+  '../../dist/src/generation/text-generation.js' as string
+);
+
+const FULL_BATCH = 64;
+const { values: flags } = parseArgs({
+  options: {
+    model: { type: 'string' },
+    weights: { type: 'string', default: 'auto' },
+    rounds: { type: 'string', default: '3' },
+    threads: { type: 'string' },
+    only: { type: 'string' },
+    write: { type: 'boolean', default: false },
+  },
+});
+
+/** Requests that run side by side. */
+interface Workload {
+  name: string;
+  /** Each runs to its end before the next begins. */
+  batches: TextRequest[][];
+}
+
+interface Measured {
+  tokensPerSecond: number;
+  drafted: number;
+  accepted: number;
+  /** Tokens of all answers, for the comparison of both sides. */
+  answers: string;
+}
+
+async function main(): Promise<void> {
+  if (flags.model === undefined) throw new Error('Give --model DIR_OR_GGUF.');
+  const loaded = await loadModel({
+    model: flags.model,
+    weights: flags.weights as 'auto',
+    speculate: 'ngram',
+    maxNumSequences: FULL_BATCH,
+    maxSeqLen: 1024,
+    enableChunkedContext: true,
+    ...(flags.threads === undefined ? {} : { threads: Number(flags.threads) }),
+  });
+  try {
+    const rows: string[] = [];
+    for (const workload of await workloads(loaded)) {
+      if (flags.only !== undefined && !workload.name.includes(flags.only)) continue;
+      rows.push(await compare(loaded, workload));
+      console.log(rows.at(-1));
+    }
+    report(loaded, rows);
+  } finally {
+    await loaded.close();
+  }
+}
+
+async function workloads(loaded: LoadedModel): Promise<Workload[]> {
+  const edits = await Promise.all(EDITS.map((task) => requestOf(loaded, task)));
+  const summaries = await Promise.all(SUMMARIES.map((task) => requestOf(loaded, task)));
+  const all = [...edits, ...summaries];
+  const crowd = Array.from({ length: FULL_BATCH }, (_, i) => ({
+    ...all[i % all.length]!,
+    maxTokens: 96,
+    ignoreEos: true,
+  }));
+  return [
+    { name: 'code editing, 1 sequence', batches: edits.map((request) => [request]) },
+    { name: 'summaries that quote, 1 sequence', batches: summaries.map((request) => [request]) },
+    { name: 'random tokens, 1 sequence', batches: [1, 2, 3].map((seed) => [randomRequest(loaded, seed)]) },
+    { name: `editing and summaries, 8 sequences`, batches: [crowd.slice(0, 8)] },
+    { name: `editing and summaries, ${FULL_BATCH} sequences`, batches: [crowd] },
+    {
+      name: `random tokens, ${FULL_BATCH} sequences`,
+      batches: [Array.from({ length: FULL_BATCH }, (_, i) => randomRequest(loaded, i + 1))],
+    },
+  ];
+}
+
+async function requestOf({ model }: LoadedModel, { messages, maxTokens }: Task): Promise<TextRequest> {
+  const continues = messages.at(-1)!.content !== '';
+  const shown = continues ? messages : messages.slice(0, -1);
+  const promptTokens = await model.codec.encodeChat(shown, {
+    addGenerationPrompt: !continues,
+    continueFinalMessage: continues,
+  });
+  return { promptTokens, maxTokens, temperature: 0 };
+}
+
+/** Nothing of it comes a second time but by chance, in the prompt or, drawn at a high temperature, in the answer. */
+function randomRequest({ model }: LoadedModel, seed: number): TextRequest {
+  let state = seed;
+  const promptTokens = Int32Array.from({ length: 200 }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state % model.vocabSize;
+  });
+  return { promptTokens, maxTokens: 128, temperature: 2, seed: BigInt(seed), ignoreEos: true };
+}
+
+async function compare(loaded: LoadedModel, workload: Workload): Promise<string> {
+  const sides = { without: [] as Measured[], with: [] as Measured[] };
+  await measure(loaded, workload, true);
+  for (let round = 0; round < Number(flags.rounds); round++) {
+    const order = round % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const);
+    for (const side of order) sides[side].push(await measure(loaded, workload, side === 'with'));
+  }
+  const same = new Set([...sides.without, ...sides.with].map(({ answers }) => answers)).size === 1;
+  if (!same) throw new Error(`${workload.name}: the answers differ.`);
+  const [without, withDrafts] = [sides.without, sides.with].map((all) =>
+    median(all.map((one) => one.tokensPerSecond)),
+  );
+  const { drafted, accepted } = sides.with.at(-1)!;
+  const share = drafted === 0 ? '-' : `${((100 * accepted) / drafted).toFixed(0)} %`;
+  const cells = [
+    workload.name,
+    without!.toFixed(0),
+    withDrafts!.toFixed(0),
+    (withDrafts! / without!).toFixed(2),
+    drafted,
+    share,
+  ];
+  return `| ${cells.join(' | ')} |`;
+}
+
+/** Tokens of generation steps over the time that these steps took: contexts are the same on both sides and not counted. */
+async function measure(loaded: LoadedModel, { batches }: Workload, drafts: boolean): Promise<Measured> {
+  const seen = { tokens: 0, ms: 0, drafted: 0, accepted: 0 };
+  const stop = loaded.onStats((stats: IterationStats) => {
+    seen.drafted += stats.draftedTokens;
+    seen.accepted += stats.acceptedDraftTokens;
+    if (stats.contextTokens > 0) return;
+    seen.tokens += stats.generatedTokens;
+    seen.ms += stats.iterationMs;
+  });
+  const answers: string[] = [];
+  for (const batch of batches) {
+    const of = (request: TextRequest) => ({ ...request, ...(drafts ? {} : { maxDraftLen: 0 }) });
+    answers.push(...(await Promise.all(batch.map((request) => tokensOf(loaded, of(request))))));
+  }
+  stop();
+  const { tokens, ms, drafted, accepted } = seen;
+  return { tokensPerSecond: (1000 * tokens) / ms, drafted, accepted, answers: answers.join(' ') };
+}
+
+async function tokensOf({ model }: LoadedModel, request: TextRequest): Promise<string> {
+  const tokens: number[] = [];
+  for await (const piece of generateText(model, request)) tokens.push(...piece.tokens);
+  return tokens.join(',');
+}
+
+function report({ info }: LoadedModel, rows: readonly string[]): void {
+  const lines = [
+    `${cpus()[0]!.model.trim()}, ${cpus().length} cores, ${info.instructionSet}; ${info.threads} threads, ${info.weights} weights; ` +
+      `medians of ${flags.rounds} alternations in one engine.`,
+    '',
+    '| workload | tokens/s without | with drafts | ratio | draft tokens | accepted |',
+    '|---|---:|---:|---:|---:|---:|',
+    ...rows,
+  ];
+  if (flags.write) writeSection('BENCHMARKS.md', 'speculation', lines.join('\n'));
+  else console.log(lines.join('\n'));
+}
+
+await main();
