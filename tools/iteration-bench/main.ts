@@ -1,6 +1,6 @@
 // How long an iteration takes, and on what: `npx tsx tools/iteration-bench/main.ts [f32|bf16|int8|int4] [threads] [seconds]`.
-// Random weights of SmolLM2-135M's shape; generation at 1, 8, 32 and 64 sequences with 128 tokens in the cache, and a
-// prompt of 1024 tokens in two chunks of 512. No checkpoint, no loop, no server: the executor alone.
+// Random weights of SmolLM2-135M's shape; generation at 1, 8, 32 and 64 sequences with 128 tokens in the cache, and prompts of
+// 128 tokens and of 1024 in two chunks of 512. No checkpoint, no loop, no server: the executor alone.
 import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
 import type { WeightPrecision } from '../../engine/executor.js';
 import { NativeExecutor } from '../../engine/native/native-executor.js';
@@ -107,7 +107,7 @@ try {
   );
   for (const count of [1, 8, 32, 64]) measure(generation(count));
   measure(generation(64, 0.8));
-  measure(prefill(1024));
+  for (const length of [128, 1024]) measure(prefill(length));
 } finally {
   executor.close();
   engine.remove();

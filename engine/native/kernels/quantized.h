@@ -117,7 +117,11 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
     for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
   };
   if (rows <= kPackedRows<V>) {
+    // With several tiles the first would wait for all of a panel that comes from memory.
+    const bool callsAhead = V::kInt8Parts == 1 && rows > 2 * V::kTileRows;
+    const int panelBytes = groups * kPanelGroupBytes<V, D>;
     return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
+      if (callsAhead) callFor(panel + panelBytes, panelBytes, first - row, count, rows);
       clear(first, count);
       quantizedSumsFor<V, D, PackedGroups<V, D>>(count)(x.block(first, 0), x.rowStride, panel, groups, sums + (first - row) * NR);
       done(first, count);
