@@ -32,6 +32,11 @@ export function describeMachine(): Machine {
   };
 }
 
+/** Name of a document's section for machines of this kind: figures of AVX2 and of AVX-512 stand beside one another. */
+export function sectionOf(name: string, { features }: Machine): string {
+  return `${name}-${features.includes('avx512f') ? 'avx512' : 'avx2'}`;
+}
+
 /** The same in a line. */
 export function machineLine({ cpu, cores, memoryGiB, features }: Machine): string {
   return `${cpu}, ${cores} cores, ${memoryGiB} GiB, ${features.join(' ')}`;

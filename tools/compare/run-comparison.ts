@@ -1,6 +1,6 @@
 import { writeSection } from '../document-section.js';
 import { countOf, type FlagValues, listOf, type outputFlag, type TURNS_FLAGS } from './flags.js';
-import { describeMachine } from './machine.js';
+import { describeMachine, sectionOf } from './machine.js';
 import { ComparisonRecord, type Conditions } from './record.js';
 import { type Candidate, type Named, selectOnly } from './side.js';
 import { takeTurns } from './take-turns.js';
@@ -15,7 +15,7 @@ export interface Comparison<S> {
   /** Called where something is to be measured. */
   plan(): ComparisonPlan<S>;
   report(record: ComparisonRecord): string;
-  /** Of BENCHMARKS.md, for --write. */
+  /** Of BENCHMARKS.md, for --write; each kind of machine has its own: see sectionOf. */
   section: string;
 }
 
@@ -26,7 +26,8 @@ export async function runComparison<S>(flags: RunFlags, comparison: Comparison<S
   const record = flags.report ? ComparisonRecord.read(flags.output) : await measure(flags, comparison.plan());
   const report = comparison.report(record);
   console.log(report);
-  if (flags.write) writeSection('BENCHMARKS.md', comparison.section, report);
+  if (flags.write)
+    writeSection('BENCHMARKS.md', sectionOf(comparison.section, record.recorded.machine), report);
 }
 
 async function measure<S>(flags: RunFlags, plan: ComparisonPlan<S>): Promise<ComparisonRecord> {

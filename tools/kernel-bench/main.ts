@@ -9,7 +9,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { countOf, type FlagTable, flagsOrHelp, listOf } from '../compare/flags.js';
-import { describeMachine, machineLine } from '../compare/machine.js';
+import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { chooseTable, DTYPES, type Dtype, loadKernels } from './hooks.js';
 import { attentionTable, gemmTable, readingTable, roundingLine } from './tables.js';
@@ -62,7 +62,7 @@ function main(): void {
     .join('\n')
     .trim();
   console.log(report);
-  if (flags.write) writeSection('BENCHMARKS.md', 'kernels', report);
+  if (flags.write) writeSection('BENCHMARKS.md', sectionOf('kernels', describeMachine()), report);
 }
 
 main();
