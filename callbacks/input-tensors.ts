@@ -89,7 +89,6 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   client_id: { type: 'u64', shape: 'one' },
   draft_input_ids: { type: 'i32', shape: '[d]' },
   max_draft_len: { type: 'i32', shape: 'one' },
-  // Both belong to beam search and change nothing where there is one beam.
   len_penalty: { type: 'f32', shape: 'one' },
   early_stopping: { type: 'i32', shape: 'one' },
   prompt_embedding_table: { type: 'f32', shape: '[n, h]', ...cannot(PROMPT_TUNING, isEmpty) },

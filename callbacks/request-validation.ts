@@ -12,6 +12,8 @@ import { readDraftTokens } from './draft-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
 import { readRetention } from './retention-inputs.js';
+import { checkBeamSearch, readSequences } from './sequence-inputs.js';
+import { MAX_INT32, readBool, readInt } from './tensor-values.js';
 import type { InferenceRequest, Tensor } from './types.js';
 
 export interface RequestLimits {
@@ -24,7 +26,6 @@ export interface RequestLimits {
   whyNoDrafts?: string | undefined;
 }
 
-const MAX_INT32 = 2 ** 31 - 1;
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
 
 /** Sampling parameters by the name of their tensor. */
@@ -59,14 +60,14 @@ export function validateRequest(
 ): RequestSpec {
   const inputs = checkInputTensors(request.inputs, limits.vocabSize);
   const promptTokens = readPrompt(inputs, limits.vocabSize);
-  checkBeamWidth(readInt(inputs, 'beam_width', 1, 1, MAX_INT32), limits.maxBeamWidth);
-  checkBeamParameters(inputs);
   const endId = readInt(inputs, 'end_id', -1, -1, limits.vocabSize - 1);
   const stopWords = readStopWords(inputs);
   const badWords = readBadWords(inputs, limits.vocabSize);
   const bias = readBias(inputs, limits.vocabSize);
   checkSomeTokenIsLeft(badWords, bias, limits.vocabSize);
   const sampling = readSampling(inputs);
+  const sequences = readSequences(inputs, limits.maxBeamWidth);
+  if (sequences.beams !== null) checkBeamSearch(inputs, sampling);
   const returnContextLogits = readBool(inputs, 'return_context_logits');
   const topContextLogProbs = readInt(inputs, 'top_context_log_probs', 0, 0, limits.maxTopLogProbs);
   const returnContextLogProbs = readBool(inputs, 'return_context_log_probs') || topContextLogProbs > 0;
@@ -81,7 +82,7 @@ export function validateRequest(
     badWords,
     bias,
     endingTokens: endingTokens(endId, stopWords, limits.vocabSize),
-    ...readSequences(inputs),
+    ...sequences,
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
@@ -158,45 +159,6 @@ function readPostProcessor(
   );
 }
 
-/** How many sequences are drawn, and how many of them returned. */
-function readSequences(inputs: Record<string, Tensor>): { numSequences: number; numReturned: number } {
-  const numReturned = readInt(inputs, 'num_return_sequences', 1, 1, MAX_INT32);
-  const numSequences = readInt(inputs, 'best_of', numReturned, 1, MAX_INT32);
-  const refuse = (field: string, why: string) => new ParameterError(field, `${field} is refused: ${why}.`);
-  if (numSequences < numReturned) {
-    throw new ParameterError(
-      'best_of',
-      `best_of is ${numSequences}; num_return_sequences asks for ${numReturned}, so it must be at least that.`,
-    );
-  }
-  if (numSequences === 1) return { numSequences, numReturned };
-  if (numSequences > numReturned && readBool(inputs, 'streaming')) {
-    throw refuse('best_of', 'which sequences are the best is known at their end only; ask without streaming');
-  }
-  if (readBool(inputs, 'return_generation_logits')) {
-    throw refuse(
-      'return_generation_logits',
-      'the logits of several sequences are not returned; ask for one sequence',
-    );
-  }
-  return { numSequences, numReturned };
-}
-
-function checkBeamWidth(beamWidth: number, maxBeamWidth: number): void {
-  if (beamWidth <= maxBeamWidth) return;
-  throw new ParameterError(
-    'beam_width',
-    `beam_width is ${beamWidth}; this engine takes at most maxBeamWidth = ${maxBeamWidth}.`,
-  );
-}
-
-/** They change nothing with one beam, but a value that no beam search takes is a mistake here too. */
-function checkBeamParameters(inputs: Record<string, Tensor>): void {
-  readInt(inputs, 'early_stopping', 0, 0, MAX_INT32);
-  const penalty = inputs.len_penalty?.data[0] as number | undefined;
-  if (penalty !== undefined) checkRange('len_penalty', penalty, { min: -100, max: 100, integer: false });
-}
-
 function readSampling(inputs: Record<string, Tensor>): SamplingParams {
   const given: Partial<SamplingParams> = {};
   for (const [name, field] of Object.entries(SAMPLING_INPUTS)) {
@@ -221,24 +183,6 @@ function readText(inputs: Record<string, Tensor>, name: string): string | null {
   } catch {
     throw new ParameterError(name, `${name} is not UTF-8; it must hold the bytes of a text.`);
   }
-}
-
-function readInt(
-  inputs: Record<string, Tensor>,
-  name: string,
-  fallback: number | undefined,
-  min: number,
-  max: number,
-): number {
-  const tensor = inputs[name];
-  if (!tensor) return fallback!;
-  const value = tensor.data[0] as number;
-  checkRange(name, value, { min, max, integer: true });
-  return value;
-}
-
-function readBool(inputs: Record<string, Tensor>, name: string): boolean {
-  return readInt(inputs, name, 0, 0, 1) === 1;
 }
 
 function readPriority(priority: number | undefined): number {

@@ -14,6 +14,11 @@ export const RESPONSE_INVALID = 16;
 export const RESPONSE_FIRST = 32;
 /** The last of its sequence. */
 export const RESPONSE_END = 64;
+/**
+ * One of the beams of a response: entries of beams 0, 1, ... stand one behind the other and are one response. What is told
+ * of a request once stands with the first of them.
+ */
+export const RESPONSE_BEAM = 128;
 
 /**
  * All responses of one iteration in flat arrays, as they cross from the worker to the host's thread: no object per

@@ -2,6 +2,7 @@ import type { LlmRequest } from '../engine/llm-request.js';
 import type { ReturnedLogits } from '../engine/returned-logits.js';
 import type { GeneratedSequence } from '../engine/sequences/generated-sequence.js';
 import {
+  RESPONSE_BEAM,
   RESPONSE_END,
   RESPONSE_ERROR,
   RESPONSE_FINAL,
@@ -14,6 +15,19 @@ import {
 } from './response-batch.js';
 
 type Growable = Int32Array | Float32Array | Float64Array | BigUint64Array | Uint8Array;
+
+/** How a sequence stands in the batch. */
+interface SequenceEntry {
+  /** Its place among those that are answered; -1: it is the only one. */
+  place: number;
+  isFinal: boolean;
+  /** It is told of for the last time. */
+  isEnd: boolean;
+  /** With prompt and all output. */
+  isWhole: boolean;
+  /** Further flags. */
+  flags: number;
+}
 
 /** Collects the responses of an iteration in arrays that are reused and only grow. */
 export class ResponseWriter implements ResponseBatch {
@@ -62,6 +76,10 @@ export class ResponseWriter implements ResponseBatch {
       this.addError(request.requestId, request.error);
       return;
     }
+    if (request.beams !== null) {
+      this.#addBeams(request, final);
+      return;
+    }
     const { sequences } = request;
     const { streaming } = request.spec;
     // Where it streams, those that have told all say nothing more; but somebody has to say that it was the last response.
@@ -70,26 +88,45 @@ export class ResponseWriter implements ResponseBatch {
     for (const [place, sequence] of sequences.entries()) {
       const isFinal = final && place === last;
       if (streaming && !isFinal && !request.isNews(sequence)) continue;
-      this.#addSequence(request, sequence, { place: sequences.length === 1 ? -1 : place, isFinal });
+      const entry = { place: sequences.length === 1 ? -1 : place, isFinal, isWhole: !streaming, flags: 0 };
+      this.#addSequence(request, sequence, {
+        ...entry,
+        isEnd: isFinal || (entry.place >= 0 && sequence.isFinished),
+      });
       request.isAnswered = true;
     }
+  }
+
+  /** All of them whole each time: what they have in common with those of the response before may change. */
+  #addBeams(request: LlmRequest, final: boolean): void {
+    for (const [place, sequence] of request.sequences.entries()) {
+      this.#addSequence(request, sequence, {
+        place,
+        isFinal: final,
+        isEnd: final,
+        isWhole: true,
+        flags: RESPONSE_BEAM,
+      });
+      request.isAnswered = true;
+    }
+    request.beams?.noteReported();
   }
 
   #addSequence(
     request: LlmRequest,
     sequence: GeneratedSequence,
-    { place, isFinal }: { place: number; isFinal: boolean },
+    { place, isFinal, isEnd, isWhole, flags }: SequenceEntry,
   ): void {
     const { spec } = request;
     const index = this.#open(request.requestId);
-    const isEnd = isFinal || (place >= 0 && sequence.isFinished);
-    const from = spec.streaming ? sequence.numSent : 0;
+    const from = isWhole ? 0 : sequence.numSent;
     const to = sequence.numGenerated;
     this.flags[index] =
+      flags |
       (isFinal ? RESPONSE_FINAL : 0) |
       (isEnd ? RESPONSE_END : 0) |
       (request.isAnswered ? 0 : RESPONSE_FIRST) |
-      (spec.streaming ? RESPONSE_STREAMING : 0) |
+      (isWhole ? 0 : RESPONSE_STREAMING) |
       (request.reportsLogProbs ? RESPONSE_LOG_PROBS : 0);
     this.finishReasons[index] = sequence.finishReason;
     this.sequenceIndexes[index] = place;
@@ -101,7 +138,7 @@ export class ResponseWriter implements ResponseBatch {
     this.cumLogProbs[index] = sequence.cumLogProb;
     this.topWidths[index] = spec.topLogProbs;
     if (isEnd) this.#addTiming(index, request);
-    this.#addTokens(index, sequence, spec.streaming ? request.originalPromptLength + from : 0);
+    this.#addTokens(index, sequence, isWhole ? 0 : request.originalPromptLength + from);
     if (request.reportsLogProbs) this.#addLogProbs(index, sequence, { from, to, width: spec.topLogProbs });
     if (request.returned !== null && place <= 0) {
       this.#addReturned(index, request.returned, !request.isAnswered);

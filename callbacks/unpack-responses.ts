@@ -1,4 +1,5 @@
 import {
+  RESPONSE_BEAM,
   RESPONSE_END,
   RESPONSE_ERROR,
   RESPONSE_FINAL,
@@ -10,6 +11,7 @@ import {
   type ReturnedTensors,
 } from './response-batch.js';
 import type { NamedTensor } from './types.js';
+import { beamOutputs, countBeams } from './unpack-beams.js';
 
 /** One response as sendResponse takes it. */
 export interface Response {
@@ -53,6 +55,16 @@ export interface Response {
  *
  * What comes with the final response comes with the last response of each sequence then; the one that ends last is final.
  *
+ * Beam search (beam_width b > 1) has one response for all beams, the best first: while it streams one in each iteration
+ * with whole beams, which may be other ones than before. m is the most tokens that one of them has generated:
+ *
+ *   output_ids         [1, b, maxSeqLen] prompt, output, then pad_id
+ *   sequence_length    [1, b]
+ *   finish_reasons     [1, b]
+ *   output_log_probs   [1, b, m] with 0 behind the end of a beam
+ *   cum_log_probs      [1, b] that of the end_id which ended a beam included: what beams are compared by
+ *   top_token_ids, top_log_probs  [1, b, m, k] with -1 and 0 behind the end of a beam
+ *
  * Logits are raw: before penalties, bans and temperature. The first response of a request that does not stream is its
  * final one. With streaming every response has the logits of its own tokens, so that all of them together have each row
  * once; the final one may have n = 0. A token that ended the request without being output (end_id) has no row. A request
@@ -77,19 +89,46 @@ export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Gener
       continue;
     }
     const ofRows = returned.get(i);
+    if ((flags & RESPONSE_BEAM) !== 0) {
+      const width = countBeams(batch, i);
+      const beams = { first: i, width, topStart };
+      const outputs = beamOutputs(batch, beams, maxSeqLen);
+      outputs.push(contextLogits(ofRows), generationLogits(undefined));
+      pushOnce(outputs, batch, i, ofRows);
+      yield { requestId, outputs, final, error: '' };
+      topStart += topEntries(batch, i, width);
+      i += width - 1;
+      continue;
+    }
     const outputs = coreOutputs(batch, i, maxSeqLen, ofRows);
     if ((flags & RESPONSE_LOG_PROBS) !== 0) topStart = pushLogProbs(outputs, batch, i, topStart);
-    if (ofRows) pushContextLogProbs(outputs, ofRows);
-    if ((flags & RESPONSE_FIRST) !== 0) {
-      const data = batch.cachedTokens.slice(i, i + 1);
-      outputs.push({ name: 'cached_tokens', shape: [1, 1], data });
-    }
     if (batch.sequenceIndexes[i]! >= 0) {
       outputs.push({ name: 'sequence_index', shape: [1, 1], data: batch.sequenceIndexes.slice(i, i + 1) });
     }
-    if ((flags & RESPONSE_END) !== 0) pushFinal(outputs, batch, i);
+    pushOnce(outputs, batch, i, ofRows);
     yield { requestId, outputs, final, error: '' };
   }
+}
+
+/** What a request is told once, or with its end. */
+function pushOnce(
+  outputs: NamedTensor[],
+  batch: ResponseBatch,
+  i: number,
+  returned: ReturnedTensors | undefined,
+): void {
+  const flags = batch.flags[i]!;
+  if (returned) pushContextLogProbs(outputs, returned);
+  if ((flags & RESPONSE_FIRST) !== 0) {
+    const data = batch.cachedTokens.slice(i, i + 1);
+    outputs.push({ name: 'cached_tokens', shape: [1, 1], data });
+  }
+  if ((flags & RESPONSE_END) !== 0) pushFinal(outputs, batch, i);
+}
+
+/** Entries of topTokens that the responses [first, first + count) have. */
+function topEntries({ logProbStart, topWidths }: ResponseBatch, first: number, count: number): number {
+  return (logProbStart[first + count]! - logProbStart[first]!) * topWidths[first]!;
 }
 
 function coreOutputs(

@@ -20,12 +20,6 @@ export function checkManagerOptions(options: GptManagerOptions): void {
     );
   }
   checkRange('maxBeamWidth', maxBeamWidth, { min: 1, max: 1024, integer: true });
-  if (maxBeamWidth > 1) {
-    throw new ParameterError(
-      'maxBeamWidth',
-      `maxBeamWidth is ${maxBeamWidth}; beam search is not supported yet, so it must be 1.`,
-    );
-  }
   if (schedulerPolicy !== 'MAX_UTILIZATION' && schedulerPolicy !== 'GUARANTEED_NO_EVICT') {
     throw new ParameterError(
       'schedulerPolicy',

@@ -1,10 +1,12 @@
 import type { SharedPrefix } from '../kvcache/kv-cache-manager.js';
+import type { ResumeLimits } from '../scheduler/pause.js';
 import type { FinishCode } from './decoding/finish-reason.js';
 import type { SamplingOutput } from './decoding/sampling-batch.js';
 import { RequestProgress } from './request-progress.js';
 import type { RequestSpec } from './request-spec.js';
 import { RequestTiming } from './request-timing.js';
 import { ReturnedLogits, returnsRows } from './returned-logits.js';
+import { BeamSearch } from './sequences/beam-search.js';
 import { type GeneratedSequence, needsLogProbs, reportsLogProbs } from './sequences/generated-sequence.js';
 import { SampledSequences } from './sequences/sampled-sequences.js';
 import type { GroupChange, SequenceGroup } from './sequences/sequence-group.js';
@@ -50,6 +52,8 @@ export class LlmRequest extends RequestProgress {
   /** A response has been written. */
   isAnswered = false;
 
+  /** null: its tokens are drawn. */
+  readonly beams: BeamSearch | null;
   readonly #group: SequenceGroup;
   #isStopped = false;
 
@@ -63,7 +67,8 @@ export class LlmRequest extends RequestProgress {
     this.returned = returnsRows(spec) ? new ReturnedLogits(spec, vocabSize) : null;
     this.reportsLogProbs = reportsLogProbs(spec);
     this.needsLogProbs = needsLogProbs(spec);
-    this.#group = new SampledSequences(spec);
+    this.beams = spec.beams === null ? null : new BeamSearch(spec, spec.beams, vocabSize);
+    this.#group = this.beams ?? new SampledSequences(spec);
   }
 
   /** Length of the prompt as the client gave it. */
@@ -119,7 +124,7 @@ export class LlmRequest extends RequestProgress {
 
   /** There is something in it that no response has carried yet. */
   get hasNews(): boolean {
-    return this.sequences.some((sequence) => this.isNews(sequence));
+    return this.beams?.hasNews ?? this.sequences.some((sequence) => this.isNews(sequence));
   }
 
   /** The same of one of its sequences. Where there are several, its end is something to tell of before that of the last. */
@@ -148,6 +153,11 @@ export class LlmRequest extends RequestProgress {
     if (this.draftLength === 0) return 0;
     const draft = this.tokens.subarray(this.numTokens, this.numTokens + this.draftLength);
     return countAccepted(draft, drawn, firstRow);
+  }
+
+  override pause(limits: ResumeLimits): void {
+    super.pause(limits);
+    this.#group.pause();
   }
 
   override finishChunk(): void {

@@ -2,6 +2,7 @@ import type { Retention } from '../kvcache/retention.js';
 import type { BadWords } from './decoding/bad-words.js';
 import type { LogitBias } from './decoding/sampling-batch.js';
 import type { SamplingParams } from './decoding/sampling-params.js';
+import type { BeamParams } from './sequences/beam-params.js';
 
 /** An inference request whose tensors have been read and checked: what the loop needs to know of it. */
 export interface RequestSpec {
@@ -22,7 +23,9 @@ export interface RequestSpec {
   bias: LogitBias | null;
   /** endId and the stop words of one token, each once, inside the vocabulary: not drawn below min_length. */
   endingTokens: Int32Array;
-  /** Sequences drawn side by side from the prompt, at least 1. */
+  /** Beam search; null: tokens are drawn. */
+  beams: BeamParams | null;
+  /** Sequences side by side from the prompt, at least 1: drawn ones, or beams. */
   numSequences: number;
   /** How many of these are answered: all, or, where it is fewer, those of the best mean log-prob. */
   numReturned: number;

@@ -49,6 +49,12 @@ export interface SamplingBatch {
   readonly noRepeatNgramSize: Int32Array;
   /** Values added to the logits of some rows, rows ascending; absent or empty: none. */
   readonly biases?: readonly RowBias[];
+  /**
+   * 1: nothing is drawn in this row. Its log-softmax is taken of the logits as they are, what the request changes is done
+   * to these log-probs (as Hugging Face's beam search has it: they are not made a distribution again), and topTokens and
+   * topLogProbs get the numTopLogProbs (at least 1) greatest. Absent: no row does.
+   */
+  readonly listsCandidates?: Int32Array;
   /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
   readonly numTopLogProbs: Int32Array;
   /**

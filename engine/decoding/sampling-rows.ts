@@ -21,6 +21,7 @@ export class SamplingRows implements SamplingBatch {
   readonly biases: RowBias[] = [];
   readonly bannedStart: Int32Array;
   readonly numTopLogProbs: Int32Array;
+  readonly listsCandidates: Int32Array;
   readonly historyStart: Int32Array;
   readonly historyPromptLength: Int32Array;
   #banned: Int32Array;
@@ -41,6 +42,7 @@ export class SamplingRows implements SamplingBatch {
     this.noRepeatNgramSize = new Int32Array(maxRows);
     this.bannedStart = new Int32Array(maxRows + 1);
     this.numTopLogProbs = new Int32Array(maxRows);
+    this.listsCandidates = new Int32Array(maxRows);
     this.historyStart = new Int32Array(maxRows + 1);
     this.#history = new Int32Array(expectedHistory);
     this.historyPromptLength = new Int32Array(maxRows);
@@ -81,7 +83,8 @@ export class SamplingRows implements SamplingBatch {
     const length = request.numTokens + ahead;
     this.position[row] = length;
     this.noRepeatNgramSize[row] = sampling.noRepeatNgramSize;
-    this.numTopLogProbs[row] = request.needsLogProbs ? topLogProbs : -1;
+    this.numTopLogProbs[row] = request.beams?.numCandidates ?? (request.needsLogProbs ? topLogProbs : -1);
+    this.listsCandidates[row] = request.beams === null ? 0 : 1;
     if (bias !== null) this.biases.push({ row, ...bias });
     this.#addBanned(row, request, sequence, length);
     this.#addHistory(row, request, sequence, length);
@@ -103,6 +106,7 @@ export class SamplingRows implements SamplingBatch {
     this.noRepeatNgramSize[row] = 0;
     this.bannedStart[row + 1] = this.bannedStart[row]!;
     this.numTopLogProbs[row] = -1;
+    this.listsCandidates[row] = 0;
     this.historyPromptLength[row] = 0;
     this.historyStart[row + 1] = this.historyStart[row]!;
   }

@@ -49,6 +49,13 @@ export function endingTokens(endId: number, words: readonly Int32Array[], vocabS
   return Int32Array.from(new Set(tokens.filter((token) => token >= 0 && token < vocabSize)));
 }
 
+/** How many tokens can be the last of what they end: the end token (-1 = none) and the last ones of stop words. */
+export function countEndings(endId: number, words: readonly Int32Array[]): number {
+  const tokens = new Set(words.map((word) => word.at(-1)!));
+  if (endId >= 0) tokens.add(endId);
+  return tokens.size;
+}
+
 /** True where tokens[start .. end) ends with one of the words. Tokens before `start` (the prompt) never count. */
 export function endsWithStopWord(
   words: readonly Int32Array[],

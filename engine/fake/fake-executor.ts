@@ -1,7 +1,7 @@
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
-import { ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
+import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
 import { BegunStep } from './begun-step.js';
@@ -133,6 +133,12 @@ export class FakeExecutor implements Executor {
       const hash = hashParameters(rowHash, sampling, row);
       let token = hash % this.vocabSize;
       const banned = sampling.banned.subarray(sampling.bannedStart[row]!, sampling.bannedStart[row + 1]!);
+      if (sampling.listsCandidates?.[row] === 1) {
+        const isBanned = (one: number) =>
+          banned.includes(one) || (this.#areLogitsOut && logits[one] === -Infinity);
+        listCandidates(hash, isBanned, { sampling, output, row, vocabSize: this.vocabSize });
+        continue;
+      }
       if (banned.length >= this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
       const isAllowed = allowedBy(sampling.tokenMasks ?? null, row, this.vocabSize);
       const isOut = (one: number) => this.#areLogitsOut && logits[one] === -Infinity;
@@ -318,6 +324,29 @@ function writeLogProbs(target: RowLogProbs, index: number, logits: Float32Array)
     topTokens[index * numTop + i] = best[i]!;
     topLogProbs[index * numTop + i] = logits[best[i]!]! - norm;
   }
+}
+
+/** Every token's log-prob is a hash too. */
+function listCandidates(
+  hash: number,
+  isBanned: (token: number) => boolean,
+  into: { sampling: SamplingBatch; output: SamplingOutput; row: number; vocabSize: number },
+): void {
+  const { sampling, output, row, vocabSize } = into;
+  const logProbs = Float32Array.from({ length: vocabSize }, (_, token) =>
+    isBanned(token) ? -Infinity : -(mix(hash, token) >>> 8) / 2 ** 21,
+  );
+  const order = [...logProbs.keys()].sort((a, b) =>
+    logProbs[a] === logProbs[b] ? a - b : logProbs[b]! - logProbs[a]!,
+  );
+  const first = output.topStart[row]!;
+  for (let i = 0; i < sampling.numTopLogProbs[row]!; i++) {
+    output.topTokens[first + i] = order[i]!;
+    output.topLogProbs[first + i] = logProbs[order[i]!]!;
+  }
+  output.tokens[row] = order[0]!;
+  output.logProbs[row] = logProbs[order[0]!]!;
+  output.status[row] = output.logProbs[row]! > -Infinity ? ROW_OK : ROW_NO_TOKEN_LEFT;
 }
 
 /** Blocks the thread. */

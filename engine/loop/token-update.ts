@@ -54,7 +54,9 @@ export class TokenUpdate {
     let taken = 0;
     for (; taken <= accepted && !request.isComplete; taken++) {
       const first = firstRow + taken;
-      const status = firstFailure(output, first, numRows);
+      const status = request.beams
+        ? failureOfBeams(output, first, numRows)
+        : firstFailure(output, first, numRows);
       if (status === ROW_OK) this.#append(request, { ...drawn, firstRow: first }, nowMs);
       else request.error = whyNoToken(status, request);
       if (status === ROW_OK) counts.generatedTokens += numRows;
@@ -78,6 +80,13 @@ export class TokenUpdate {
 function firstFailure({ status }: SamplingOutput, first: number, count: number): number {
   for (let row = first; row < first + count; row++) if (status[row] !== ROW_OK) return status[row]!;
   return ROW_OK;
+}
+
+/** A beam for which no token is left ends; the others go on as long as there are some. */
+function failureOfBeams(output: SamplingOutput, first: number, count: number): number {
+  const statuses = output.status.subarray(first, first + count);
+  const broken = statuses.find((status) => status !== ROW_OK && status !== ROW_NO_TOKEN_LEFT);
+  return broken ?? (statuses.includes(ROW_OK) ? ROW_OK : ROW_NO_TOKEN_LEFT);
 }
 
 function whyNoToken(status: number, { numTokens, spec: { postProcessor } }: LlmRequest): string {

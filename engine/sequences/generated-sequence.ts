@@ -99,7 +99,7 @@ export class GeneratedSequence {
       this.finishReason = FINISH_END_ID;
       return 0;
     }
-    this.#record(place, output, row);
+    this.#push(token, output.logProbs[row]!, output, row);
     if (this.#endsWithStopWord()) this.finishReason = FINISH_STOP_WORDS;
     else if (isLast) this.finishReason = FINISH_LENGTH;
     return 1;
@@ -117,19 +117,44 @@ export class GeneratedSequence {
     return length;
   }
 
+  /** The same sequence once more, as far as it is known; `index`: as which of its request's. */
+  copy(index: number): GeneratedSequence {
+    const copy = new GeneratedSequence(this.#spec, index);
+    copy.#tokens = this.#tokens.slice();
+    copy.#numKnown = this.#numKnown;
+    copy.#logProbs = this.#logProbs.slice();
+    copy.#topTokens = this.#topTokens.slice();
+    copy.#topLogProbs = this.#topLogProbs.slice();
+    copy.cumLogProb = this.cumLogProb;
+    return copy;
+  }
+
+  /** Appends a token, whatever it ends, that is listed in `row` of the output. */
+  extend(token: number, logProb: number, output: SamplingOutput, row: number): void {
+    this.#push(token, logProb, output, row);
+  }
+
+  /** Whether it would end with a stop word if this token were its next. */
+  wouldStop(token: number): boolean {
+    const { sampling, stopWords } = this.#spec;
+    if (stopWords.length === 0 || this.numGenerated + 1 < sampling.minLength) return false;
+    if (this.#numKnown === this.#tokens.length) this.#grow();
+    this.#tokens[this.#numKnown] = token;
+    return endsWithStopWord(stopWords, this.#tokens, this.#promptLength, this.#numKnown + 1);
+  }
+
   #endsWithStopWord(): boolean {
     const { sampling, stopWords } = this.#spec;
     if (this.numGenerated < sampling.minLength) return false;
     return endsWithStopWord(stopWords, this.#tokens, this.#promptLength, this.#numKnown);
   }
 
-  #record(place: number, output: SamplingOutput, row: number): void {
-    if (place === this.#tokens.length) this.#grow();
-    this.#tokens[place] = output.tokens[row]!;
+  #push(token: number, logProb: number, output: SamplingOutput, row: number): void {
+    if (this.#numKnown === this.#tokens.length) this.#grow();
+    this.#tokens[this.#numKnown] = token;
     this.#numKnown++;
     if (!this.#needsLogProbs) return;
     const index = this.numGenerated - 1;
-    const logProb = output.logProbs[row]!;
     this.#logProbs[index] = logProb;
     this.cumLogProb += logProb;
     const width = this.#spec.topLogProbs;
@@ -165,9 +190,9 @@ export function reportsLogProbs({ returnLogProbs, topLogProbs }: RequestSpec): b
   return returnLogProbs || topLogProbs > 0;
 }
 
-/** Whether the log-prob of each generated token is to be known: to be reported, or to choose the best sequences by. */
+/** Whether the log-prob of each generated token is to be known: to be reported, or to choose the best sequences or beams by. */
 export function needsLogProbs(spec: RequestSpec): boolean {
-  return reportsLogProbs(spec) || spec.numReturned < spec.numSequences;
+  return reportsLogProbs(spec) || spec.numReturned < spec.numSequences || spec.beams !== null;
 }
 
 function copyInto<T extends Int32Array | Float32Array>(target: T, source: T): T {

@@ -55,6 +55,9 @@ export class SampledSequences implements SequenceGroup {
     return { newTokens, parents: this.#keepLive(fromContext) };
   }
 
+  /** Known tokens stay known. */
+  pause(): void {}
+
   stop(reason: FinishCode): void {
     for (const sequence of this.#live.length > 0 ? this.#live : this.#all) sequence.finishReason = reason;
     this.#live = [];

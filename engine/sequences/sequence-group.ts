@@ -46,6 +46,8 @@ export interface SequenceGroup {
   rows(fromContext: boolean): readonly GeneratedSequence[];
   /** Takes what was drawn in these rows. */
   take(drawn: DrawnRows): GroupChange;
+  /** The request is paused: it begins again with its prompt. */
+  pause(): void;
   /** Ends what has not ended. */
   stop(reason: FinishCode): void;
   /**

@@ -1,5 +1,5 @@
 import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
-import { RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
+import { RESPONSE_BEAM, RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import type { Executor } from '../../engine/executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
@@ -29,6 +29,8 @@ export interface RunOptions {
   numSecondaryBlocks?: number;
   /** Two micro-batches of at least two requests take turns. Default false. */
   overlap?: boolean;
+  /** Default 1. */
+  maxBeamWidth?: number;
   /** What requests can name; default none. */
   postProcessors?: PostProcessors;
   /** Where drafts come from, and how many of the executor's rows of logits are for them; default none. */
@@ -46,6 +48,13 @@ export interface Answer {
   contextLogits: Float32Array | null;
   contextLogProbs: Float32Array | null;
   generationLogits: number[];
+  /** Sum of the log-probs as it was reported. */
+  cumLogProb: number;
+}
+
+/** Where the answers of a request have those of its sequences, or beams, if it has several. */
+export function sequenceKey(requestId: bigint, index: number): bigint {
+  return requestId + (BigInt(index + 1) << 32n);
 }
 
 /** A new answer without anything in it. */
@@ -57,6 +66,7 @@ export function noAnswer(): Answer {
     contextLogits: null,
     contextLogProbs: null,
     generationLogits: [],
+    cumLogProb: 0,
   };
 }
 
@@ -83,9 +93,11 @@ export function runLoop(
   options: RunOptions,
 ): RunResult {
   const { tokensPerBlock, maxSeqLen, maxLogitRows } = executor.options;
-  const maxBatchSize = maxLogitRows - (options.drafts?.rows ?? 0);
+  const { maxBeamWidth = 1 } = options;
+  const maxBatchSize = Math.floor((maxLogitRows - (options.drafts?.rows ?? 0)) / maxBeamWidth);
+  const maxSequences = maxBatchSize * maxBeamWidth;
   const { modelType = 'InflightFusedBatching', maxNumTokens } = options;
-  const padding = paddingRoom(modelType, { maxSequences: maxBatchSize, maxNumTokens, tokensPerBlock });
+  const padding = paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock });
   if (options.numBlocks + padding.blocks > executor.options.numBlocks) throw new Error('no room for padding');
   if ((options.numSecondaryBlocks ?? 0) > (executor.options.numSecondaryBlocks ?? 0))
     throw new Error('no room to swap out');
@@ -97,6 +109,7 @@ export function runLoop(
       schedulerPolicy: options.schedulerPolicy,
       microBatch: {
         maxBatchSize,
+        maxSequences,
         maxNumTokens,
         ...(options.chunked
           ? { chunking: { policy: 'FIRST_COME_FIRST_SERVED' as const, unit: tokensPerBlock } }
@@ -105,7 +118,7 @@ export function runLoop(
       maxNumSequences: maxBatchSize,
       maxInputLen: maxSeqLen,
       maxSeqLen,
-      maxBeamWidth: 1,
+      maxBeamWidth,
       maxTopLogProbs: null,
       checkIntegrity: true,
       enableTrtOverlap: options.overlap ?? false,
@@ -175,14 +188,21 @@ class Recorder implements LoopCallbacks {
 
   endIteration({ responses, stats }: IterationReport): void {
     for (let i = 0; i < responses.count; i++) {
-      const answer = this.#answer(responses.requestIds[i]!);
+      const answer = this.#answer(responses.requestIds[i]!, responses.sequenceIndexes[i]!);
+      answer.cumLogProb = responses.cumLogProbs[i]!;
+      // Beams come whole each time.
+      if (responses.flags[i]! & RESPONSE_BEAM) {
+        answer.tokens.length = 0;
+        answer.logProbs.length = 0;
+      }
       const whole = (responses.flags[i]! & RESPONSE_STREAMING) === 0;
       const start = responses.tokenStart[i]! + (whole ? responses.promptLengths[i]! : 0);
       answer.tokens.push(...responses.tokens.subarray(start, responses.tokenStart[i + 1]!));
       answer.logProbs.push(
         ...responses.logProbs.subarray(responses.logProbStart[i]!, responses.logProbStart[i + 1]!),
       );
-      if (responses.flags[i]! & RESPONSE_FINAL) this.#unfinished--;
+      const isFirstOfEnd = !(responses.flags[i]! & RESPONSE_BEAM) || responses.sequenceIndexes[i] === 0;
+      if (responses.flags[i]! & RESPONSE_FINAL && isFirstOfEnd) this.#unfinished--;
     }
     for (const { index, context, generationLogits } of responses.returned) {
       const answer = this.#answer(responses.requestIds[index]!);
@@ -206,7 +226,8 @@ class Recorder implements LoopCallbacks {
     throw error;
   }
 
-  #answer(requestId: bigint): Answer {
+  #answer(id: bigint, sequenceIndex = -1): Answer {
+    const requestId = sequenceIndex < 0 ? id : sequenceKey(id, sequenceIndex);
     let answer = this.result.answers.get(requestId);
     if (!answer) {
       answer = noAnswer();
@@ -221,7 +242,7 @@ export function runAlone(
   executor: Executor,
   config: ModelConfig,
   arrivals: readonly Arrival[],
-  environment: Pick<RunOptions, 'postProcessors'> = {},
+  environment: Pick<RunOptions, 'postProcessors' | 'maxBeamWidth'> = {},
 ): Map<bigint, Answer> {
   const answers = new Map<bigint, Answer>();
   const { numBlocks, maxNumTokens } = executor.options;
@@ -234,7 +255,7 @@ export function runAlone(
       ...environment,
     };
     const run = runLoop(executor, config, [{ iteration: 0, request }], options);
-    answers.set(request.requestId, run.answers.get(request.requestId)!);
+    for (const [key, answer] of run.answers) answers.set(key, answer);
   }
   return answers;
 }

@@ -292,7 +292,6 @@ describe('options', () => {
       /enableChunkedContext is refused: V1/,
     ],
     ['maxBeamWidth', { maxBeamWidth: 0 }, /maxBeamWidth is 0/],
-    ['beams', { maxBeamWidth: 2 }, /beam search is not supported yet/],
     ['schedulerPolicy', { schedulerPolicy: 'FAIR' }, /schedulerPolicy is FAIR/],
     ['sendResponse', { sendResponse: undefined }, /sendResponse is missing/],
     ['both kinds', { callbackModule: 'file:///x.mjs' }, /functions or a module, not both/],

@@ -23,6 +23,8 @@ export interface SamplingRow {
   /** Tokens that its mask allows; not given: no mask. */
   allowed?: readonly number[];
   numTopLogProbs?: number;
+  /** It lists its numTopLogProbs candidates. */
+  listsCandidates?: boolean;
   prompt?: readonly number[];
   generated?: readonly number[];
 }
@@ -56,6 +58,9 @@ export function makeSamplingBatch(rows: readonly SamplingRow[], vocabSize = 0): 
     noRepeatNgramSize: integers((row) => row.noRepeatNgramSize, 0),
     biases: rows.flatMap(({ bias }, row) => (bias === undefined ? [] : [{ row, ...bias }])),
     numTopLogProbs: integers((row) => row.numTopLogProbs, -1),
+    ...(rows.some((row) => row.listsCandidates)
+      ? { listsCandidates: integers((row) => (row.listsCandidates ? 1 : 0), 0) }
+      : {}),
     bannedStart: Int32Array.from(bannedStart),
     banned: Int32Array.from(allBanned),
     historyStart: Int32Array.from(historyStart),

@@ -69,6 +69,7 @@ struct SamplingView {
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
   // Without masks both are empty.
   ArrayView<const int32_t> maskOfRow, maskWords;
+  ArrayView<const int32_t> listsCandidates;  // empty: no row does
 };
 
 // Words of a mask of one bit a token.

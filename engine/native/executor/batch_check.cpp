@@ -209,6 +209,13 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   checkLength(sampling.historyPromptLength, rows, "historyPromptLength");
   checkTokenLists(sampling.bannedStart, sampling.banned, rows, 0, vocabSize, "bannedStart", "banned");
   checkTokenLists(sampling.historyStart, sampling.history, rows, -1, vocabSize, "historyStart", "history");
+  if (sampling.listsCandidates.length > 0) {
+    checkEntries(sampling.listsCandidates, rows, 0, 2, "listsCandidates");
+    for (int64_t row = 0; row < rows; ++row) {
+      if (sampling.listsCandidates[row] == 0 || sampling.numTopLogProbs[row] > 0) continue;
+      fail(at("numTopLogProbs", row) + " is " + std::to_string(sampling.numTopLogProbs[row]) + ", but a row that lists candidates needs at least 1");
+    }
+  }
   if (sampling.maskOfRow.length > 0) {
     checkEntries(sampling.maskOfRow, rows, -1, sampling.maskWords.length / wordsOfMask(vocabSize), "maskOfRow");
   }

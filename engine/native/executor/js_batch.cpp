@@ -113,6 +113,8 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
     maskOfRow = fields.integers("maskOfRow");
     maskWords = fields.integers("words");
   }
+  ArrayView<const int32_t> listsCandidates;
+  if (!property(sampling.object(), "listsCandidates").IsUndefined()) listsCandidates = sampling.integers("listsCandidates");
   return {.numRows = sampling.number("numRows"),
           .temperature = sampling.floats("temperature"),
           .topK = sampling.integers("topK"),
@@ -133,7 +135,8 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
           .history = sampling.integers("history"),
           .historyPromptLength = sampling.integers("historyPromptLength"),
           .maskOfRow = maskOfRow,
-          .maskWords = maskWords};
+          .maskWords = maskWords,
+          .listsCandidates = listsCandidates};
 }
 
 SamplingOutputView readSamplingOutput(const Napi::Value& value, HeldValues* held) {

@@ -23,10 +23,12 @@ RowSampler::RowSampler(const KernelTable& kernels, int32_t vocabSize)
       factors_(maxima_.size()),
       weights_(kVocabChunk),
       groupMaxima_(partsOf(vocabSize, kVocabGroup)),
+      logSoftmax_(static_cast<size_t>(vocabSize)),
       changes_(vocabSize),
       selection_(vocabSize) {}
 
 void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits) {
+  if (sampling.listsCandidates.length > 0 && sampling.listsCandidates[row] != 0) return listCandidates(sampling, output, row, logits);
   const float* changed = changes_.apply(sampling, row, logits);
   float maximum = 0;
   const int32_t token = choose(sampling, row, changed, &maximum);
@@ -145,6 +147,27 @@ int32_t RowSampler::tokenAt(const float* logits, OrderBound bound, double target
     if (before > target) break;
   }
   return token;
+}
+
+void RowSampler::listCandidates(const SamplingView& sampling, const SamplingOutputView& output, int64_t row,
+                                const float* logits) {
+  output.tokens[row] = -1;
+  output.logProbs[row] = 0;
+  output.status[row] = kRowNotFinite;
+  float maximum = -INFINITY;
+  if (kernels_.argmax(logits, vocabSize_, &maximum, groupMaxima_.data()) < 0) return;
+  const LogProbs probs(kernels_, logits, vocabSize_, maximum);
+  for (int32_t token = 0; token < vocabSize_; ++token) logSoftmax_[static_cast<size_t>(token)] = probs.of(token);
+  const float* changed = changes_.apply(sampling, row, logSoftmax_.data());
+  const int64_t first = output.topStart[row];
+  const int32_t count = sampling.numTopLogProbs[row];
+  int32_t* tokens = output.topTokens.data + first;
+  selection_.greatestTokens(changed, vocabSize_, count, tokens);
+  for (int32_t i = 0; i < count; ++i) output.topLogProbs[first + i] = changed[tokens[i]];
+  output.tokens[row] = tokens[0];
+  output.logProbs[row] = output.topLogProbs[first];
+  output.status[row] = output.logProbs[row] > -INFINITY ? kRowOk : kRowNoTokenLeft;
+  changes_.undo();
 }
 
 void RowSampler::writeLogProbs(const SamplingView& sampling, const SamplingOutputView& output, int64_t row,

@@ -19,6 +19,9 @@
 //   draw 0   . . . . . * . .      f: too much lies before it
 //   draw 1   . * . . .            b: taken
 //
+// A row that lists candidates draws nothing. Its log-softmax is taken first, of the logits as they are, and what the request
+// changes is done to these log-probs, as Hugging Face's beam search does it; the greatest of them are listed.
+//
 // Weights are exp((logit - maximum) / temperature). Sums run over fixed chunks of the vocabulary (f32 inside a chunk, f64
 // over chunks), and the numbers are Philox's of (seed, sequence, position, draw): nothing depends on any other row.
 #pragma once
@@ -52,6 +55,7 @@ class RowSampler {
   double weighBefore(const float* logits, OrderBound bound);
   double totalOfSums() const;
   int32_t tokenAt(const float* logits, OrderBound bound, double target);
+  void listCandidates(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, const float* logits);
   void writeLogProbs(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, const float* logits,
                      float maximum);
 
@@ -63,6 +67,7 @@ class RowSampler {
   std::vector<float> factors_;  // of chunks: weight of their maximum
   std::vector<float> weights_;  // of one chunk
   std::vector<float> groupMaxima_;
+  std::vector<float> logSoftmax_;  // of rows that list candidates
   LogitChanges changes_;
   Selection selection_;
 };

@@ -417,3 +417,65 @@ describe('a row that is not finite', () => {
     other.close();
   });
 });
+
+describe('rows that list candidates', () => {
+  it.each(instructionSets)('on %s change the log-softmax and give the greatest of it', (instructionSet) => {
+    const random = new Random(77);
+    const on = new NativeExecutor(tiny, { ...options(2), instructionSet });
+    const history = () => Array.from({ length: 40 }, () => random.below(VOCAB));
+    const rows: SamplingRow[] = Array.from({ length: 24 }, (_, i) => ({
+      listsCandidates: true,
+      numTopLogProbs: 1 + 3 * i,
+      prompt: history(),
+      generated: history(),
+      ...(i % 3 === 0 ? { repetitionPenalty: 1.4 } : {}),
+      ...(i % 4 === 1 ? { banned: history() } : {}),
+      ...(i % 5 === 2 ? { frequencyPenalty: 0.3, presencePenalty: -0.2 } : {}),
+      ...(i % 6 === 3 ? { allowed: history() } : {}),
+      ...(i % 7 === 4 ? { bias: { tokens: Int32Array.of(5, 9), values: Float32Array.of(20, -3) } } : {}),
+    }));
+    const logits = rows.map(() => Float32Array.from({ length: VOCAB }, () => random.normal() * 3));
+    const output = sample(logits, rows, on);
+    on.close();
+    for (const [row, values] of logits.entries()) {
+      const norm = Math.log(values.reduce((sum, x) => sum + Math.exp(x), 0));
+      const changed = naiveChanges(
+        values.map((x) => x - norm),
+        rows[row]!,
+      );
+      const expected = sortedTokens(changed).slice(0, rows[row]!.numTopLogProbs);
+      const first = output.topStart[row]!;
+      expect(output.status[row]).toBe(ROW_OK);
+      const found = [...output.topTokens.subarray(first, first + expected.length)];
+      for (const [i, token] of expected.entries()) {
+        const logProb = output.topLogProbs[first + i]!;
+        if (changed[token] === -Infinity) expect(logProb).toBe(-Infinity);
+        else expect(Math.abs(logProb - changed[token]!)).toBeLessThan(1e-4);
+        // Rounding may swap neighbours that are as good as equal.
+        if (found[i] !== token) expect(Math.abs(changed[found[i]!]! - changed[token]!)).toBeLessThan(1e-5);
+      }
+      expect(output.tokens[row]).toBe(found[0]);
+    }
+  });
+
+  it('say where nothing is left, or nothing is finite, and may list the whole vocabulary', () => {
+    const plain = Float32Array.from({ length: VOCAB }, (_, i) => -i / 100);
+    const broken = plain.slice();
+    broken[17] = Number.NaN;
+    const all = Array.from({ length: VOCAB }, (_, token) => token);
+    const rows: SamplingRow[] = [
+      { listsCandidates: true, numTopLogProbs: 3, banned: all },
+      { listsCandidates: true, numTopLogProbs: 3 },
+      { listsCandidates: true, numTopLogProbs: VOCAB },
+      { numTopLogProbs: 2 },
+    ];
+    const output = sample([plain, broken, plain, plain], rows);
+    expect([...output.status]).toEqual([ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK, ROW_OK]);
+    expect([...output.topLogProbs.subarray(0, 3)]).toEqual([-Infinity, -Infinity, -Infinity]);
+    expect([...output.topTokens.subarray(6, 6 + VOCAB)]).toEqual(all);
+    expect(output.tokens[3]).toBe(0);
+    expect(() => sample([plain], [{ listsCandidates: true, numTopLogProbs: 0 }])).toThrow(
+      /numTopLogProbs\[0\] is 0, but a row that lists candidates needs at least 1/,
+    );
+  });
+});
