@@ -48,7 +48,6 @@ const cannot = (reason: string, isNeutral: CannotWork['isNeutral']): { cannotWor
 });
 const LORA = 'LoRA is not supported yet';
 const PROMPT_TUNING = 'prompt tuning is not supported yet';
-const DRAFT_LOGITS = 'rejection sampling is not supported yet';
 
 /** All inputs of the contract, and those of our own: those that are read, and those of later work. */
 export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
@@ -88,6 +87,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   logits_post_processor_name: { type: 'text', shape: '[n]' },
   client_id: { type: 'u64', shape: 'one' },
   draft_input_ids: { type: 'i32', shape: '[d]' },
+  draft_logits: { type: 'f32', shape: '[d, V]' },
   max_draft_len: { type: 'i32', shape: 'one' },
   len_penalty: { type: 'f32', shape: 'one' },
   early_stopping: { type: 'i32', shape: 'one' },
@@ -101,7 +101,6 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   lora_task_id: { type: 'u64', shape: 'one', ...cannot(LORA, never) },
   lora_weights: { type: 'f32', shape: '[n, h]', ...cannot(LORA, isEmpty) },
   lora_config: { type: 'i32', shape: '[n, 3]', ...cannot(LORA, isEmpty) },
-  draft_logits: { type: 'f32', shape: '[d, V]', ...cannot(DRAFT_LOGITS, isEmpty) },
 };
 
 const REQUIRED = ['input_ids', 'request_output_len'];

@@ -8,7 +8,7 @@ import {
 } from '../engine/decoding/sampling-params.js';
 import { decodeWordList, endingTokens } from '../engine/decoding/stop-words.js';
 import type { RequestSpec } from '../engine/request-spec.js';
-import { readDraftTokens } from './draft-inputs.js';
+import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
 import { readRetention } from './retention-inputs.js';
@@ -97,6 +97,7 @@ export function validateRequest(
     retention: readRetention(inputs),
     postProcessor: readPostProcessor(inputs, limits.postProcessors),
     draftTokens: readDraftTokens(inputs, limits),
+    draftLogits: readDraftLogits(inputs, limits.vocabSize),
     maxDraftLen: inputs.max_draft_len ? readInt(inputs, 'max_draft_len', undefined, 0, MAX_INT32) : null,
     clientId: (inputs.client_id?.data[0] as bigint | undefined) ?? null,
     // Positions taken from the cache have no logits.

@@ -53,6 +53,8 @@ export interface RequestSpec {
   postProcessor: string | null;
   /** Tokens that may come behind its prompt; null: it brings none. */
   draftTokens: Int32Array | null;
+  /** What each of them was drawn from, [draftTokens x vocabSize]; null: not known, or not to be asked. */
+  draftLogits: Float32Array | null;
   /** Most tokens of a draft that the engine finds for it, 0: none; null: as many as the engine's option says. */
   maxDraftLen: number | null;
   /** What the client calls itself, for post-processors; null = nothing. */

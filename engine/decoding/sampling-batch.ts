@@ -55,6 +55,8 @@ export interface SamplingBatch {
    * topLogProbs get the numTopLogProbs (at least 1) greatest. Absent: no row does.
    */
   readonly listsCandidates?: Int32Array;
+  /** Rows that draw against a token of a draft, rows ascending; absent or empty: none. Greedy rows do not. */
+  readonly draftRows?: readonly DraftRow[];
   /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
   readonly numTopLogProbs: Int32Array;
   /**
@@ -65,6 +67,17 @@ export interface SamplingBatch {
   readonly history: Int32Array;
   /** How many tokens of a row's history belong to its prompt (they come first). */
   readonly historyPromptLength: Int32Array;
+}
+
+/**
+ * Rejection sampling: with p what the row draws from and q the softmax of `logits`, the token is taken with probability
+ * min(1, p / q), else one is drawn from what p has more than q. Either way it is distributed as p.
+ */
+export interface DraftRow {
+  row: number;
+  token: number;
+  /** What the token was drawn from [vocabSize]: finite or -Infinity, temperature and truncation applied. */
+  logits: Float32Array;
 }
 
 /** Values that are added to logits. */

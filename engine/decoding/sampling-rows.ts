@@ -1,6 +1,7 @@
 import type { LlmRequest } from '../llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-import type { RowBias, SamplingBatch } from './sampling-batch.js';
+import { draftLogitsAt } from '../speculation/draft-logits.js';
+import type { DraftRow, RowBias, SamplingBatch } from './sampling-batch.js';
 import { isGreedy, needsHistory } from './sampling-params.js';
 
 /** The SamplingBatch of the loop: allocated once, filled row by row in each iteration. */
@@ -19,6 +20,8 @@ export class SamplingRows implements SamplingBatch {
   readonly noRepeatNgramSize: Int32Array;
   /** Empty in most iterations. */
   readonly biases: RowBias[] = [];
+  /** Empty in most iterations. */
+  readonly draftRows: DraftRow[] = [];
   readonly bannedStart: Int32Array;
   readonly numTopLogProbs: Int32Array;
   readonly listsCandidates: Int32Array;
@@ -62,6 +65,7 @@ export class SamplingRows implements SamplingBatch {
   clear(): void {
     this.numRows = 0;
     this.biases.length = 0;
+    this.draftRows.length = 0;
   }
 
   /**
@@ -86,6 +90,8 @@ export class SamplingRows implements SamplingBatch {
     this.numTopLogProbs[row] = request.beams?.numCandidates ?? (request.needsLogProbs ? topLogProbs : -1);
     this.listsCandidates[row] = request.beams === null ? 0 : 1;
     if (bias !== null) this.biases.push({ row, ...bias });
+    const draft = isGreedy(sampling) ? null : draftLogitsAt(request, sequence, length);
+    if (draft !== null) this.draftRows.push({ row, ...draft });
     this.#addBanned(row, request, sequence, length);
     this.#addHistory(row, request, sequence, length);
   }

@@ -1,6 +1,6 @@
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
-import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import type { DraftRow, SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
@@ -140,6 +140,9 @@ export class FakeExecutor implements Executor {
         continue;
       }
       if (banned.length >= this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
+      const draft = sampling.draftRows?.find((one) => one.row === row);
+      if (draft !== undefined && sampling.temperature[row] !== 0)
+        token = drawnAgainst(draft, hash, this.vocabSize);
       const isAllowed = allowedBy(sampling.tokenMasks ?? null, row, this.vocabSize);
       const isOut = (one: number) => this.#areLogitsOut && logits[one] === -Infinity;
       for (let tries = 0; banned.includes(token) || !isAllowed(token) || isOut(token); tries++) {
@@ -347,6 +350,12 @@ function listCandidates(
   output.tokens[row] = order[0]!;
   output.logProbs[row] = logProbs[order[0]!]!;
   output.status[row] = output.logProbs[row]! > -Infinity ? ROW_OK : ROW_NO_TOKEN_LEFT;
+}
+
+/** Mostly the draft's token, else one that depends on its logits. */
+function drawnAgainst({ token, logits }: DraftRow, hash: number, vocabSize: number): number {
+  const mixed = mix(hash, Math.round(logits[token]! * 1000));
+  return mixed % 4 > 0 ? token : (mixed >>> 2) % vocabSize;
 }
 
 /** Blocks the thread. */

@@ -1,11 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import type { InferenceRequest } from '../../callbacks/types.js';
 import type { WeightPrecision } from '../../engine/executor.js';
 import type { NativeExecutor } from '../../engine/native/native-executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { RandomDrafts } from '../support/random-drafts.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { type Answer, type RunOptions, runAlone, runLoop } from './run-loop.js';
-import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
+import { type Arrival, expectAllowedLength, randomNumbers, randomScenario } from './scenario.js';
 
 const REQUESTS = 24;
 const DRAFT_ROWS = 40;
@@ -45,7 +46,19 @@ const RUNS: { name: string; options: RunOptions }[] = [
 
 function scenario(vocabSize: number): Arrival[] {
   const lengths = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 10 };
-  return randomScenario({ vocabSize, sharedPrompts: true, ...lengths, seed: 4 });
+  const arrivals = randomScenario({ vocabSize, sharedPrompts: true, ...lengths, seed: 4 });
+  for (const [i, { request }] of arrivals.entries()) if (i % 3 === 0) addDraft(request.inputs, vocabSize, i);
+  return arrivals;
+}
+
+/** A draft and what it was drawn from: tokens there are drawn against it, in whatever step that is. */
+function addDraft(inputs: InferenceRequest['inputs'], vocabSize: number, seed: number): void {
+  const random = randomNumbers(seed);
+  const length = 20;
+  const tokens = Int32Array.from({ length }, () => Math.floor(random() * vocabSize));
+  const data = Float32Array.from({ length: length * vocabSize }, () => 3 * random());
+  inputs.draft_input_ids = { shape: [length], data: tokens };
+  inputs.draft_logits = { shape: [length, vocabSize], data };
 }
 
 async function open(

@@ -208,7 +208,7 @@ const CASES: Record<string, Case> = {
   draft_logits: {
     good: [f32([0, VOCAB])],
     wrongShape: f32([1, 9], ...ZEROS.slice(1)),
-    refused: [[f32([1, VOCAB], ...ZEROS), /draft_logits is refused: rejection sampling/]],
+    refused: [[f32([1, VOCAB], ...ZEROS), /draft_logits has 1 rows; draft_input_ids has 0 tokens/]],
   },
 };
 

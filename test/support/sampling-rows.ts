@@ -16,6 +16,8 @@ export interface SamplingRow {
   frequencyPenalty?: number;
   noRepeatNgramSize?: number;
   bias?: LogitBias;
+  /** A draft token, and what it was drawn from. */
+  draft?: { token: number; logits: Float32Array };
   seed?: bigint;
   sequenceIndex?: number;
   position?: number;
@@ -56,6 +58,7 @@ export function makeSamplingBatch(rows: readonly SamplingRow[], vocabSize = 0): 
     sequenceIndex: integers((row) => row.sequenceIndex, 0),
     position: integers((row) => row.position, 0),
     noRepeatNgramSize: integers((row) => row.noRepeatNgramSize, 0),
+    draftRows: rows.flatMap(({ draft }, row) => (draft === undefined ? [] : [{ row, ...draft }])),
     biases: rows.flatMap(({ bias }, row) => (bias === undefined ? [] : [{ row, ...bias }])),
     numTopLogProbs: integers((row) => row.numTopLogProbs, -1),
     ...(rows.some((row) => row.listsCandidates)

@@ -57,6 +57,13 @@ struct RowBiasView {
   ArrayView<const float> values;
 };
 
+// A row that draws against a token of a draft: see draft_rejection.h.
+struct DraftRowView {
+  int64_t row;
+  int32_t token;
+  ArrayView<const float> logits;  // [vocabSize], what the token was drawn from
+};
+
 struct SamplingView {
   int64_t numRows;
   ArrayView<const float> temperature;
@@ -65,6 +72,7 @@ struct SamplingView {
   ArrayView<const uint64_t> seed;
   ArrayView<const int32_t> sequenceIndex, position, noRepeatNgramSize, numTopLogProbs;
   std::vector<RowBiasView> biases;  // rows ascending
+  std::vector<DraftRowView> draftRows;  // rows ascending
   ArrayView<const int32_t> bannedStart, banned;
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
   // Without masks both are empty.

@@ -148,6 +148,18 @@ void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
   checkUpTo(batch.numTokens, plan.vocabSize);
 }
 
+// The logits were looked at when the request came.
+void checkDraftRow(const DraftRowView& draft, int64_t leastRow, int64_t rows, int32_t vocabSize) {
+  if (draft.row < leastRow || draft.row >= rows) {
+    fail("draftRows has row " + std::to_string(draft.row) + ", but one of the rows " + std::to_string(leastRow) + " to " +
+         std::to_string(rows - 1) + " is expected there");
+  }
+  if (draft.token < 0 || draft.token >= vocabSize) {
+    fail("draftRows has token " + std::to_string(draft.token) + ", but the vocabulary has " + std::to_string(vocabSize));
+  }
+  checkLength(draft.logits, vocabSize, "logits of draftRows");
+}
+
 void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t vocabSize) {
   const int64_t available = rows.sampled ? batch.numLogitRows : batch.numTokens;
   if (rows.count < 1 || rows.first < 0 || rows.first + rows.count > available) {
@@ -201,6 +213,11 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   for (const RowBiasView& bias : sampling.biases) {
     checkBias(bias, leastRow, rows, vocabSize);
     leastRow = bias.row + 1;
+  }
+  leastRow = 0;
+  for (const DraftRowView& draft : sampling.draftRows) {
+    checkDraftRow(draft, leastRow, rows, vocabSize);
+    leastRow = draft.row + 1;
   }
   checkEntries(sampling.numTopLogProbs, rows, -1, int64_t(vocabSize) + 1, "numTopLogProbs");
   checkLength(sampling.seed, rows, "seed");

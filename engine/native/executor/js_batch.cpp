@@ -64,6 +64,14 @@ RowBiasView readRowBias(const Fields& bias) {
   return view;
 }
 
+DraftRowView readDraftRow(const Fields& draft) {
+  DraftRowView view{};
+  view.row = draft.number("row");
+  view.token = draft.number("token");
+  view.logits = draft.floats("logits");
+  return view;
+}
+
 // The entries of a list that may be absent. Mostly there are none, and then nothing allocates.
 template <typename View>
 std::vector<View> readAll(const Fields& parent, const char* field, View (*readEntry)(const Fields&)) {
@@ -129,6 +137,7 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
           .noRepeatNgramSize = sampling.integers("noRepeatNgramSize"),
           .numTopLogProbs = sampling.integers("numTopLogProbs"),
           .biases = readAll(sampling, "biases", readRowBias),
+          .draftRows = readAll(sampling, "draftRows", readDraftRow),
           .bannedStart = sampling.integers("bannedStart"),
           .banned = sampling.integers("banned"),
           .historyStart = sampling.integers("historyStart"),

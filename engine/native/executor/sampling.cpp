@@ -25,7 +25,8 @@ RowSampler::RowSampler(const KernelTable& kernels, int32_t vocabSize)
       groupMaxima_(partsOf(vocabSize, kVocabGroup)),
       logSoftmax_(static_cast<size_t>(vocabSize)),
       changes_(vocabSize),
-      selection_(vocabSize) {}
+      selection_(vocabSize),
+      rejection_(kernels, vocabSize) {}
 
 void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits) {
   if (sampling.listsCandidates.length > 0 && sampling.listsCandidates[row] != 0) return listCandidates(sampling, output, row, logits);
@@ -62,7 +63,11 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
     finite = weighChunks(logits, truncates ? groupMaxima_.data() : nullptr, maximum) && finite;
   }
   if (!finite) return -1;
-  return isGreedy ? best : draw(sampling, row, logits, *maximum);
+  if (isGreedy) return best;
+  const auto draft = std::lower_bound(sampling.draftRows.begin(), sampling.draftRows.end(), row,
+                                      [](const DraftRowView& entry, int64_t wanted) { return entry.row < wanted; });
+  const bool hasDraft = draft != sampling.draftRows.end() && draft->row == row;
+  return hasDraft ? rejection_.draw(sampling, row, *draft, logits, *maximum) : draw(sampling, row, logits, *maximum);
 }
 
 bool RowSampler::weighChunks(const float* logits, float* groupMaxima, float* maximum) {

@@ -22,6 +22,8 @@
 // A row that lists candidates draws nothing. Its log-softmax is taken first, of the logits as they are, and what the request
 // changes is done to these log-probs, as Hugging Face's beam search does it; the greatest of them are listed.
 //
+// A row that draws against a draft token whose distribution is known does so in another way: draft_rejection.h.
+//
 // Weights are exp((logit - maximum) / temperature). Sums run over fixed chunks of the vocabulary (f32 inside a chunk, f64
 // over chunks), and the numbers are Philox's of (seed, sequence, position, draw): nothing depends on any other row.
 #pragma once
@@ -29,6 +31,7 @@
 #include <vector>
 
 #include "executor/batch.h"
+#include "executor/draft_rejection.h"
 #include "executor/logit_changes.h"
 #include "executor/selection.h"
 #include "kernels/kernels.h"
@@ -70,6 +73,7 @@ class RowSampler {
   std::vector<float> logSoftmax_;  // of rows that list candidates
   LogitChanges changes_;
   Selection selection_;
+  DraftRejection rejection_;
 };
 
 }  // namespace skein

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RowBias, SamplingBatch, SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
+import type {
+  DraftRow,
+  RowBias,
+  SamplingBatch,
+  SamplingOutput,
+} from '../../../engine/decoding/sampling-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
 import { SmallExecutor } from '../../support/small-executor.js';
 import { at, set } from '../../support/spoil.js';
@@ -12,6 +17,15 @@ const biasOf = (row: number, tokens: number[] | null = [1]) => ({
   row,
   tokens: tokens && Int32Array.from(tokens),
   values: Float32Array.of(1),
+});
+const drafts =
+  (...entries: DraftRow[]) =>
+  (sampling: SamplingBatch) =>
+    set('draftRows', entries)(sampling);
+const draftOf = (row: number, token: number, length = 131): DraftRow => ({
+  row,
+  token,
+  logits: new Float32Array(length),
 });
 const biases =
   (...entries: RowBias[]) =>
@@ -36,6 +50,10 @@ describe('sampling parameters that are wrong', () => {
     ['an infinite presence penalty', at('presencePenalty', 0, Infinity), /presencePenalty\[0\]/],
     ['a frequency penalty that is no number', at('frequencyPenalty', 1, Number.NaN), /frequencyPenalty\[1\]/],
     ['an n-gram size below 0', at('noRepeatNgramSize', 1, -1), /noRepeatNgramSize\[1\]/],
+    ['a draft of a row that there is not', drafts(draftOf(2, 1)), /draftRows has row 2/],
+    ['two drafts of one row', drafts(draftOf(1, 1), draftOf(1, 1)), /draftRows has row 1/],
+    ['a draft token beyond the vocabulary', drafts(draftOf(0, 131)), /draftRows has token 131/],
+    ['a draft without logits', drafts(draftOf(0, 1, 5)), /logits of draftRows has 5 entries, but 131/],
     ['a bias of a row that there is not', biases(biasOf(2)), /biases has row 2/],
     ['two biases of one row', biases(biasOf(1), biasOf(1)), /biases has row 1/],
     ['a bias on a token beyond the vocabulary', biases(biasOf(0, [131])), /tokens of biases\[0\] is 131/],

@@ -24,6 +24,15 @@ interface Arrival {
 
 const word = fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 1, maxLength: 2 });
 
+/** With logits: the fake executor mostly draws the draft's token there, so that such drafts are often right. */
+const ownDraft = (tokens: readonly number[]) => ({
+  draft_input_ids: { shape: [tokens.length], data: Int32Array.from(tokens) },
+  draft_logits: {
+    shape: [tokens.length, 100],
+    data: Float32Array.from({ length: tokens.length * 100 }, (_, i) => (i * 37) % 11),
+  },
+});
+
 const arrival = (index: number): fc.Arbitrary<Arrival> =>
   fc
     .record({
@@ -36,6 +45,9 @@ const arrival = (index: number): fc.Arbitrary<Arrival> =>
       endId: fc.option(fc.integer({ min: 0, max: 99 }), { nil: -1 }),
       stopWord: fc.option(word, { nil: null }),
       badWords: fc.option(fc.array(word, { minLength: 1, maxLength: 3 }), { nil: null }),
+      draft: fc.option(fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 1, maxLength: 12 }), {
+        nil: null,
+      }),
       priority: fc.constantFrom(0.1, 0.5, 0.9),
       arrivalIteration: fc.integer({ min: 0, max: 20 }),
       cancelAfter: fc.option(fc.integer({ min: 0, max: 20 }), { nil: null, freq: 8 }),
@@ -54,6 +66,7 @@ const arrival = (index: number): fc.Arbitrary<Arrival> =>
           ...(shape.samples ? { temperature: f32(0.7), runtime_top_p: f32(0.9) } : {}),
           ...(shape.penalty ? { repetition_penalty: f32(1.1) } : {}),
           ...(shape.stopWord ? { stop_words_list: encodeWordList([shape.stopWord]) } : {}),
+          ...(shape.draft ? ownDraft(shape.draft) : {}),
           ...(shape.badWords ? { bad_words_list: encodeWordList(shape.badWords) } : {}),
         },
         shape.priority,
