@@ -9,5 +9,5 @@ import type { LlmRequest } from '../llm-request.js';
  */
 export function mayDraft({ spec, sequences, live }: LlmRequest): boolean {
   if (sequences.length !== 1 || live.length !== 1) return false;
-  return spec.postProcessor === null && !spec.returnGenerationLogits;
+  return spec.beams === null && spec.postProcessor === null && !spec.returnGenerationLogits;
 }
