@@ -102,6 +102,26 @@ Executor::Executor(ExecutorConfig config)
   for (int32_t thread = 0; thread < config_.threads; ++thread) {
     samplers_.push_back(std::make_unique<RowSampler>(kernels_, config_.plan.vocabSize));
   }
+  try {
+    provider_ = std::thread([this] { provideMemory(); });
+  } catch (const std::system_error&) {
+    // Without a thread to spare the first iterations wait for their pages.
+  }
+}
+
+Executor::~Executor() {
+  if (provider_.joinable()) provider_.join();
+}
+
+// The weights are all read in every iteration; of the workspace, where rows of tokens come first and then those of logits, as
+// much as nearly every batch needs; of the KV pool the blocks that are handed out first.
+void Executor::provideMemory() const {
+  constexpr size_t kProvidedWorkspaceBytes = size_t(48) << 20, kProvidedKvBytes = size_t(64) << 20;
+  weights_.provide();
+  workspace_->provide(0, std::min(workspace_->size(), kProvidedWorkspaceBytes), true);
+  const size_t layers = static_cast<size_t>(config_.plan.numLayers);
+  const size_t ofLayer = std::min(kvLayerBytes_, kProvidedKvBytes / layers);
+  for (size_t layer = 0; layer < layers; ++layer) kvPool_.provide(layer * kvLayerBytes_, ofLayer, true);
 }
 
 // The layers' pools lie one after the other.

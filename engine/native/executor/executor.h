@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,7 @@ class Executor {
  public:
   // Checks the configuration, maps the weights and takes all memory. Throws std::exception with one sentence.
   explicit Executor(ExecutorConfig config);
+  ~Executor();
 
   const ExecutorConfig& config() const { return config_; }
   // The batch must have passed checkBatch().
@@ -64,6 +66,8 @@ class Executor {
   const Profile& profile() const { return profile_; }
 
  private:
+  // Has the system provide the memory that the first iterations use.
+  void provideMemory() const;
   void takeKvPool();
   void takeWorkspace();
 
@@ -127,6 +131,7 @@ class Executor {
   size_t currentOp_ = 0;
   bool profiling_ = false;
   Profile profile_;
+  std::thread provider_;  // runs provideMemory(), beside whatever comes next
 };
 
 }  // namespace skein

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -55,6 +56,20 @@ Mapping Mapping::writableFile(int descriptor, size_t bytes, const std::string& p
 
 void Mapping::willNeed() const {
   if (base_ != nullptr) madvise(base_, size_, MADV_WILLNEED);
+}
+
+void Mapping::provide(size_t offset, size_t bytes, bool writable) const {
+  if (base_ == nullptr || offset >= size_) return;
+#ifdef __linux__
+  // Since Linux 5.14; the headers of the C library may be older.
+  constexpr int kPopulateRead = 22, kPopulateWrite = 23;
+  constexpr size_t kPage = 4096;
+  const size_t first = offset / kPage * kPage;
+  madvise(data() + first, std::min(bytes, size_ - offset) + (offset - first), writable ? kPopulateWrite : kPopulateRead);
+#else
+  (void)bytes;
+  (void)writable;
+#endif
 }
 
 FileDescriptor::~FileDescriptor() {

@@ -32,6 +32,10 @@ class Mapping {
   size_t size() const { return size_; }
   // Asks the system to read the whole mapping ahead.
   void willNeed() const;
+  // Has the system provide the pages of `bytes` from `offset` on now, in place of at their first touch, which takes some
+  // microseconds each. Changes nothing that is there; other threads may use the memory meanwhile. A system that does not
+  // know how does nothing.
+  void provide(size_t offset, size_t bytes, bool writable) const;
 
  private:
   Mapping(void* base, size_t size) : base_(base), size_(size) {}

@@ -132,6 +132,8 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
   packed_.willNeed();
 }
 
+void PackedWeights::provide() const { packed_.provide(0, packed_.size(), false); }
+
 const void* PackedWeights::packed(int32_t weight, bool gated) const {
   for (const Entry& entry : entries_) {
     if (entry.weight == weight && entry.gated == gated) return packed_.data() + entry.offset;

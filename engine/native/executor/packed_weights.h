@@ -27,6 +27,8 @@ class PackedWeights {
   DType dtype(int32_t weight) const { return tensors_[static_cast<size_t>(weight)].dtype; }
   // Packed for gemm, or for gatedGemm; null where no op of the plan asked for it.
   const void* packed(int32_t weight, bool gated) const;
+  // Has the system provide the pages of the packed weights.
+  void provide() const;
   size_t bytes() const { return packedBytes_; }
 
  private:
