@@ -40,6 +40,7 @@ export type {
   ModelType,
   ModuleCallbacks,
   OptionalParams,
+  Speculate,
   StatsFormat,
 } from '../engine/gpt-manager-options.js';
 export { AddonError } from '../engine/native/load-addon.js';
