@@ -85,6 +85,8 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   retention_ranges: { type: 'i32', shape: '[1, n, 4]' },
   decode_retention: { type: 'i32', shape: '[1, 2]' },
   logits_post_processor_name: { type: 'text', shape: '[n]' },
+  guided_decoding_guide_type: { type: 'text', shape: '[n]' },
+  guided_decoding_guide: { type: 'text', shape: '[n]' },
   client_id: { type: 'u64', shape: 'one' },
   draft_input_ids: { type: 'i32', shape: '[d]' },
   draft_logits: { type: 'f32', shape: '[d, V]' },

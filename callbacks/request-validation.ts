@@ -9,8 +9,10 @@ import {
 import { decodeWordList, endingTokens } from '../engine/decoding/stop-words.js';
 import type { RequestSpec } from '../engine/request-spec.js';
 import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
+import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
+import { readText } from './read-text.js';
 import { readRetention } from './retention-inputs.js';
 import { checkBeamSearch, readSequences } from './sequence-inputs.js';
 import { MAX_INT32, readBool, readInt } from './tensor-values.js';
@@ -24,6 +26,8 @@ export interface RequestLimits {
   postProcessors?: readonly string[] | null;
   /** Why no request of this engine can bring a draft; absent: it can. */
   whyNoDrafts?: string | undefined;
+  /** Answers can be guided. Default: they cannot. */
+  guides?: boolean;
 }
 
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
@@ -68,6 +72,7 @@ export function validateRequest(
   const sampling = readSampling(inputs);
   const sequences = readSequences(inputs, limits.maxBeamWidth);
   if (sequences.beams !== null) checkBeamSearch(inputs, sampling);
+  const ending = endingTokens(endId, stopWords, limits.vocabSize);
   const returnContextLogits = readBool(inputs, 'return_context_logits');
   const topContextLogProbs = readInt(inputs, 'top_context_log_probs', 0, 0, limits.maxTopLogProbs);
   const returnContextLogProbs = readBool(inputs, 'return_context_log_probs') || topContextLogProbs > 0;
@@ -81,7 +86,7 @@ export function validateRequest(
     stopWords,
     badWords,
     bias,
-    endingTokens: endingTokens(endId, stopWords, limits.vocabSize),
+    endingTokens: ending,
     ...sequences,
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),
@@ -99,6 +104,7 @@ export function validateRequest(
     draftTokens: readDraftTokens(inputs, limits),
     draftLogits: readDraftLogits(inputs, limits.vocabSize),
     maxDraftLen: inputs.max_draft_len ? readInt(inputs, 'max_draft_len', undefined, 0, MAX_INT32) : null,
+    guide: readGuide(inputs, { isAvailable: limits.guides ?? false, endingTokens: ending }),
     clientId: (inputs.client_id?.data[0] as bigint | undefined) ?? null,
     // Positions taken from the cache have no logits.
     reusesBlocks: !returnContextLogits && !returnContextLogProbs,
@@ -173,17 +179,6 @@ function readSampling(inputs: Record<string, Tensor>): SamplingParams {
   if (!samples) given.temperature = 0;
   if (inputs.random_seed) given.seed = inputs.random_seed.data[0] as bigint;
   return resolveSamplingParams({ ...DEFAULT_SAMPLING_PARAMS, ...given });
-}
-
-/** UTF-8 of a tensor of bytes; null where it is not given. */
-function readText(inputs: Record<string, Tensor>, name: string): string | null {
-  const tensor = inputs[name];
-  if (!tensor) return null;
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(tensor.data as Uint8Array);
-  } catch {
-    throw new ParameterError(name, `${name} is not UTF-8; it must hold the bytes of a text.`);
-  }
 }
 
 function readPriority(priority: number | undefined): number {

@@ -73,7 +73,7 @@ export class ResponseWriter implements ResponseBatch {
   /** What of the request has not been sent yet; with a final response of a request that does not stream, everything. */
   add(request: LlmRequest, final: boolean): void {
     if (request.error !== '') {
-      this.addError(request.requestId, request.error);
+      this.addError(request.requestId, request.error, request.isInvalid);
       return;
     }
     if (request.beams !== null) {

@@ -55,6 +55,10 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   if (request.logitsPostProcessor !== undefined) {
     inputs.logits_post_processor_name = text(request.logitsPostProcessor);
   }
+  if (request.guide !== undefined) {
+    inputs.guided_decoding_guide_type = text(request.guide.type);
+    inputs.guided_decoding_guide = text(request.guide.guide);
+  }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
 }
 

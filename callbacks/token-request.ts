@@ -1,4 +1,5 @@
 import type { SamplingParams } from '../engine/decoding/sampling-params.js';
+import type { Guide } from '../engine/guided/guide.js';
 import type { Retention } from '../kvcache/retention.js';
 import { counted } from './sentences.js';
 
@@ -46,6 +47,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   draftTokens?: Int32Array | readonly number[];
   /** Most tokens of a draft that the engine finds for it; 0: none. Not given: as many as the engine's option says. */
   maxDraftLen?: number;
+  /** What the answer has to look like. */
+  guide?: Guide;
   /** What post-processors get as the client's id; 0 to 2^64 - 1. */
   clientId?: bigint;
 }

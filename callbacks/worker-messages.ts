@@ -1,4 +1,5 @@
 import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { GuideThreadSetup } from '../engine/guided/guide-messages.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { SequenceStop } from './loop-callbacks.js';
 import type { ResponseBatch } from './response-batch.js';
@@ -60,6 +61,8 @@ export type WorkerMessage =
   | { type: 'stats'; stats: IterationStats }
   /** With callbacks in a module: what it has brought, and what it is about to be told the end of. */
   | { type: 'taken' | 'answered'; requestIds: bigint[] }
+  /** Start a thread that follows guides; null: end the one there is. */
+  | { type: 'guide-thread'; setup: GuideThreadSetup | null }
   | { type: 'error'; message: string }
   /** No more requests are taken: the host asked for the end, or a request with terminateReqId did. */
   | { type: 'draining' }

@@ -37,6 +37,8 @@ export class BatchFormer implements PackedBatch {
   readonly returnedRows: ReturnedRows[] = [];
   /** Rows whose logits a post-processor is to see before they are sampled; empty in most iterations. */
   readonly processedRows: RequestRows[] = [];
+  /** Rows that may draw only what their guides allow; empty in most iterations. */
+  readonly guidedRows: RequestRows[] = [];
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
   readonly #kvCache: KvCacheManager;
@@ -77,6 +79,7 @@ export class BatchFormer implements PackedBatch {
     this.numNewBlocks = 0;
     this.returnedRows.length = 0;
     this.processedRows.length = 0;
+    this.guidedRows.length = 0;
     this.#nextPaddingBlock = this.#kvCache.numBlocks;
     this.sampling.clear();
   }
@@ -119,10 +122,13 @@ export class BatchFormer implements PackedBatch {
     }
   }
 
-  /** Its rows, which are added next, go to a post-processor. */
+  /** Its rows, which are added next, go to a post-processor, or have masks. */
   #noteProcessed(request: LlmRequest): void {
-    if (request.spec.postProcessor === null || request.rows.length === 0) return;
-    this.processedRows.push({ request, firstRow: this.numLogitRows, sequences: request.rows });
+    const { postProcessor, guide } = request.spec;
+    if ((postProcessor === null && guide === null) || request.rows.length === 0) return;
+    const rows = { request, firstRow: this.numLogitRows, sequences: request.rows };
+    if (postProcessor !== null) this.processedRows.push(rows);
+    if (guide !== null) this.guidedRows.push(rows);
   }
 
   /** Appends positions [start, end) of one of the request's sequences, which has this block table. */

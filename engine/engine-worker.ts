@@ -1,6 +1,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import { Doorbell, type HostMessage, type WorkerMessage } from '../callbacks/worker-messages.js';
 import type { WorkerData } from './generation-worker.js';
+import { GuideThreadHost } from './guided/guide-thread-host.js';
 import { Heartbeat } from './heartbeat.js';
 
 export interface EngineWorkerEvents {
@@ -16,6 +17,8 @@ export class EngineWorker {
   readonly heartbeat: Heartbeat;
   readonly #worker: Worker;
   readonly #events: EngineWorkerEvents;
+  /** The worker has no event loop to start and watch a thread of its own. */
+  readonly #guides = new GuideThreadHost();
   #hasClosed = false;
   #isDeserted = false;
   #error: Error | null = null;
@@ -65,6 +68,11 @@ export class EngineWorker {
 
   #handle(message: WorkerMessage): void {
     if (this.#isDeserted) return;
+    if (message.type === 'guide-thread') {
+      if (message.setup === null) this.#guides.stop();
+      else this.#guides.start(message.setup);
+      return;
+    }
     if (message.type === 'closed') this.#hasClosed = true;
     this.#events.onMessage(message);
   }
@@ -81,6 +89,7 @@ export class EngineWorker {
   #handleExit(code: number): void {
     this.#drain();
     this.port.close();
+    this.#guides.stop();
     const unexpected = () =>
       new Error(`The engine's worker thread ended unexpectedly with exit code ${code}.`);
     this.#events.onExit(this.#hasClosed ? null : (this.#error ?? unexpected()));

@@ -12,6 +12,7 @@ import { IterationPlanner } from './iteration-planner.js';
 import type { LlmRequest } from './llm-request.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './loop/call-runner.js';
 import { DraftStage } from './loop/draft-stage.js';
+import { GuidedDecoding } from './loop/guided-decoding.js';
 import { type Chunks, type Iteration, newIteration } from './loop/iteration.js';
 import { IterationReporter } from './loop/iteration-reporter.js';
 import { LogitsStage } from './loop/logits-stage.js';
@@ -42,6 +43,7 @@ export class GenerationLoop {
   readonly #update: TokenUpdate;
   readonly #stops: RequestStops;
   readonly #exit: RequestExit;
+  readonly #guided: GuidedDecoding;
   readonly #reporter: IterationReporter;
   readonly #pace: ContextPace | null;
   /** What has not started, because nothing could beside what was running. */
@@ -87,11 +89,14 @@ export class GenerationLoop {
       maxDraftRows,
       maxPaddingSequences: padding.sequences,
     };
+    const guided = new GuidedDecoding(world.guideThread ?? null, world.executor.vocabSize);
+    this.#guided = guided;
     const newCall = () =>
       new PackedCall(new BatchFormer(room, kvCache, rope), new SamplingResults(maxSequences + maxDraftRows), {
         planner,
         scheme,
         kvCache,
+        guided,
         clock,
       });
     const responses = new ResponseWriter();
@@ -104,7 +109,7 @@ export class GenerationLoop {
     this.#checksIntegrity = options.checkIntegrity ?? false;
     this.#scheme = scheme;
     this.#planner = planner;
-    this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses);
+    this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses, guided);
     const takesBlocks = !options.enableTrtOverlap;
     this.#drafts = world.drafts
       ? new DraftStage(world.drafts, kvCache, { maxNumTokens, maxDraftRows, takesBlocks })
@@ -116,7 +121,7 @@ export class GenerationLoop {
       : new SerialCalls(parts, newCall());
     this.#update = new TokenUpdate(planner, world.drafts ?? null, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks, planner);
-    this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget }, this.#active, responses);
+    this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget, guided }, this.#active, responses);
     this.#reporter = new IterationReporter(world, responses, { modelType, statsFormat }, maxNumSequences);
   }
 
@@ -192,16 +197,17 @@ export class GenerationLoop {
     counts.activeRequests = this.#active.size;
     if (this.#active.size === 0) return [];
     this.#active.promoteAged();
-    const { chunks, paused } = this.#planner.plan(this.#active.running, this.#split);
+    const running = this.#guided.ready(this.#active.running);
+    const { chunks, paused } = this.#planner.plan(running, this.#split);
     counts.pausedRequests += paused.length;
-    const isStuck = chunks.length === 0 && paused.length === 0 && this.#calls.running === null;
-    if (isStuck) this.#failStuckRequest();
+    const isIdle = chunks.length === 0 && paused.length === 0 && this.#calls.running === null;
+    if (isIdle && running.length > 0) this.#failStuckRequest(running[0]!);
+    else if (isIdle) this.#guided.waitAWhile();
     return chunks;
   }
 
   /** Cannot happen as long as admission and schedulers agree; if they do not, one request fails instead of all hanging. */
-  #failStuckRequest(): void {
-    const head = this.#active.ordered[0]!;
+  #failStuckRequest(head: LlmRequest): void {
     head.error = 'Nothing could be scheduled although nothing was running; this request was first in line.';
   }
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { type MessagePort, workerData } from 'node:worker_threads';
-import type { LoopCallbacks } from '../callbacks/loop-callbacks.js';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../callbacks/module-callbacks.js';
 import { PortCallbacks } from '../callbacks/port-callbacks.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../callbacks/worker-messages.js';
@@ -12,8 +13,11 @@ import { PostProcessors, postProcessorsOf } from './decoding/post-processors.js'
 import { DEFAULT_IDLE_POLL_INTERVAL_MS, DEFAULT_MAX_DRAFT_LEN } from './engine-limits.js';
 import { GenerationLoop } from './generation-loop.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
+import type { GuideThreadSetup } from './guided/guide-messages.js';
+import { GuideThreadPort } from './guided/guide-thread.js';
 import { Heartbeat } from './heartbeat.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
+import type { LoopEnvironment } from './loop/loop-options.js';
 import { Speculation } from './speculation/speculation.js';
 
 /** What the GptManager gives its worker. */
@@ -62,7 +66,12 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     ? postProcessorsOf(await import(setup.logitsPostProcessorModule), setup.logitsPostProcessorModule)
     : new PostProcessors(new Map());
   const callbacks = moduleCallbacks ?? portCallbacks;
-  const loop = createLoop(loaded, { callbacks, postProcessors }, setup, params);
+  const loop = createLoop(
+    loaded,
+    { callbacks, postProcessors, ...guidesOf(port, setup.enginePath, loaded) },
+    setup,
+    params,
+  );
   const info = describe(loaded, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
   if (setup.lost !== null) moduleCallbacks?.failLost(setup.lost.requestIds, setup.lost.reason);
@@ -101,7 +110,7 @@ function run(
 
 function createLoop(
   { executor, limits, rope }: LoadedExecutor,
-  brought: { callbacks: LoopCallbacks; postProcessors: PostProcessors },
+  brought: Pick<LoopEnvironment, 'callbacks' | 'postProcessors' | 'guideThread'>,
   setup: Pick<WorkerData, 'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId'>,
   params: WorkerData['params'],
 ): GenerationLoop {
@@ -154,6 +163,19 @@ function speculationOf({ microBatch, maxDraftRows }: LoadedExecutor['limits'], p
     maxDraftLen: Math.min(params.maxDraftLen ?? DEFAULT_MAX_DRAFT_LEN, maxDraftRows),
     maxRows: microBatch.maxSequences + maxDraftRows,
   });
+}
+
+/** Guides are followed with the engine's tokenizer, in a thread that is started when a request first has one. */
+function guidesOf(
+  port: MessagePort,
+  enginePath: string,
+  { executor }: LoadedExecutor,
+): Pick<LoopEnvironment, 'guideThread'> {
+  if (!existsSync(join(enginePath, 'tokenizer.json'))) return {};
+  const ask = (setup: GuideThreadSetup | null) =>
+    port.postMessage({ type: 'guide-thread', setup } satisfies WorkerMessage, setup ? [setup.port] : []);
+  const starter = { start: ask, stop: () => ask(null) };
+  return { guideThread: new GuideThreadPort(starter, { enginePath, vocabSize: executor.vocabSize }) };
 }
 
 /** Blocks that requests can have; those for padding lie behind them. */

@@ -49,6 +49,8 @@ export class LlmRequest extends RequestProgress {
   ropeRow = 0;
   /** Why it failed; empty unless it did. */
   error = '';
+  /** It failed because what it asks for cannot be done. */
+  isInvalid = false;
   /** A response has been written. */
   isAnswered = false;
 

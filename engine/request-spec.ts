@@ -2,6 +2,7 @@ import type { Retention } from '../kvcache/retention.js';
 import type { BadWords } from './decoding/bad-words.js';
 import type { LogitBias } from './decoding/sampling-batch.js';
 import type { SamplingParams } from './decoding/sampling-params.js';
+import type { Guide } from './guided/guide.js';
 import type { BeamParams } from './sequences/beam-params.js';
 
 /** An inference request whose tensors have been read and checked: what the loop needs to know of it. */
@@ -57,6 +58,8 @@ export interface RequestSpec {
   draftLogits: Float32Array | null;
   /** Most tokens of a draft that the engine finds for it, 0: none; null: as many as the engine's option says. */
   maxDraftLen: number | null;
+  /** What its answer has to look like; null = anything. */
+  guide: Guide | null;
   /** What the client calls itself, for post-processors; null = nothing. */
   clientId: bigint | null;
   /** false: it takes nothing from the cache and leaves nothing there, as where logits or log-probs of its whole prompt are asked for. */

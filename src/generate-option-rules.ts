@@ -59,6 +59,8 @@ const RULES = {
   returnContextLogits: SWITCH,
   contextLogProbs: wholeNumber(0, MAX_COUNT),
   logitsPostProcessor: rule('a name', (value) => typeof value === 'string'),
+  // What is in it: see guideOf.
+  guided: rule("an object such as { json: true } or { regex: '[0-9]+' }", isObject),
   clientId: U64,
   priority: numberIn({ min: 0, max: 1, integer: false }),
   cacheSalt: U64,

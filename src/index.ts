@@ -65,6 +65,7 @@ export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js'
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';
 export { ContextLengthError, InvalidRequestError } from './generation/errors.js';
+export type { GuidedOptions } from './generation/guided.js';
 export type { PromptLogProb } from './generation/returned-logits.js';
 export type {
   SamplingOptions,

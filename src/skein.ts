@@ -4,6 +4,7 @@ import type { ChatMessage } from '../models/chat-template.js';
 import { checkCloseOptions, checkGenerateOptions } from './generate-option-rules.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
 import { InvalidRequestError } from './generation/errors.js';
+import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
 import { templateMessage } from './generation/messages.js';
 import {
   generateText,
@@ -50,6 +51,8 @@ export interface GenerateOptions extends SamplingOptions {
   contextLogProbs?: number | undefined;
   /** Name of a logits post-processor of the module given as logitsPostProcessorModule. */
   logitsPostProcessor?: string | undefined;
+  /** What the answer has to look like: JSON of a schema, a regular expression, a choice, a grammar, tags. */
+  guided?: GuidedOptions | undefined;
   /** What post-processors get as the client's id. */
   clientId?: bigint | undefined;
   /** 0..1, higher first; default 0.5. */
@@ -180,13 +183,15 @@ export class Skein {
 
   async #start(options: GenerateOptions, promptTokens: PromptTokens) {
     const { model } = this.#loaded;
-    const { prompt, messages, stop, maxTokens, badWords, ...rest } = options;
+    const { prompt, messages, stop, maxTokens, badWords, guided, ...rest } = options;
+    if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
     const room = Math.max(1, model.maxSeqLen - promptTokens.length);
     return generateText(model, {
       ...rest,
       promptTokens,
       promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
       maxTokens: maxTokens ?? Math.min(room, DEFAULT_MAX_TOKENS),
+      ...(guided === undefined ? {} : { guide: guideOf(guided, 'guided') }),
       stop: typeof stop === 'string' ? [stop] : stop,
       badWords: badWords && (await badWordTokens(model.codec, badWords)),
     });

@@ -1,7 +1,7 @@
 import type { LlmRequest } from '../llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import { draftLogitsAt } from '../speculation/draft-logits.js';
-import type { DraftRow, RowBias, SamplingBatch } from './sampling-batch.js';
+import type { DraftRow, RowBias, SamplingBatch, TokenMasks } from './sampling-batch.js';
 import { isGreedy, needsHistory } from './sampling-params.js';
 
 /** The SamplingBatch of the loop: allocated once, filled row by row in each iteration. */
@@ -18,6 +18,8 @@ export class SamplingRows implements SamplingBatch {
   readonly sequenceIndex: Int32Array;
   readonly position: Int32Array;
   readonly noRepeatNgramSize: Int32Array;
+  /** Set where a row of the batch has a guide. */
+  tokenMasks: TokenMasks | null = null;
   /** Empty in most iterations. */
   readonly biases: RowBias[] = [];
   /** Empty in most iterations. */
@@ -66,6 +68,7 @@ export class SamplingRows implements SamplingBatch {
     this.numRows = 0;
     this.biases.length = 0;
     this.draftRows.length = 0;
+    this.tokenMasks = null;
   }
 
   /**

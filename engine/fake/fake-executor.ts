@@ -145,10 +145,11 @@ export class FakeExecutor implements Executor {
         token = drawnAgainst(draft, hash, this.vocabSize);
       const isAllowed = allowedBy(sampling.tokenMasks ?? null, row, this.vocabSize);
       const isOut = (one: number) => this.#areLogitsOut && logits[one] === -Infinity;
-      for (let tries = 0; banned.includes(token) || !isAllowed(token) || isOut(token); tries++) {
-        if (tries === this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
+      let tries = 0;
+      for (; tries < this.vocabSize && (banned.includes(token) || !isAllowed(token) || isOut(token)); tries++)
         token = (token + 1) % this.vocabSize;
-      }
+      if (tries === this.vocabSize) output.status[row] = ROW_NO_TOKEN_LEFT;
+      if (tries === this.vocabSize) continue;
       output.tokens[row] = token;
       output.logProbs[row] = -(hash >>> 8) / 2 ** 20;
       const [topStart, topEnd] = [output.topStart[row]!, output.topStart[row + 1]!];

@@ -3,7 +3,7 @@ import { type Expr, type Grammar, GuideError } from './grammar.js';
 import { encoded, utf8Ranges } from './utf8-ranges.js';
 
 /** Most states of an automaton: some 100 bytes each. */
-export const MAX_STATES = 400_000;
+export const MAX_STATES = 100_000;
 
 /** What can be done in a state. A state with nothing is the end of its rule. */
 export interface State {

@@ -141,7 +141,7 @@ function step(call: PackedCall, parts: RunnerParts): EndedCall {
   return compute(call, parts);
 }
 
-/** One call of the executor; two, with the post-processors between them, where the batch has some. */
+/** One call of the executor; two where post-processors run, or masks are waited for, between them. */
 function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts): EndedCall {
   const { batch, output, iteration } = call;
   let startMs = clock();
@@ -151,6 +151,7 @@ function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts
       const logits = executor.forward(batch);
       const forwardMs = clock() - startMs;
       logitsStage.run(batch.processedRows, logits, executor.vocabSize, call.failures);
+      call.awaitMasks();
       startMs = clock() - forwardMs;
       executor.sample(batch.sampling, output);
     } else executor.step(batch, batch.sampling, output);

@@ -4,6 +4,7 @@ import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js
 import type { PostProcessors } from '../decoding/post-processors.js';
 import type { Executor } from '../executor.js';
 import type { ModelType, StatsFormat } from '../gpt-manager-options.js';
+import type { GuideThread } from '../guided/guide-messages.js';
 import type { RopeTable } from '../rope-table.js';
 import type { DraftPolicy } from '../speculation/draft-policy.js';
 
@@ -55,6 +56,8 @@ export interface LoopEnvironment {
    * maxBatchSize. Not with V1.
    */
   drafts?: DraftPolicy;
+  /** What follows guides; default: requests with guides are refused. */
+  guideThread?: GuideThread;
   /** Milliseconds since the epoch, monotonic. */
   clock: () => number;
   drawSeed: () => bigint;

@@ -6,6 +6,7 @@ import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
+import { type GuidedDecoding, GuideMasks } from './guided-decoding.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { RowFailures } from './logits-stage.js';
 
@@ -14,6 +15,7 @@ export interface CallParts {
   planner: IterationPlanner;
   scheme: BatchingScheme;
   kvCache: KvCacheManager;
+  guided: GuidedDecoding;
   clock: () => number;
 }
 
@@ -23,6 +25,7 @@ export class PackedCall {
   readonly output: SamplingResults;
   /** Filled between forward and sampling. */
   readonly failures: RowFailures = new Map();
+  readonly #masks: GuideMasks;
   readonly #parts: CallParts;
   #chunks: Chunks = [];
   #iteration: Iteration | null = null;
@@ -30,6 +33,7 @@ export class PackedCall {
   constructor(batch: BatchFormer, output: SamplingResults, parts: CallParts) {
     this.batch = batch;
     this.output = output;
+    this.#masks = new GuideMasks(output.tokens.length);
     this.#parts = parts;
   }
 
@@ -39,7 +43,7 @@ export class PackedCall {
 
   /** JavaScript has to see its logits: forward and sampling are two calls of the executor. */
   get isSplit(): boolean {
-    return this.batch.processedRows.length > 0;
+    return this.batch.processedRows.length > 0 || this.batch.guidedRows.length > 0;
   }
 
   get iteration(): Iteration {
@@ -77,6 +81,14 @@ export class PackedCall {
     if (!this.isEmpty) counts.emptyGenerationSlots += scheme.pad(this.batch, chunks);
     this.batch.finish();
     this.output.makeRoom(this.batch.sampling);
+    const { guidedRows, sampling } = this.batch;
+    if (guidedRows.length > 0) sampling.tokenMasks = this.#parts.guided.ask(guidedRows, this.#masks);
+  }
+
+  /** Waits for the masks that `pack` asked for. */
+  awaitMasks(): void {
+    const { guidedRows } = this.batch;
+    if (guidedRows.length > 0) this.#parts.guided.finish(guidedRows, this.#masks, this.failures);
   }
 
   /** Marks those of its requests that have not failed. */

@@ -6,6 +6,7 @@ import type { IterationCounts } from '../loop-statistics.js';
 import type { ReturnedLogitsBudget } from '../returned-logits.js';
 import type { RopeTable } from '../rope-table.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
+import type { GuidedDecoding } from './guided-decoding.js';
 
 /** What a request gives back when it leaves. */
 export interface ExitParts {
@@ -13,6 +14,7 @@ export interface ExitParts {
   scheme: BatchingScheme;
   rope: RopeTable;
   logitsBudget: ReturnedLogitsBudget;
+  guided: GuidedDecoding;
 }
 
 /** Where answers leave, and requests with their last one. */
@@ -22,6 +24,7 @@ export class RequestExit {
   readonly #planner: IterationPlanner;
   readonly #rope: RopeTable;
   readonly #logitsBudget: ReturnedLogitsBudget;
+  readonly #guided: GuidedDecoding;
   readonly #responses: ResponseWriter;
 
   constructor(parts: ExitParts, active: ActiveRequests<LlmRequest>, responses: ResponseWriter) {
@@ -30,6 +33,7 @@ export class RequestExit {
     this.#planner = parts.planner;
     this.#rope = parts.rope;
     this.#logitsBudget = parts.logitsBudget;
+    this.#guided = parts.guided;
     this.#responses = responses;
   }
 
@@ -51,6 +55,7 @@ export class RequestExit {
     this.#planner.release(request);
     this.#rope.release(request.ropeRow);
     this.#logitsBudget.release(request.spec);
+    this.#guided.close(request);
     counts.completedRequests++;
     counts.replayMismatches += request.replayMismatches;
     this.#responses.add(request, true);

@@ -9,6 +9,7 @@ import type { IterationCounts } from '../loop-statistics.js';
 import type { RequestSpec } from '../request-spec.js';
 import type { ReturnedLogitsBudget } from '../returned-logits.js';
 import { messageOf } from './error-text.js';
+import type { GuidedDecoding } from './guided-decoding.js';
 import type { LoopEnvironment, LoopOptions } from './loop-options.js';
 
 /** Where requests come in: each becomes active or is refused with the reason as its final response. */
@@ -19,6 +20,7 @@ export class RequestIntake {
   readonly #active: ActiveRequests<LlmRequest>;
   readonly #logitsBudget: ReturnedLogitsBudget;
   readonly #responses: ResponseWriter;
+  readonly #guided: GuidedDecoding;
   /** Names that requests can give; null: the scheme has no post-processors. */
   readonly #postProcessors: readonly string[] | null;
   readonly #whyNoDrafts: string | undefined;
@@ -31,6 +33,7 @@ export class RequestIntake {
     active: ActiveRequests<LlmRequest>,
     logitsBudget: ReturnedLogitsBudget,
     responses: ResponseWriter,
+    guided: GuidedDecoding,
   ) {
     this.#options = options;
     this.#limits = limits;
@@ -38,6 +41,7 @@ export class RequestIntake {
     this.#active = active;
     this.#logitsBudget = logitsBudget;
     this.#responses = responses;
+    this.#guided = guided;
     const { modelType } = options;
     this.#postProcessors = modelType === 'V1' ? null : (world.postProcessors?.names ?? []);
     this.#whyNoDrafts =
@@ -90,6 +94,7 @@ export class RequestIntake {
         vocabSize,
         maxTopLogProbs: Math.min(this.#options.maxTopLogProbs ?? vocabSize, vocabSize),
         postProcessors: this.#postProcessors,
+        guides: this.#guided.isAvailable,
         whyNoDrafts: this.#whyNoDrafts,
       };
       const spec = validateRequest(request, limits, this.#world.drawSeed);
@@ -99,6 +104,7 @@ export class RequestIntake {
       this.#checkLogitsBudget(spec);
       this.#logitsBudget.reserve(spec);
       admitted.ropeRow = this.#world.rope.assign(admitted.promptLength + admitted.maxNewTokens);
+      this.#guided.open(admitted);
       this.#active.add(admitted);
       counts.newRequests++;
       counts.newRequestsQueueMs += this.#world.clock() - admitted.timing.arrivalMs;

@@ -89,9 +89,10 @@ function failureOfBeams(output: SamplingOutput, first: number, count: number): n
   return broken ?? (statuses.includes(ROW_OK) ? ROW_OK : ROW_NO_TOKEN_LEFT);
 }
 
-function whyNoToken(status: number, { numTokens, spec: { postProcessor } }: LlmRequest): string {
+function whyNoToken(status: number, { numTokens, spec: { postProcessor, guide } }: LlmRequest): string {
   if (status === ROW_NO_TOKEN_LEFT) {
-    return `The biases and bans of this request leave no token that could be drawn as token ${numTokens}.`;
+    const what = guide === null ? 'The biases and bans' : 'The guide and what else bans tokens';
+    return `${what} of this request leave no token that could be drawn as token ${numTokens}.`;
   }
   const after = postProcessor === null ? '' : ` after the logits post-processor ${postProcessor}`;
   return `The logits for token ${numTokens} of this request are not finite${after} (NaN or all -infinity).`;

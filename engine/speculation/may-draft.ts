@@ -5,9 +5,11 @@ import type { LlmRequest } from '../llm-request.js';
  *
  * - several sequences or beams: each step already has a row for each of them, and beams choose among each other's tokens;
  * - a logits post-processor: it is promised one row a step, and the tokens so far in front of it;
+ * - a guide: its masks are made for one row a step;
  * - returned generation logits: the memory that is reserved for them counts one row a step.
  */
 export function mayDraft({ spec, sequences, live }: LlmRequest): boolean {
   if (sequences.length !== 1 || live.length !== 1) return false;
-  return spec.beams === null && spec.postProcessor === null && !spec.returnGenerationLogits;
+  const isPlain = spec.beams === null && spec.guide === null && spec.postProcessor === null;
+  return isPlain && !spec.returnGenerationLogits;
 }

@@ -29,6 +29,8 @@ const FIELDS: Readonly<Record<string, string>> = {
   return_context_logits: 'returnContextLogits',
   return_generation_logits: 'returnGenerationLogits',
   cache_salt: 'cacheSalt',
+  guided_decoding_guide: 'guided',
+  guided_decoding_guide_type: 'guided',
   time_limit_ms: 'timeLimitMs',
   ...sameName('temperature', 'topK', 'topP', 'minP', 'repetitionPenalty', 'presencePenalty'),
   ...sameName('noRepeatNgramSize', 'badWords', 'logitBias', 'embeddingBias'),

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
+import type { Guide } from '../../engine/guided/guide.js';
 import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
 import { inCallersWords } from './refusals.js';
@@ -54,6 +55,8 @@ export interface TextRequest extends SamplingOptions {
   /** Not given: none; 0: the log-prob of each prompt token; n: the n most probable ones too. */
   contextLogProbs?: number | undefined;
   logitsPostProcessor?: string | undefined;
+  /** What the answer has to look like. */
+  guide?: Guide | undefined;
   clientId?: bigint | undefined;
   /** Most tokens of a draft that the engine finds for it; 0: none. */
   maxDraftLen?: number | undefined;
@@ -187,6 +190,7 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
       ? {}
       : { logitsPostProcessor: request.logitsPostProcessor }),
     ...(request.maxDraftLen === undefined ? {} : { maxDraftLen: request.maxDraftLen }),
+    ...(request.guide === undefined ? {} : { guide: request.guide }),
     ...(request.clientId === undefined ? {} : { clientId: request.clientId }),
     priority: request.priority ?? 0.5,
     ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),

@@ -5,6 +5,7 @@ import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/fake/fake-executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { IterationStats, ModelType, StatsFormat } from '../../engine/gpt-manager-options.js';
+import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import type { LoopOptions } from '../../engine/loop/loop-options.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
@@ -37,6 +38,7 @@ export interface HarnessOptions {
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
   postProcessors?: PostProcessors;
+  guideThread?: GuideThread;
   logitsPostProcessorTimeoutMs?: number;
   drafts?: DraftPolicy;
   /** Rows of logits for drafts; default 0. */
@@ -131,6 +133,7 @@ export class LoopHarness implements LoopCallbacks {
       rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences),
       callbacks: this,
       ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
+      ...(options.guideThread ? { guideThread: options.guideThread } : {}),
       ...(options.drafts ? { drafts: options.drafts } : {}),
       clock: () => this.nowMs,
       drawSeed: () => 4711n,

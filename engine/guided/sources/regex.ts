@@ -290,12 +290,18 @@ class RegexReader {
 const one = (codePoint: number): CodePoints => [[codePoint, codePoint]];
 const isOne = (ranges: CodePoints) => ranges.length === 1 && ranges[0]![0] === ranges[0]![1];
 
+/** Categories of assigned characters, and common scripts: each is looked for once, in all planes that have any. */
+const PROPERTIES =
+  /^(L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Letter|Alphabetic|Lowercase|Uppercase|(Script|sc)=(Latin|Greek|Cyrillic|Han|Hiragana|Katakana|Hangul|Arabic|Hebrew|Thai|Devanagari))$/;
+const LAST_ASSIGNED = 0x323af;
+
 const knownProperties = new Map<string, CodePoints>();
 
 /** The code points of a Unicode property; null where there is none of that name. */
 function propertyRanges(name: string): CodePoints | null {
   const known = knownProperties.get(name);
   if (known !== undefined) return known;
+  if (!PROPERTIES.test(name)) return null;
   let matches: RegExp;
   try {
     matches = new RegExp(`^\\p{${name}}$`, 'u');
@@ -303,7 +309,7 @@ function propertyRanges(name: string): CodePoints | null {
     return null;
   }
   const ranges: [number, number][] = [];
-  for (let codePoint = 0; codePoint <= 0x10ffff; codePoint++) {
+  for (let codePoint = 0; codePoint <= LAST_ASSIGNED; codePoint++) {
     if (codePoint === 0xd800) codePoint = 0xe000;
     if (!matches.test(String.fromCodePoint(codePoint))) continue;
     const last = ranges.at(-1);

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { closestName } from '../../../callbacks/did-you-mean.js';
 import { SAMPLING_RANGES } from '../../../engine/decoding/sampling-params.js';
 import { ApiError } from './errors.js';
+import { guideFields, responseFormat } from './guides.js';
 import { issueText } from './issue-text.js';
 
 /** OpenAI's clients send null for "not given". */
@@ -113,11 +114,7 @@ const commonFields = {
   length_penalty: notSupported('beam search', 1),
   prompt_logprobs: notSupported('log-probs of the prompt'),
   return_token_ids: notSupported('token ids in the answer', false),
-  structured_outputs: notSupported('structured output'),
-  guided_json: notSupported('structured output'),
-  guided_regex: notSupported('structured output'),
-  guided_choice: notSupported('structured output'),
-  guided_grammar: notSupported('structured output'),
+  ...guideFields,
 };
 
 const text = z.string();
@@ -159,7 +156,7 @@ export const chatRequestSchema = z.strictObject({
   tool_choice: notSupported('tools', 'none', 'auto'),
   functions: notSupported('tools', []),
   function_call: notSupported('tools', 'none', 'auto'),
-  response_format: notSupported('any response format but text', { type: 'text' }),
+  response_format: optional(responseFormat),
   modalities: notSupported('any modality but text', ['text']),
   audio: notSupported('audio'),
   reasoning_effort: notSupported('reasoning', 'none'),

@@ -4,6 +4,7 @@ import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedModel } from '../served-model.js';
 import { ApiError } from './errors.js';
+import { guideOfRequest } from './guides.js';
 import type { CommonRequest } from './schemas.js';
 
 /** The part of a request that both routes read alike. */
@@ -46,6 +47,7 @@ export function textRequest(
     maxDraftLen: request.max_draft_len,
     priority: request.priority,
     timeLimitMs: request.time_limit_ms,
+    guide: guideOfRequest(request),
     cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
   };
 }

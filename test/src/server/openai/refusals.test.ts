@@ -103,8 +103,6 @@ describe('a request that is refused', () => {
   it.each<[string, unknown]>([
     ['tools', [{ type: 'function', function: { name: 'f' } }]],
     ['tool_choice', 'required'],
-    ['response_format', { type: 'json_object' }],
-    ['structured_outputs', { json: {} }],
     ['audio', {}],
     ['best_of', 2],
   ])('%s cannot work yet and is refused by name', async (field, value) => {

@@ -1,0 +1,74 @@
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import {
+  CONTROL_CELLS,
+  DEAD,
+  type GuideReply,
+  type GuideRequest,
+  type GuideThread,
+  type GuideThreadSetup,
+  REPLY_BELL,
+  REQUEST_BELL,
+} from './guide-messages.js';
+
+/** How a thread is had: whoever has an event loop starts it and sees its end. */
+export interface GuideThreadStarter {
+  start(setup: GuideThreadSetup): void;
+  /** Ends the thread that was started last. */
+  stop(): void;
+}
+
+/**
+ * The loop's end of the thread that follows guides. The loop never returns to an event loop, so the thread is not its own
+ * child: it is started by `starter`, on another thread, which writes into the control block when it has ended.
+ */
+export class GuideThreadPort implements GuideThread {
+  readonly #starter: GuideThreadStarter;
+  readonly #engine: Pick<GuideThreadSetup, 'enginePath' | 'vocabSize'>;
+  #port: MessagePort | null = null;
+  #control: Int32Array = new Int32Array(CONTROL_CELLS);
+  /** The bell when `wait` last looked. */
+  #seen = 0;
+
+  constructor(starter: GuideThreadStarter, engine: Pick<GuideThreadSetup, 'enginePath' | 'vocabSize'>) {
+    this.#starter = starter;
+    this.#engine = engine;
+  }
+
+  get isDead(): boolean {
+    return this.#port === null || Atomics.load(this.#control, DEAD) === 1;
+  }
+
+  start(): void {
+    this.#port?.close();
+    const { port1, port2 } = new MessageChannel();
+    const control = new SharedArrayBuffer(CONTROL_CELLS * Int32Array.BYTES_PER_ELEMENT);
+    this.#port = port1;
+    this.#control = new Int32Array(control);
+    this.#seen = 0;
+    this.#starter.start({ ...this.#engine, port: port2, control });
+  }
+
+  stop(): void {
+    this.#port?.close();
+    this.#port = null;
+    this.#starter.stop();
+  }
+
+  post(request: GuideRequest): void {
+    this.#port?.postMessage(request);
+    Atomics.add(this.#control, REQUEST_BELL, 1);
+    Atomics.notify(this.#control, REQUEST_BELL);
+  }
+
+  receive(): GuideReply | undefined {
+    if (this.#port === null) return undefined;
+    return receiveMessageOnPort(this.#port)?.message as GuideReply | undefined;
+  }
+
+  /** A bell that has rung since the last look means replies that `receive` may not have seen. */
+  wait(timeoutMs: number): void {
+    const seen = Atomics.load(this.#control, REPLY_BELL);
+    if (seen !== this.#seen) this.#seen = seen;
+    else Atomics.wait(this.#control, REPLY_BELL, seen, timeoutMs);
+  }
+}

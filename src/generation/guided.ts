@@ -1,0 +1,89 @@
+import { checkedGrammar } from '../../engine/guided/check-grammar.js';
+import { GuideError } from '../../engine/guided/grammar.js';
+import { type Guide, guideGrammar } from '../../engine/guided/guide.js';
+import { InvalidRequestError } from './errors.js';
+
+/** What an answer has to look like: one of these. */
+export interface GuidedOptions {
+  /** true: any JSON object; else a JSON schema, as an object or as text. */
+  json?: boolean | object | string | undefined;
+  /** The whole answer matches it; ECMAScript's syntax. */
+  regex?: string | undefined;
+  /** The answer is one of these. */
+  choice?: readonly string[] | undefined;
+  /** EBNF, as llama.cpp and vLLM take it. */
+  grammar?: string | undefined;
+  /** Text in which tags have a form, as vLLM and XGrammar take it. */
+  structuralTag?: object | string | undefined;
+}
+
+/**
+ * The guide in the engine's form, checked as far as that can be done without the vocabulary.
+ * @param param the caller's name for it. @throws InvalidRequestError.
+ */
+export function guideOf(guided: GuidedOptions, param: string): Guide {
+  const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
+  if (wrong !== undefined) {
+    throw new InvalidRequestError(
+      `${param} has ${wrong[0]}: ${JSON.stringify(wrong[1])?.slice(0, 60)}, which is not a form of json, regex, choice, grammar or structuralTag.`,
+      param,
+    );
+  }
+  const given = Object.entries(guided).filter(([, value]) => value !== undefined && value !== false);
+  if (given.length !== 1) {
+    const found =
+      given.length === 0 ? 'none of them is given' : `${given.map(([name]) => name).join(', ')} are given`;
+    throw new InvalidRequestError(
+      `${param} takes one of json, regex, choice, grammar and structuralTag; ${found}.`,
+      param,
+    );
+  }
+  const guide = inEnginesForm(guided);
+  checkGuide(guide, param);
+  return guide;
+}
+
+function inEnginesForm({ json, regex, choice, grammar, structuralTag }: GuidedOptions): Guide {
+  const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+  if (regex !== undefined) return { type: 'regex', guide: regex };
+  if (choice !== undefined) return { type: 'choice', guide: JSON.stringify(choice) };
+  if (grammar !== undefined) return { type: 'ebnf_grammar', guide: grammar };
+  if (structuralTag !== undefined) return { type: 'structural_tag', guide: asText(structuralTag) };
+  return json === true ? { type: 'json', guide: '' } : { type: 'json_schema', guide: asText(json) };
+}
+
+const isText = (value: unknown) => typeof value === 'string';
+const isObject = (value: unknown) => typeof value === 'object' && value !== null;
+const FORMS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  json: (value) => isText(value) || typeof value === 'boolean' || isObject(value),
+  regex: isText,
+  choice: Array.isArray,
+  grammar: isText,
+  structuralTag: (value) => isText(value) || isObject(value),
+};
+
+/** Guides that were found right, the latest last: clients send the same ones again and again. */
+const known = new Set<string>();
+const MAX_KNOWN = 64;
+
+function checkGuide(guide: Guide, param: string): void {
+  const key = `${guide.type} ${guide.guide}`;
+  if (known.has(key)) return;
+  try {
+    checkedGrammar(guideGrammar(guide));
+  } catch (error) {
+    if (error instanceof GuideError) throw new InvalidRequestError(error.message, param, 'invalid_guide');
+    throw error;
+  }
+  known.add(key);
+  if (known.size > MAX_KNOWN) known.delete(known.values().next().value!);
+}
+
+/** @throws InvalidRequestError where the answer could not end when what the guide asks for is complete. */
+export function checkGuideEnds(ignoresEnd: boolean, param: string): void {
+  if (!ignoresEnd) return;
+  throw new InvalidRequestError(
+    `${param} is refused together with ignoring the model's end tokens: they say when a guided answer is complete.`,
+    param,
+  );
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import type { TokenRequest } from '../../../../callbacks/token-request.js';
+import { say, toyServer } from '../../support/toy-server.js';
+
+const messages = [{ role: 'user', content: 'hi' }];
+const schema = { type: 'object', properties: { a: { type: 'integer' } } };
+
+async function guideOf(path: string, fields: object): Promise<TokenRequest['guide']> {
+  let seen: TokenRequest | undefined;
+  const toy = toyServer((request) => {
+    seen = request;
+    return say('x');
+  });
+  const response = await toy.post(path, {
+    ...(path.includes('chat') ? { messages } : { prompt: 'a' }),
+    ...fields,
+  });
+  expect(response.status).toBe(200);
+  return seen!.guide;
+}
+
+describe('a guide', () => {
+  const asText = JSON.stringify(schema);
+  it.each<[object, object | undefined]>([
+    [{ response_format: { type: 'text' } }, undefined],
+    [{ response_format: null, guided_json: null, structured_outputs: null }, undefined],
+    [{ response_format: { type: 'json_object' } }, { type: 'json', guide: '' }],
+    [
+      { response_format: { type: 'json_schema', json_schema: { name: 'n', schema, strict: true } } },
+      { type: 'json_schema', guide: asText },
+    ],
+    [
+      { response_format: { type: 'structural_tag', format: { type: 'any_text' } } },
+      { type: 'structural_tag', guide: '{"type":"structural_tag","format":{"type":"any_text"}}' },
+    ],
+    [{ guided_json: schema }, { type: 'json_schema', guide: asText }],
+    [{ guided_json: asText }, { type: 'json_schema', guide: asText }],
+    [{ guided_regex: '[0-9]+' }, { type: 'regex', guide: '[0-9]+' }],
+    [{ guided_choice: ['yes', 'no'] }, { type: 'choice', guide: '["yes","no"]' }],
+    [{ guided_grammar: 'root ::= "a"' }, { type: 'ebnf_grammar', guide: 'root ::= "a"' }],
+    [{ structured_outputs: { json: schema } }, { type: 'json_schema', guide: asText }],
+    [{ structured_outputs: { json_object: true } }, { type: 'json', guide: '' }],
+    [{ structured_outputs: { choice: ['a'] } }, { type: 'choice', guide: '["a"]' }],
+  ])('%j reaches the engine', async (fields, guide) => {
+    expect(await guideOf('/v1/chat/completions', fields)).toEqual(guide);
+  });
+
+  it('comes with completions too', async () => {
+    expect(await guideOf('/v1/completions', { guided_regex: 'a' })).toEqual({ type: 'regex', guide: 'a' });
+  });
+
+  it.each<[object, string, string]>([
+    [
+      { response_format: { type: 'json_schema', json_schema: { schema: { not: {} } } } },
+      'response_format',
+      'the keyword not is not supported',
+    ],
+    [{ response_format: { type: 'xml' } }, 'response_format.type', ''],
+    [{ response_format: { type: 'json_object' }, guided_regex: 'a' }, 'guided_regex', 'exclude each other'],
+    [{ guided_regex: '(' }, 'guided_regex', 'a ( is not closed'],
+    [{ guided_json: '{' }, 'guided_json', 'is not JSON'],
+    [{ guided_grammar: 'root ::= root' }, 'guided_grammar', 'No text matches'],
+    [{ guided_choice: [] }, 'guided_choice', ''],
+    [{ structured_outputs: { regex: 'a', json: {} } }, 'structured_outputs', 'json, regex are given'],
+    [{ guided_regex: 'a', ignore_eos: true }, 'guided_regex', 'end tokens'],
+    [{ guided_json: { description: 'x'.repeat(1_000_000) } }, 'guided_json', 'characters long'],
+  ])('%j is refused', async (fields, param, why) => {
+    const response = await toyServer(() => say('x')).post('/v1/chat/completions', {
+      messages,
+      stream: true,
+      ...fields,
+    });
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: { param: string; message: string } };
+    expect(error.param).toBe(param);
+    expect(error.message).toContain(why);
+  });
+});
