@@ -173,6 +173,16 @@ const CASES: Record<string, Case> = {
     refused: [[i32([1, 3], 1, 2, 3), /position_ids is refused: positions of your own/]],
   },
   client_id: U64,
+  guided_decoding_guide_type: {
+    good: [],
+    wrongShape: bytes([1, 4], 'json'),
+    refused: [[bytes([4], 'json'), /guided_decoding_guide_type is refused: this engine has no tokenizer/]],
+  },
+  guided_decoding_guide: {
+    good: [],
+    wrongShape: bytes([1, 2], '{}'),
+    refused: [[bytes([2], '{}'), /guided_decoding_guide_type is refused: this engine has no tokenizer/]],
+  },
   logits_post_processor_name: {
     good: [bytes([3], 'own'), bytes([0], '')],
     wrongShape: bytes([1, 3], 'own'),
