@@ -58,6 +58,9 @@ function whyItCannotHaveOne(inputs: Record<string, Tensor>): string | null {
   if ((inputs.logits_post_processor_name?.data.length ?? 0) > 0) {
     return 'a logits post-processor is promised one row of logits a step';
   }
+  if ((inputs.prompt_embedding_table?.data.length ?? 0) > 0) {
+    return 'requests with embeddings of their own have no drafts';
+  }
   if (isOn('return_generation_logits')) return 'generation logits are returned one row a step';
   return null;
 }

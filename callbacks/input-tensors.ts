@@ -12,7 +12,7 @@ const TYPES = {
 } as const;
 type TypeName = keyof typeof TYPES;
 
-/** Shape as the contract has it: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary. */
+/** Shape as the contract has it: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary, H the hidden size. */
 export type ShapeRule =
   | 'one'
   | '[n]'
@@ -24,6 +24,7 @@ export type ShapeRule =
   | '[d]'
   | '[d, V]'
   | '[n, h]'
+  | '[n, H]'
   | '[n, 3]';
 
 export interface InputRule {
@@ -41,13 +42,11 @@ interface CannotWork {
 }
 
 const isEmpty = ({ data }: Tensor) => data.length === 0;
-const isZero = ({ data }: Tensor) => Array.prototype.every.call(data, (value) => value === 0);
 const never = () => false;
 const cannot = (reason: string, isNeutral: CannotWork['isNeutral']): { cannotWork: CannotWork } => ({
   cannotWork: { reason, isNeutral },
 });
 const LORA = 'LoRA is not supported yet';
-const PROMPT_TUNING = 'prompt tuning is not supported yet';
 
 /** All inputs of the contract, and those of our own: those that are read, and those of later work. */
 export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
@@ -93,17 +92,19 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   max_draft_len: { type: 'i32', shape: 'one' },
   len_penalty: { type: 'f32', shape: 'one' },
   early_stopping: { type: 'i32', shape: 'one' },
-  prompt_embedding_table: { type: 'f32', shape: '[n, h]', ...cannot(PROMPT_TUNING, isEmpty) },
-  prompt_vocab_size: { type: 'i32', shape: 'one', ...cannot(PROMPT_TUNING, isZero) },
-  position_ids: {
-    type: 'i32',
-    shape: '[1, n]',
-    ...cannot('positions of your own are not supported yet', countsFromZero),
-  },
+  prompt_embedding_table: { type: 'f32', shape: '[n, H]' },
+  prompt_vocab_size: { type: 'i32', shape: 'one' },
+  position_ids: { type: 'i32', shape: '[1, n]' },
   lora_task_id: { type: 'u64', shape: 'one', ...cannot(LORA, never) },
   lora_weights: { type: 'f32', shape: '[n, h]', ...cannot(LORA, isEmpty) },
   lora_config: { type: 'i32', shape: '[n, 3]', ...cannot(LORA, isEmpty) },
 };
+
+/** Of the model. */
+export interface TensorSizes {
+  vocabSize: number;
+  hiddenSize: number;
+}
 
 const REQUIRED = ['input_ids', 'request_output_len'];
 
@@ -111,14 +112,14 @@ const REQUIRED = ['input_ids', 'request_output_len'];
  * Checks names, types and shapes, and refuses what cannot work. Throws a ParameterError that names the tensor, what was
  * found and what is expected. Ranges of values are checked where they are read.
  */
-export function checkInputTensors(inputs: unknown, vocabSize: number): Record<string, Tensor> {
+export function checkInputTensors(inputs: unknown, sizes: TensorSizes): Record<string, Tensor> {
   if (typeof inputs !== 'object' || inputs === null) {
     throw new ParameterError('inputs', 'inputs is missing; it must map names of tensors to tensors.');
   }
   for (const [name, tensor] of Object.entries(inputs)) {
     const rule = Object.hasOwn(INPUT_TENSORS, name) ? INPUT_TENSORS[name] : undefined;
     if (rule === undefined) throw new ParameterError(name, unknownName(name));
-    checkTensor(name, tensor, rule, vocabSize);
+    checkTensor(name, tensor, rule, sizes);
     const { cannotWork } = rule;
     if (cannotWork && !cannotWork.isNeutral(tensor as Tensor)) {
       throw new ParameterError(name, `${name} is refused: ${cannotWork.reason}.`);
@@ -137,7 +138,7 @@ function unknownName(name: string): string {
   return `${name.slice(0, 64)} is not the name of an input tensor; ${hint}`;
 }
 
-function checkTensor(name: string, tensor: unknown, rule: InputRule, vocabSize: number): void {
+function checkTensor(name: string, tensor: unknown, rule: InputRule, sizes: TensorSizes): void {
   const { shape, data } = (tensor ?? {}) as { shape?: unknown; data?: unknown };
   if (!Array.isArray(shape) || !shape.every((size) => Number.isInteger(size) && size >= 0)) {
     throw new ParameterError(name, `${name} has no shape; it must be an array of whole numbers.`);
@@ -151,8 +152,8 @@ function checkTensor(name: string, tensor: unknown, rule: InputRule, vocabSize: 
     );
   }
   const given = `${name} has the shape [${shape.join(', ')}]`;
-  if (!fitsRule(shape, rule.shape, vocabSize)) {
-    throw new ParameterError(name, `${given}; ${shownRule(rule.shape, vocabSize)} is expected.`);
+  if (!fitsRule(shape, rule.shape, sizes)) {
+    throw new ParameterError(name, `${given}; ${shownRule(rule.shape, sizes)} is expected.`);
   }
   const size = shape.reduce((product: number, dimension: number) => product * dimension, 1);
   const { length } = data as TensorData;
@@ -161,21 +162,23 @@ function checkTensor(name: string, tensor: unknown, rule: InputRule, vocabSize: 
   }
 }
 
-function shownRule(rule: ShapeRule, vocabSize: number): string {
-  return rule === 'one' ? '[1]' : rule.replace('V', String(vocabSize));
+function shownRule(rule: ShapeRule, { vocabSize, hiddenSize }: TensorSizes): string {
+  if (rule === 'one') return '[1]';
+  return rule.replace('V', String(vocabSize)).replace('H', String(hiddenSize));
 }
 
-/** A dimension that is a letter takes any size, V that of the vocabulary. */
-function fitsRule(shape: readonly number[], rule: ShapeRule, vocabSize: number): boolean {
+/** A dimension that is a small letter takes any size. */
+function fitsRule(
+  shape: readonly number[],
+  rule: ShapeRule,
+  { vocabSize, hiddenSize }: TensorSizes,
+): boolean {
   if (rule === 'one') return shape.length >= 1 && shape.length <= 2 && shape.every((size) => size === 1);
   const expected = rule.slice(1, -1).split(', ');
   if (expected.length !== shape.length) return false;
   return expected.every((dimension, i) => {
     if (dimension === 'V') return shape[i] === vocabSize;
+    if (dimension === 'H') return shape[i] === hiddenSize;
     return /^[a-z]$/.test(dimension) || shape[i] === Number(dimension);
   });
-}
-
-function countsFromZero({ data }: Tensor): boolean {
-  return Array.prototype.every.call(data, (value, i) => value === i);
 }

@@ -12,14 +12,14 @@ import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
 import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
+import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { readText } from './read-text.js';
 import { readRetention } from './retention-inputs.js';
 import { checkBeamSearch, readSequences } from './sequence-inputs.js';
 import { MAX_INT32, readBool, readInt } from './tensor-values.js';
 import type { InferenceRequest, Tensor } from './types.js';
 
-export interface RequestLimits {
-  vocabSize: number;
+export interface RequestLimits extends PromptLimits {
   maxBeamWidth: number;
   maxTopLogProbs: number;
   /** Names of the logits post-processors that there are; null: the batching scheme has none. Default: none are there. */
@@ -62,8 +62,9 @@ export function validateRequest(
   limits: RequestLimits,
   drawSeed: () => bigint,
 ): RequestSpec {
-  const inputs = checkInputTensors(request.inputs, limits.vocabSize);
-  const promptTokens = readPrompt(inputs, limits.vocabSize);
+  const inputs = checkInputTensors(request.inputs, limits);
+  const maxNewTokens = readInt(inputs, 'request_output_len', undefined, 1, MAX_INT32);
+  const prompt = readPromptInputs(inputs, limits, maxNewTokens);
   const endId = readInt(inputs, 'end_id', -1, -1, limits.vocabSize - 1);
   const stopWords = readStopWords(inputs);
   const badWords = readBadWords(inputs, limits.vocabSize);
@@ -78,8 +79,8 @@ export function validateRequest(
   const returnContextLogProbs = readBool(inputs, 'return_context_log_probs') || topContextLogProbs > 0;
   return {
     requestId: request.requestId,
-    promptTokens,
-    maxNewTokens: readInt(inputs, 'request_output_len', undefined, 1, MAX_INT32),
+    ...prompt,
+    maxNewTokens,
     sampling: { ...sampling, seed: sampling.seed ?? drawSeed() },
     endId,
     padId: readInt(inputs, 'pad_id', Math.max(endId, 0), -1, MAX_INT32),
@@ -98,7 +99,7 @@ export function validateRequest(
     priority: readPriority(request.priority),
     arrivalTimeMs: readArrivalTime(request.arrivalTimeMs),
     timeLimitMs: inputs.time_limit_ms ? readInt(inputs, 'time_limit_ms', undefined, 1, MAX_INT32) : null,
-    cacheSalt: (inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n,
+    cacheSalt: cacheSaltOf((inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n, prompt),
     retention: readRetention(inputs),
     postProcessor: readPostProcessor(inputs, limits.postProcessors),
     draftTokens: readDraftTokens(inputs, limits),
@@ -118,22 +119,6 @@ function readArrivalTime(arrivalTimeMs: unknown): number | null {
     'arrivalTimeMs',
     `arrivalTimeMs is ${String(arrivalTimeMs)}; it must be a number of milliseconds since the epoch.`,
   );
-}
-
-function readPrompt(inputs: Record<string, Tensor>, vocabSize: number): Int32Array {
-  const tokens = inputs.input_ids!.data as Int32Array;
-  if (tokens.length === 0) {
-    throw new ParameterError('input_ids', 'input_ids is empty; at least 1 token is needed.');
-  }
-  for (let i = 0; i < tokens.length; i++) {
-    const token = tokens[i]!;
-    if (token >= 0 && token < vocabSize) continue;
-    throw new ParameterError(
-      'input_ids',
-      `input_ids holds ${token} at place ${i}; tokens are from 0 to ${vocabSize - 1}.`,
-    );
-  }
-  return tokens;
 }
 
 function readStopWords({ stop_words_list: words }: Record<string, Tensor>): Int32Array[] {

@@ -38,6 +38,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     return_context_log_probs: bool(request.returnContextLogProbs ?? false),
     top_context_log_probs: i32(request.topContextLogProbs ?? 0),
     ...biasInputs(request),
+    ...promptInputs(request),
     ...retentionInputs(request.retention ?? {}),
   };
   if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
@@ -75,6 +76,29 @@ function biasInputs({ logitBias, embeddingBias }: TokenRequest): Record<string, 
   return inputs;
 }
 
+function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Record<string, Tensor> {
+  const inputs: Record<string, Tensor> = {};
+  if (rows !== undefined && rows.length > 0) {
+    const width = rows[0]!.length;
+    const data = new Float32Array(rows.length * width);
+    for (const [i, row] of rows.entries()) {
+      if (row.length !== width) {
+        throw new ParameterError(
+          'promptEmbeddings',
+          `promptEmbeddings has ${row.length} values in row ${i} and ${width} in row 0; all rows have the same length.`,
+        );
+      }
+      data.set(row, i * width);
+    }
+    inputs.prompt_embedding_table = { shape: [rows.length, width], data };
+  }
+  if (positionIds !== undefined) {
+    const data = tokensOf('positionIds', positionIds);
+    inputs.position_ids = { shape: [1, data.length], data };
+  }
+  return inputs;
+}
+
 /** None of them empty: the layout of words could not tell an empty one from none. */
 function wordsOf(field: string, words: TokenRequest['stopWords']): number[][] {
   if (words?.some((word) => word.length === 0)) {
@@ -88,7 +112,7 @@ function tokensOf(field: string, tokens: Int32Array | readonly number[]): Int32A
   const copy = Int32Array.from(tokens);
   for (let i = 0; i < copy.length; i++) {
     if (copy[i] === tokens[i]) continue;
-    throw new ParameterError(field, `${field} holds ${tokens[i]} at place ${i}; tokens are whole numbers.`);
+    throw new ParameterError(field, `${field} holds ${tokens[i]} at place ${i}; whole numbers are expected.`);
   }
   return copy;
 }

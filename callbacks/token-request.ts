@@ -7,6 +7,10 @@ import { counted } from './sentences.js';
 export interface TokenRequest extends Partial<SamplingParams> {
   promptTokens: Int32Array | readonly number[];
   maxNewTokens: number;
+  /** Embeddings for this prompt: the token vocabSize + i in it stands for row i, of hiddenSize values (prompt tuning). */
+  promptEmbeddings?: readonly Float32Array[];
+  /** Position of each prompt token; the tokens generated count on from the last. Default 0, 1, 2, ... */
+  positionIds?: Int32Array | readonly number[];
   /** Generation ends before any of these; none of them is part of what is returned. */
   endTokenIds?: readonly number[];
   /** Generation ends after any of these sequences of tokens; they are part of what is returned. */

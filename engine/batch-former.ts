@@ -2,7 +2,7 @@ import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import { SamplingRows } from './decoding/sampling-rows.js';
 import type { LlmRequest } from './llm-request.js';
 import type { RequestRows } from './loop/logits-stage.js';
-import type { PackedBatch, ReturnedRows } from './packed-batch.js';
+import type { PackedBatch, PromptTableRows, ReturnedRows } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 import type { GeneratedSequence } from './sequences/generated-sequence.js';
 
@@ -35,6 +35,8 @@ export class BatchFormer implements PackedBatch {
   readonly ropeScales: Float32Array;
   /** Empty in most iterations. */
   readonly returnedRows: ReturnedRows[] = [];
+  /** Empty in most iterations. */
+  readonly promptTables: PromptTableRows[] = [];
   /** Rows whose logits a post-processor is to see before they are sampled; empty in most iterations. */
   readonly processedRows: RequestRows[] = [];
   /** Rows that may draw only what their guides allow; empty in most iterations. */
@@ -78,6 +80,7 @@ export class BatchFormer implements PackedBatch {
     this.numLogitRows = 0;
     this.numNewBlocks = 0;
     this.returnedRows.length = 0;
+    this.promptTables.length = 0;
     this.processedRows.length = 0;
     this.guidedRows.length = 0;
     this.#nextPaddingBlock = this.#kvCache.numBlocks;
@@ -103,6 +106,10 @@ export class BatchFormer implements PackedBatch {
     const end = start + request.chunkLength;
     const first = this.numTokens;
     this.#addRows(request, { table: 0, tokens: request.tokens, start, end });
+    const { promptTable } = request.spec;
+    if (promptTable !== null) {
+      this.promptTables.push({ first, count: end - start, table: promptTable.values });
+    }
     request.returned?.askForContext(this.returnedRows, start, end, first);
     this.#noteProcessed(request);
     for (const sequence of request.rows) this.#addDraw(request, sequence);
@@ -131,16 +138,17 @@ export class BatchFormer implements PackedBatch {
     if (guide !== null) this.guidedRows.push(rows);
   }
 
-  /** Appends positions [start, end) of one of the request's sequences, which has this block table. */
+  /** Appends places [start, end) of one of the request's sequences, which has this block table. */
   #addRows(
-    { requestId, ropeRow }: LlmRequest,
+    request: LlmRequest,
     { table, tokens, start, end }: { table: number; tokens: Int32Array; start: number; end: number },
   ): void {
+    const { requestId, ropeRow } = request;
     const sequence = this.numSequences++;
     const first = this.numTokens;
-    for (let position = start; position < end; position++) {
-      this.tokenIds[first + position - start] = tokens[position]!;
-      this.positions[first + position - start] = position;
+    for (let place = start; place < end; place++) {
+      this.tokenIds[first + place - start] = tokens[place]!;
+      this.positions[first + place - start] = request.positionAt(place);
     }
     const { maxBlocks } = this;
     this.#kvCache.writeSlots(requestId, start, end, this.slots, first, table);

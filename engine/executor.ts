@@ -50,6 +50,8 @@ export interface Executor {
   readonly instructionSet: string;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
+  /** Width of an embedding. */
+  readonly hiddenSize: number;
   /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   /**

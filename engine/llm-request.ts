@@ -73,6 +73,23 @@ export class LlmRequest extends RequestProgress {
     this.#group = this.beams ?? new SampledSequences(spec);
   }
 
+  /** Position of the token at a place of the sequence. */
+  positionAt(place: number): number {
+    const { positionIds } = this.spec;
+    if (positionIds === null) return place;
+    const last = positionIds.length - 1;
+    return place <= last ? positionIds[place]! : positionIds[last]! + place - last;
+  }
+
+  /** One more than the greatest position that any of its tokens will have. */
+  get endPosition(): number {
+    const { positionIds } = this.spec;
+    const end = this.positionAt(this.finalLength - 1) + 1;
+    return positionIds === null
+      ? end
+      : positionIds.reduce((most, position) => Math.max(most, position + 1), end);
+  }
+
   /** Length of the prompt as the client gave it. */
   get originalPromptLength(): number {
     return this.spec.promptTokens.length;

@@ -1,6 +1,6 @@
 /** Log-probs of given tokens under rows of logits, and the most probable tokens of each row. */
 export interface RowLogProbs {
-  /** The token whose log-prob each row gives [count]. */
+  /** The token whose log-prob each row gives [count]; -1: none, and NaN is given. */
   readonly tokens: Int32Array;
   /** [count] */
   readonly logProbs: Float32Array;
@@ -26,13 +26,22 @@ export interface ReturnedRows {
   readonly logProbs: RowLogProbs | null;
 }
 
+/** Consecutive rows of T of a request with embeddings of its own. */
+export interface PromptTableRows {
+  readonly first: number;
+  readonly count: number;
+  /** [ids x hidden size]: row i stands for the token id vocabSize + i in these rows. */
+  readonly table: Float32Array;
+}
+
 /**
  * One iteration's rows without padding. Context chunks come first, then one row per generating sequence, and one for each
  * token of its draft, every one of which has a row of logits too.
  *
  *   sequences      A (context chunk of 5)   B (generation)   C (generation)
  *   tokenIds       a3 a4 a5 a6 a7           b9               c2              [T]
- *   positions       3  4  5  6  7            9                2              [T]
+ *   positions       3  4  5  6  7            9                2              [T]  what RoPE turns by: the places, or what
+ *                                                                                the request says
  *   slots          where K and V of each token go: block * tokensPerBlock + offset   [T]
  *   queryStart     0              5          6               7               [B + 1]
  *   contextLength  8                         10              3               [B]  tokens in the cache after this step
@@ -69,4 +78,6 @@ export interface PackedBatch {
   readonly ropeScales: Float32Array;
   /** Rows whose logits are handed out beside what is sampled; absent or empty: none. */
   readonly returnedRows?: readonly ReturnedRows[];
+  /** Rows whose ids may name embeddings that the request brought, rows ascending; absent or empty: none. */
+  readonly promptTables?: readonly PromptTableRows[];
 }

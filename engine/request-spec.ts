@@ -5,11 +5,23 @@ import type { SamplingParams } from './decoding/sampling-params.js';
 import type { Guide } from './guided/guide.js';
 import type { BeamParams } from './sequences/beam-params.js';
 
+/** Embeddings of ids behind the vocabulary, for prompts only. */
+export interface PromptTable {
+  /** The vocabulary's size. */
+  readonly firstId: number;
+  /** [ids x hidden size] */
+  readonly values: Float32Array;
+}
+
 /** An inference request whose tensors have been read and checked: what the loop needs to know of it. */
 export interface RequestSpec {
   requestId: bigint;
-  /** At least one token, each inside the vocabulary. */
+  /** At least one token, each inside the vocabulary or an id of the prompt table. */
   promptTokens: Int32Array;
+  /** Embeddings that the request brings; null: the prompt has none of them. */
+  promptTable: PromptTable | null;
+  /** Position of each prompt token, from where what is generated counts on; null: 0, 1, 2, ... */
+  positionIds: Int32Array | null;
   /** At least 1. */
   maxNewTokens: number;
   sampling: SamplingParams & { seed: bigint };
@@ -46,7 +58,7 @@ export interface RequestSpec {
   arrivalTimeMs: number | null;
   /** Milliseconds from admission to the loop after which the request ends; null = none. */
   timeLimitMs: number | null;
-  /** Requests of different salts share no blocks; 0n where none is given. */
+  /** Requests of different salts share no blocks: that of the client (0n: none), prompt table and positions. */
   cacheSalt: bigint;
   /** How long its cached blocks are worth keeping; null = as any other. */
   retention: Retention | null;

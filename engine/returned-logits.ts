@@ -191,6 +191,8 @@ export class ReturnedLogits {
     const { numTop } = all;
     const tokens = new Int32Array(to - from);
     tokens.set(this.#options.promptTokens.subarray(from + 1, to + 1));
+    // An embedding of the request's own is no token that the model could have given a log-prob.
+    for (const [i, token] of tokens.entries()) if (token >= this.vocabSize) tokens[i] = -1;
     return {
       tokens,
       logProbs: all.logProbs.subarray(from, to),

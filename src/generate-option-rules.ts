@@ -40,6 +40,14 @@ const RULES = {
     'an Int32Array or an array of token ids',
     (value) => Array.isArray(value) || value instanceof Int32Array,
   ),
+  promptEmbeddings: rule(
+    'a list of Float32Arrays',
+    (value) => Array.isArray(value) && value.every((row) => row instanceof Float32Array),
+  ),
+  positionIds: rule(
+    'an Int32Array or a list of positions',
+    (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
+  ),
   maxTokens: wholeNumber(1, MAX_COUNT),
   minTokens: numberIn(SAMPLING_RANGES.minLength),
   stop: rule(

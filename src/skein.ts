@@ -29,6 +29,13 @@ export interface GenerateOptions extends SamplingOptions {
   /** A conversation to answer, through the model's chat template. */
   messages?: readonly ChatMessage[] | undefined;
   promptTokens?: PromptTokens | undefined;
+  /**
+   * Embeddings of the model's hidden size, one Float32Array each: in promptTokens the id `vocabulary + i` stands for
+   * entry i (prompt tuning). None is ever generated.
+   */
+  promptEmbeddings?: readonly Float32Array[] | undefined;
+  /** Position of each prompt token; the answer counts on from the last. Default 0, 1, 2, ... */
+  positionIds?: Int32Array | readonly number[] | undefined;
   /** Default: what the context leaves, at most DEFAULT_MAX_TOKENS. */
   maxTokens?: number | undefined;
   minTokens?: number | undefined;

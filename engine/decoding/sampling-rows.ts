@@ -144,10 +144,17 @@ export class SamplingRows implements SamplingBatch {
     if (needsHistory(request.spec.sampling)) {
       if (end + length > this.#history.length) this.#history = longer(this.#history, end + length);
       this.#history.set(sequence.tokens.subarray(0, length), end);
+      const { promptTable } = request.spec;
+      if (promptTable !== null) this.#hideFrom(promptTable.firstId, end, end + request.originalPromptLength);
       this.historyPromptLength[row] = request.originalPromptLength;
       end += length;
     }
     this.historyStart[row + 1] = end;
+  }
+
+  /** Ids of a prompt table are no tokens of the vocabulary. */
+  #hideFrom(firstId: number, start: number, end: number): void {
+    for (let i = start; i < end; i++) if (this.#history[i]! >= firstId) this.#history[i] = -1;
   }
 }
 

@@ -5,10 +5,12 @@ import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-
 import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
 import { BegunStep } from './begun-step.js';
-import { allowedBy, hashChanges, logitsOf, mix, POISONED } from './fake-rows.js';
+import { allowedBy, contentOf, hashChanges, logitsOf, mix, POISONED, placeOf } from './fake-rows.js';
 
 export interface FakeExecutorOptions extends ExecutorOptions {
   vocabSize: number;
+  /** Default 4. */
+  hiddenSize?: number;
   /**
    * From here on blocks hold what belongs to no request: they are written over and over, and a sequence whose table
    * begins in front of it must not read them.
@@ -38,6 +40,9 @@ export interface FakeExecutorOptions extends ExecutorOptions {
  *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new. With
  *                                  allowsOverwriting only what memory held before is refused.
  *
+ * What a slot holds of an embedding of the request's own is a hash of it, above all tokens; and the hash of a sequence is
+ * also of the positions that its tokens were given, where these are not their places.
+ *
  * With an attention window the hash is of the tokens in it, and a slot may also be written over by the token that its
  * turn has come for. So may one of a draft token, by a token of the same place.
  */
@@ -46,6 +51,7 @@ export class FakeExecutor implements Executor {
   readonly instructionSet = 'none';
   readonly options: Readonly<FakeExecutorOptions>;
   readonly vocabSize: number;
+  readonly hiddenSize: number;
   /** Calls of `step` and `forward` so far. */
   numSteps = 0;
   readonly #firstPaddingSlot: number;
@@ -67,6 +73,7 @@ export class FakeExecutor implements Executor {
   constructor(options: FakeExecutorOptions) {
     this.options = options;
     this.vocabSize = options.vocabSize;
+    this.hiddenSize = options.hiddenSize ?? 4;
     this.#firstPaddingSlot = (options.firstPaddingBlock ?? options.numBlocks) * options.tokensPerBlock;
     this.#firstSecondarySlot = options.numBlocks * options.tokensPerBlock;
     const numBlocks = options.numBlocks + (options.numSecondaryBlocks ?? 0);
@@ -245,18 +252,19 @@ export class FakeExecutor implements Executor {
       if (token === this.options.throwToken) throw new Error(`token ${token} makes the fake executor throw`);
       if (token === this.options.dieToken) process.exit(1);
       const slot = batch.slots[t]!;
-      const expected = this.#slotOf(batch, sequence, batch.positions[t]!);
+      const place = placeOf(batch, sequence, t);
+      const expected = this.#slotOf(batch, sequence, place);
       if (slot !== expected)
         throw new Error(`row ${t} is to be written to slot ${slot}, its table says ${expected}`);
       const held = this.#pool[slot]!;
       const isWritable =
         (this.options.allowsOverwriting ? held >= 0 : held === 0) ||
-        this.#isItsTurn(slot, batch.positions[t]!) ||
-        this.#isRejected(slot, batch.positions[t]!);
+        this.#isItsTurn(slot, place) ||
+        this.#isRejected(slot, place);
       if (!isWritable && slot < this.#firstPaddingSlot)
         throw new Error(`slot ${slot} of row ${t} holds ${held}, not 0`);
-      this.#pool[slot] = token + 1;
-      this.#positions[slot] = batch.positions[t]!;
+      this.#pool[slot] = contentOf(batch, t, place, this) + 1;
+      this.#positions[slot] = place;
       this.#isDraft[slot] = isDraft ? 1 : 0;
       isDraft ||= logitRows.includes(t);
       this.#readRow(batch, sequence, t);
@@ -295,7 +303,7 @@ export class FakeExecutor implements Executor {
 
   /** A hash of what row t of T attends to; POISONED if that cannot be computed. */
   #hashOf(batch: PackedBatch, sequence: number, t: number): number {
-    const last = batch.positions[t]!;
+    const last = placeOf(batch, sequence, t);
     let hash = 0x9e3779b9;
     let isPoisoned = false;
     const isPadding = this.#slotOf(batch, sequence, 0) >= this.#firstPaddingSlot;
@@ -321,7 +329,7 @@ export class FakeExecutor implements Executor {
 function writeLogProbs(target: RowLogProbs, index: number, logits: Float32Array): void {
   const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
   const { tokens, logProbs, numTop, topTokens, topLogProbs } = target;
-  logProbs[index] = logits[tokens[index]!]! - norm;
+  logProbs[index] = tokens[index]! < 0 ? Number.NaN : logits[tokens[index]!]! - norm;
   if (numTop === 0) return;
   const best = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]! || a - b);
   for (let i = 0; i < numTop; i++) {

@@ -1,4 +1,5 @@
 import type { TokenMasks } from '../decoding/sampling-batch.js';
+import type { PackedBatch } from '../packed-batch.js';
 
 /** In the place of a hash, which is never below 0: the row's logits are not finite. */
 export const POISONED = -1;
@@ -39,4 +40,33 @@ export function allowedBy(
   if (masks === null || mask < 0) return () => true;
   const first = mask * Math.ceil(vocabSize / 32);
   return (token) => (masks.words[first + (token >> 5)]! & (1 << (token & 31))) !== 0;
+}
+
+/** Place in its sequence of row t of T. */
+export function placeOf(batch: PackedBatch, sequence: number, t: number): number {
+  return batch.contextLength[sequence]! - (batch.queryStart[sequence + 1]! - t);
+}
+
+/**
+ * What a slot is to hold of row t of T, which has this place in its sequence: the token; a hash above all tokens where the
+ * embedding is one that the request brought, or the position is not the place.
+ */
+export function contentOf(
+  batch: PackedBatch,
+  t: number,
+  place: number,
+  { vocabSize, hiddenSize }: { vocabSize: number; hiddenSize: number },
+): number {
+  const token = batch.tokenIds[t]!;
+  const position = batch.positions[t]!;
+  const hashed = (hash: number) => vocabSize + (hash % 2 ** 30);
+  let content = token;
+  if (token >= vocabSize) {
+    const rows = batch.promptTables?.find(({ first, count }) => t >= first && t < first + count);
+    const own = (token - vocabSize) * hiddenSize;
+    const row = rows?.table.subarray(own, own + hiddenSize);
+    if (row?.length !== hiddenSize) throw new Error(`row ${t} has the token ${token}, which nothing embeds`);
+    content = hashed(row.reduce((hash, value) => mix(hash, Math.round(value * 2 ** 16)), 0));
+  }
+  return position === place ? content : hashed(mix(content, position));
 }

@@ -88,10 +88,12 @@ export class RequestIntake {
 
   #admit(request: InferenceRequest, counts: IterationCounts): void {
     try {
-      const { vocabSize } = this.#world.executor;
+      const { vocabSize, hiddenSize } = this.#world.executor;
       const limits = {
         ...this.#options,
         vocabSize,
+        hiddenSize,
+        attendsToAll: this.#world.kvCache.window === null,
         maxTopLogProbs: Math.min(this.#options.maxTopLogProbs ?? vocabSize, vocabSize),
         postProcessors: this.#postProcessors,
         guides: this.#guided.isAvailable,
@@ -103,7 +105,7 @@ export class RequestIntake {
       if (impossible !== null) throw new ParameterError('input_ids', impossible);
       this.#checkLogitsBudget(spec);
       this.#logitsBudget.reserve(spec);
-      admitted.ropeRow = this.#world.rope.assign(admitted.promptLength + admitted.maxNewTokens);
+      admitted.ropeRow = this.#world.rope.assign(admitted.endPosition);
       this.#guided.open(admitted);
       this.#active.add(admitted);
       counts.newRequests++;

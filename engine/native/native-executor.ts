@@ -28,6 +28,7 @@ export class NativeExecutor implements Executor {
   readonly instructionSet: InstructionSet;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
+  readonly hiddenSize: number;
   readonly #handle: NativeExecutorHandle;
   readonly #secondaryKvCacheBytes: number;
 
@@ -40,6 +41,7 @@ export class NativeExecutor implements Executor {
     this.instructionSet = native.instructionSet;
     this.options = { ...options, instructionSet: this.instructionSet };
     this.vocabSize = engine.plan.vocabSize;
+    this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = loadAddon().createExecutor(native);
   }
@@ -95,6 +97,11 @@ export class NativeExecutor implements Executor {
   close(): void {
     this.#handle.close();
   }
+}
+
+function embeddingWidth({ ops, values }: NetworkPlan): number {
+  const embedding = ops.find((op) => op.op === 'embedding');
+  return embedding === undefined ? 0 : values[embedding.output]!.width;
 }
 
 /** The addon has one pool: it knows nothing of two. */

@@ -34,6 +34,10 @@ export interface SamplingOptions {
 /** A request at the level of text: prompt tokens in, pieces of text out. */
 export interface TextRequest extends SamplingOptions {
   promptTokens: Int32Array | readonly number[];
+  /** Embeddings that the token ids from the vocabulary's size on stand for in promptTokens, one row for each. */
+  promptEmbeddings?: readonly Float32Array[] | undefined;
+  /** Position of each prompt token; the answer counts on from the last. */
+  positionIds?: Int32Array | readonly number[] | undefined;
   /** Most tokens to generate. */
   maxTokens: number;
   /** End tokens and stop tokens are not drawn before this many tokens. */
@@ -132,14 +136,19 @@ export function checkLengths(model: TextModel, request: TextRequest): void {
       param,
     );
   }
+  const numIds = model.vocabSize + (request.promptEmbeddings?.length ?? 0);
   for (const token of request.promptTokens) {
-    if (!Number.isInteger(token) || token < 0 || token >= model.vocabSize) {
+    if (!Number.isInteger(token) || token < 0 || token >= numIds) {
       throw new InvalidRequestError(
-        `The prompt holds token ${token}, but the vocabulary has the ids 0 to ${model.vocabSize - 1}.`,
+        `The prompt holds token ${token}, but the vocabulary has the ids 0 to ${model.vocabSize - 1}${ownIds(model.vocabSize, numIds)}.`,
         param,
       );
     }
   }
+}
+
+function ownIds(vocabSize: number, numIds: number): string {
+  return numIds === vocabSize ? '' : `, promptEmbeddings those up to ${numIds - 1}`;
 }
 
 /**
@@ -164,6 +173,8 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
   return {
     promptTokens: request.promptTokens,
     maxNewTokens: request.maxTokens,
+    ...(request.promptEmbeddings === undefined ? {} : { promptEmbeddings: request.promptEmbeddings }),
+    ...(request.positionIds === undefined ? {} : { positionIds: request.positionIds }),
     temperature: request.temperature ?? 1,
     topK: request.topK ?? 0,
     topP: request.topP ?? 1,

@@ -6,7 +6,15 @@ import type { Tensor, TensorData } from '../../callbacks/types.js';
 import { makeRequest } from '../support/loop-harness.js';
 
 const VOCAB = 10;
-const LIMITS = { vocabSize: VOCAB, maxBeamWidth: 1, maxTopLogProbs: 5, postProcessors: ['own'] };
+const LIMITS = {
+  vocabSize: VOCAB,
+  hiddenSize: 2,
+  maxSeqLen: 100,
+  attendsToAll: true,
+  maxBeamWidth: 1,
+  maxTopLogProbs: 5,
+  postProcessors: ['own'],
+};
 
 const validate = (inputs: Record<string, Tensor>) => {
   const request = makeRequest(1n, [1, 2, 3], 4, inputs);
@@ -162,15 +170,32 @@ const CASES: Record<string, Case> = {
   },
   no_repeat_ngram_size: oneInt([0, 3], [[-1, /no_repeat_ngram_size is -1/]]),
   prompt_embedding_table: {
-    good: [f32([0, 16])],
-    wrongShape: f32([2], 1, 2),
-    refused: [[f32([1, 2], 1, 2), /prompt_embedding_table is refused: prompt tuning/]],
+    good: [f32([0, 2]), f32([2, 2], 1, 2, 3, 4)],
+    wrongShape: f32([1, 3], 1, 2, 3),
+    refused: [
+      [f32([2, 2], 1, 2, 3, Number.NaN), /prompt_embedding_table holds NaN in row 1; finite/],
+      [f32([1, 2], Infinity, 2), /prompt_embedding_table holds Infinity in row 0/],
+    ],
   },
-  prompt_vocab_size: oneInt([0], [[8, /prompt_vocab_size is refused: prompt tuning/]]),
+  prompt_vocab_size: oneInt(
+    [0],
+    [
+      [8, /prompt_vocab_size is 8; there is no prompt_embedding_table/],
+      [-1, /prompt_vocab_size is -1/],
+    ],
+  ),
   position_ids: {
-    good: [i32([1, 3], 0, 1, 2)],
+    good: [i32([1, 3], 0, 1, 2), i32([1, 3], 7, 0, 95), i32([1, 3], 5, 5, 5)],
     wrongShape: i32([3], 0, 1, 2),
-    refused: [[i32([1, 3], 1, 2, 3), /position_ids is refused: positions of your own/]],
+    refused: [
+      [i32([1, 2], 0, 1), /position_ids has 2 positions; the prompt has 3 tokens/],
+      [i32([1, 3], 0, -1, 2), /position_ids holds -1 at place 1; positions are from 0 to 99/],
+      [i32([1, 3], 0, 100, 2), /position_ids holds 100 at place 1/],
+      [
+        i32([1, 3], 0, 1, 96),
+        /position_ids ends with 96, and request_output_len is 4; .* position 100, .* 99/,
+      ],
+    ],
   },
   client_id: U64,
   guided_decoding_guide_type: {

@@ -5,7 +5,8 @@ import type { Tensor } from '../../callbacks/types.js';
 import { encodeWordList } from '../../engine/decoding/stop-words.js';
 import { bool, f32, i32, makeRequest, u64 } from '../support/loop-harness.js';
 
-const LIMITS = { vocabSize: 100, maxBeamWidth: 1, maxTopLogProbs: 5 };
+const SIZES = { vocabSize: 100, hiddenSize: 4, maxSeqLen: 1000, attendsToAll: true };
+const LIMITS = { ...SIZES, maxBeamWidth: 1, maxTopLogProbs: 5 };
 const validate = (inputs: Record<string, Tensor>, priority?: number) =>
   validateRequest(makeRequest(1n, [1, 2, 3], 4, inputs, priority), LIMITS, () => 99n);
 

@@ -49,6 +49,18 @@ const GENERATE: Row[] = [
   ['prompt', [5, null, ['a']], ['', 'a'], 'a text'],
   ['messages', ['a', { role: 'user' }], [[{ role: 'user', content: 'a' }]], 'a list of messages'],
   ['promptTokens', ['a', 5], [[1], Int32Array.of(1)], 'an Int32Array or an array of token ids'],
+  [
+    'promptEmbeddings',
+    [5, [[1, 2]], new Float32Array(2)],
+    [[], [new Float32Array(2)]],
+    'a list of Float32Arrays',
+  ],
+  [
+    'positionIds',
+    [5, [-1], [0.5], new Float32Array(1)],
+    [[], [0, 5], Int32Array.of(3)],
+    'an Int32Array or a list of positions',
+  ],
   ['maxTokens', [-1, 0, ...whole], [1], 'a whole number of at least 1'],
   ['minTokens', [-1, ...whole], [0], 'a whole number of at least 0'],
   ['stop', ['', [''], [5], 5, null], ['a', ['a', 'b'], []], 'a text or a list of texts, none of them empty'],

@@ -10,6 +10,22 @@ beforeAll(() => {
 });
 afterAll(() => small.close());
 
+/** Prompt tables of two rows over such rows of tokens: [first, count]. */
+const tables =
+  (...rows: [number, number][]) =>
+  (batch: PackedBatch) => {
+    const table = new Float32Array(2 * small.executor.hiddenSize);
+    set(
+      'promptTables',
+      rows.map(([first, count]) => ({ first, count, table })),
+    )(batch);
+  };
+const both =
+  (...spoils: ((batch: PackedBatch) => void)[]) =>
+  (batch: PackedBatch) => {
+    for (const spoil of spoils) spoil(batch);
+  };
+
 describe('a batch that is wrong', () => {
   it.each<[string, (batch: PackedBatch) => void, RegExp]>([
     ['too many tokens', set('numTokens', 9), /numTokens is 9, but this executor takes 1 to 8/],
@@ -19,6 +35,28 @@ describe('a batch that is wrong', () => {
     ['too many new blocks', set('numNewBlocks', 5), /numNewBlocks is 5/],
     ['a fractional count', set('numTokens', 3.5), /numTokens must be a whole number/],
     ['a token beyond the vocabulary', at('tokenIds', 2, 131), /tokenIds\[2\] is 131, .*\[0, 131\)/],
+    [
+      'a token beyond its prompt table',
+      both(tables([0, 3]), at('tokenIds', 2, 133)),
+      /tokenIds\[2\] is 133, .*\[0, 133\)/,
+    ],
+    [
+      'a token of a table behind its rows',
+      both(tables([0, 2]), at('tokenIds', 2, 131)),
+      /tokenIds\[2\] is 131, .*\[0, 131\)/,
+    ],
+    [
+      'prompt tables that overlap',
+      tables([0, 2], [1, 1]),
+      /promptTables has rows 1 to 2, but some of 2 to 4/,
+    ],
+    ['a prompt table beyond the tokens', tables([3, 2]), /promptTables has rows 3 to 5/],
+    ['a prompt table of no rows', tables([1, 0]), /promptTables has rows 1 to 1/],
+    [
+      'a prompt table of another width',
+      set('promptTables', [{ first: 0, count: 1, table: new Float32Array(3) }]),
+      /table of promptTables has 3 values, but rows of/,
+    ],
     ['a negative token', at('tokenIds', 0, -1), /tokenIds\[0\] is -1/],
     ['a negative position', at('positions', 1, -5), /positions\[1\] is -5/],
     ['a slot beyond the pool', at('slots', 0, 64), /slots\[0\] is 64, .*\[0, 64\)/],

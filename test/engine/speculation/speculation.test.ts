@@ -82,6 +82,12 @@ describe('draft_input_ids', () => {
       { return_generation_logits: bool(true) },
       'generation logits are returned one row a step.',
     ],
+    [
+      'embeddings of the prompt',
+      {},
+      { prompt_embedding_table: { shape: [1, 4], data: new Float32Array(4) } },
+      'requests with embeddings of their own have no drafts.',
+    ],
   ])('are refused with %s', (_name, options, inputs, why) => {
     const harness = run(
       new LoopHarness(options),

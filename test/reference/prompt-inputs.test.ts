@@ -1,0 +1,66 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
+import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
+import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { firstWrongToken, readGolden, type TinyPrompt } from './goldens.js';
+
+interface OwnPrompt extends Omit<TinyPrompt, 'ropeFinalLength'> {
+  name: string;
+  /** Embeddings of the ids from the vocabulary's size on. */
+  table?: number[][];
+  positionIds?: number[];
+}
+
+const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+function requestOf({ promptIds, table, positionIds, tokens }: OwnPrompt): InferenceRequest {
+  const ints = (values: number[]): Tensor => ({ shape: [1, values.length], data: Int32Array.from(values) });
+  const inputs: Record<string, Tensor> = {
+    input_ids: ints(promptIds),
+    request_output_len: { shape: [1], data: Int32Array.of(tokens.length) },
+    random_seed: { shape: [1], data: BigUint64Array.of(0n) },
+    return_context_logits: { shape: [1], data: Uint8Array.of(1) },
+  };
+  if (table) {
+    const data = Float32Array.from(table.flat());
+    inputs.prompt_embedding_table = { shape: [table.length, table[0]!.length], data };
+  }
+  if (positionIds) inputs.position_ids = ints(positionIds);
+  return { requestId: 1n, inputs };
+}
+
+describe.each(readGolden<OwnPrompt>('prompt-inputs'))(
+  '$name, against Hugging Face transformers',
+  (prompt) => {
+    async function answer(instructionSet: string, options: Partial<RunOptions> = {}) {
+      const engine = await engines.get(tinyModelPath('gqa'), 'f32');
+      const executor = openExecutor(engine, { instructionSet: instructionSet as never, tokensPerBlock: 16 });
+      const { numBlocks, maxNumTokens } = executor.options;
+      const run = runLoop(executor, engine.manifest.config, [{ iteration: 0, request: requestOf(prompt) }], {
+        ...{ schedulerPolicy: 'GUARANTEED_NO_EVICT', numBlocks, maxNumTokens, chunked: false },
+        ...options,
+      });
+      executor.close();
+      return run.answers.get(1n)!;
+    }
+
+    it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits and the same greedy tokens', async (isa) => {
+      const { contextLogits, tokens, error } = await answer(isa);
+      expect(error).toBe('');
+      const vocabSize = contextLogits!.length / prompt.promptIds.length;
+      for (const { position, values } of prompt.logits) {
+        const ours = contextLogits!.subarray(position * vocabSize, (position + 1) * vocabSize);
+        const difference = values.reduce((max, value, i) => Math.max(max, Math.abs(value - ours[i]!)), 0);
+        expect(difference, `position ${position}`).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+      }
+      expect(firstWrongToken(tokens, prompt)).toBeNull();
+    });
+
+    it('chunks of 16 give the same bits', async () => {
+      const isa = INSTRUCTION_SETS.at(-1)!;
+      expect(await answer(isa, { chunked: true, maxNumTokens: 16 })).toEqual(await answer(isa));
+    });
+  },
+);
