@@ -50,6 +50,10 @@ export interface Answer {
   generationLogits: number[];
   /** Sum of the log-probs as it was reported. */
   cumLogProb: number;
+  /** Of each generated token, and of the prompt's: the most probable ones with their log-probs. */
+  topTokens: number[];
+  topLogProbs: number[];
+  contextTopTokens: Int32Array | null;
 }
 
 /** Where the answers of a request have those of its sequences, or beams, if it has several. */
@@ -67,6 +71,9 @@ export function noAnswer(): Answer {
     contextLogProbs: null,
     generationLogits: [],
     cumLogProb: 0,
+    topTokens: [],
+    topLogProbs: [],
+    contextTopTokens: null,
   };
 }
 
@@ -187,6 +194,7 @@ class Recorder implements LoopCallbacks {
   }
 
   endIteration({ responses, stats }: IterationReport): void {
+    let topStart = 0;
     for (let i = 0; i < responses.count; i++) {
       const answer = this.#answer(responses.requestIds[i]!, responses.sequenceIndexes[i]!);
       answer.cumLogProb = responses.cumLogProbs[i]!;
@@ -194,6 +202,14 @@ class Recorder implements LoopCallbacks {
       if (responses.flags[i]! & RESPONSE_BEAM) {
         answer.tokens.length = 0;
         answer.logProbs.length = 0;
+        answer.topTokens.length = 0;
+        answer.topLogProbs.length = 0;
+      }
+      const numLogProbs = responses.logProbStart[i + 1]! - responses.logProbStart[i]!;
+      const topEnd = topStart + numLogProbs * responses.topWidths[i]!;
+      for (; topStart < topEnd; topStart++) {
+        answer.topTokens.push(responses.topTokens[topStart]!);
+        answer.topLogProbs.push(responses.topLogProbs[topStart]!);
       }
       const whole = (responses.flags[i]! & RESPONSE_STREAMING) === 0;
       const start = responses.tokenStart[i]! + (whole ? responses.promptLengths[i]! : 0);
@@ -208,6 +224,7 @@ class Recorder implements LoopCallbacks {
       const answer = this.#answer(responses.requestIds[index]!);
       answer.contextLogits ??= context?.logits ?? null;
       answer.contextLogProbs ??= context?.logProbs?.logProbs ?? null;
+      answer.contextTopTokens ??= context?.logProbs?.topTokens ?? null;
       for (const rows of generationLogits ?? [])
         for (const logit of rows) answer.generationLogits.push(logit);
     }
