@@ -48,7 +48,7 @@ describe('embeddings of a request', () => {
     const harness = new LoopHarness({
       schedulerPolicy: 'MAX_UTILIZATION',
       chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
-      numBlocks: 13,
+      numBlocks: 11,
       maxNumTokens: 16,
     });
     const requests = [A, B, SHIFTED, { ...B, ...SHIFTED }].map((inputs) => ({ ...A, ...inputs }));
