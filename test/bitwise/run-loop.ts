@@ -224,7 +224,7 @@ class Recorder implements LoopCallbacks {
       const answer = this.#answer(responses.requestIds[index]!);
       answer.contextLogits ??= context?.logits ?? null;
       answer.contextLogProbs ??= context?.logProbs?.logProbs ?? null;
-      answer.contextTopTokens ??= context?.logProbs?.topTokens ?? null;
+      if (context?.logProbs?.numTop) answer.contextTopTokens ??= context.logProbs.topTokens;
       for (const rows of generationLogits ?? [])
         for (const logit of rows) answer.generationLogits.push(logit);
     }
