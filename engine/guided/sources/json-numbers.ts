@@ -13,6 +13,9 @@ export interface NumberBounds {
   multipleOf?: number | undefined;
 }
 
+/** Greater than any number that is written. */
+const BEYOND = 10 ** MAX_DIGITS;
+
 interface Bound {
   /** MAX_DIGITS digits before the point and MAX_DIGITS behind it. */
   whole: string;
@@ -64,14 +67,15 @@ function lower({ minimum, exclusiveMinimum }: NumberBounds): Limit | null {
   const isExclusive =
     exclusiveMinimum !== undefined && (minimum === undefined || exclusiveMinimum >= minimum);
   const value = isExclusive ? exclusiveMinimum : minimum;
-  return value === undefined ? null : limitOf(value, isExclusive);
+  // No number has as many digits.
+  return value === undefined || value <= -BEYOND ? null : limitOf(value, isExclusive);
 }
 
 function upper({ maximum, exclusiveMaximum }: NumberBounds): Limit | null {
   const isExclusive =
     exclusiveMaximum !== undefined && (maximum === undefined || exclusiveMaximum <= maximum);
   const value = isExclusive ? exclusiveMaximum : maximum;
-  return value === undefined ? null : limitOf(value, isExclusive);
+  return value === undefined || value >= BEYOND ? null : limitOf(value, isExclusive);
 }
 
 function limitOf(value: number, isExclusive: boolean): Limit {

@@ -1,5 +1,7 @@
 import OpenAI from 'openai';
+import { zodResponseFormat } from 'openai/helpers/zod';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import * as z from 'zod';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 import { expectIdle, metric } from '../support/metrics.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
@@ -47,6 +49,27 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
 
   it('lists the model under its name', () => {
     expect(model).toBe('smol');
+  });
+
+  it('reads answers of a schema by its parse helpers, whole and streamed', async () => {
+    const person = z.object({
+      name: z.string(),
+      age: z.number().int(),
+      email: z.string().nullable(),
+      tags: z.array(z.enum(['a', 'b'])).max(3),
+    });
+    const request = {
+      model,
+      messages: [{ role: 'user' as const, content: 'A person as JSON.' }],
+      response_format: zodResponseFormat(person, 'person'),
+      max_tokens: 300,
+      temperature: 0,
+    };
+    const whole = await client.chat.completions.parse(request);
+    expect(whole.choices[0]!.finish_reason).toBe('stop');
+    expect(person.parse(whole.choices[0]!.message.parsed)).toEqual(whole.choices[0]!.message.parsed);
+    const streamed = await client.chat.completions.stream(request).finalChatCompletion();
+    expect(streamed.choices[0]!.message.parsed).toEqual(whole.choices[0]!.message.parsed);
   });
 
   it('knows the capital of France, streamed and whole, and says the same both ways', async () => {

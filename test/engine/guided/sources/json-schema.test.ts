@@ -120,6 +120,16 @@ describe('a JSON schema', () => {
     expect(accepted({ type: 'number', maximum: -2.5 }, numbers)).toEqual(['-3', '-2.5']);
   });
 
+  it('takes bounds that no number comes near for none', () => {
+    const schema = { type: 'integer', minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
+    const numbers = ['-999999999999999', '-1', '0', '7', '999999999999999'];
+    expect(accepted(schema, numbers)).toEqual(numbers);
+    expect(accepted({ type: 'number', minimum: 0, maximum: 1e300 }, ['-1', '0', '5.5'])).toEqual([
+      '0',
+      '5.5',
+    ]);
+  });
+
   it('may refer to itself', () => {
     const schema = {
       $ref: '#/$defs/node',
