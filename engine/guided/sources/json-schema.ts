@@ -273,8 +273,15 @@ class SchemaReader {
     const first = prefixItems.map((item, i) => this.#value(item, `${path}/prefixItems/${i}`));
     // Behind a tuple that says nothing of more items there are none, unless it asks for them.
     const isClosed = items === false || (items === undefined && first.length > 0 && least <= first.length);
-    const item = isClosed ? NOTHING : this.#value(items ?? true, `${path}/items`);
+    const item = isClosed ? NOTHING : this.#itemRule(items ?? true, `${path}/items`);
     return seq(text('['), this.#items(first, item, least, most), text(']'));
+  }
+
+  /** A rule: repetitions are written out, and a call is a single state. */
+  #itemRule(items: JsonValue, path: string): Expr {
+    const name = `${this.#prefix}-item-${this.#numNames++}`;
+    this.rules.set(name, this.#value(items, path));
+    return rule(name);
   }
 
   #items(first: readonly Expr[], item: Expr, least: number, most: number | null): Expr {
