@@ -42,15 +42,15 @@ const arrival = (index: number): fc.Arbitrary<Arrival> =>
       penalty: fc.boolean(),
       logProbs: fc.integer({ min: 0, max: 2 }),
       minLength: fc.integer({ min: 0, max: 8 }),
-      endId: fc.option(fc.integer({ min: 0, max: 99 }), { nil: -1 }),
-      stopWord: fc.option(word, { nil: null }),
+      endId: fc.option(fc.integer({ min: 0, max: 99 }), { nil: -1, freq: 1 }),
+      stopWord: fc.option(word, { nil: null, freq: 1 }),
       badWords: fc.option(fc.array(word, { minLength: 1, maxLength: 3 }), { nil: null }),
       draft: fc.option(fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 1, maxLength: 12 }), {
         nil: null,
       }),
       priority: fc.constantFrom(0.1, 0.5, 0.9),
-      arrivalIteration: fc.integer({ min: 0, max: 20 }),
-      cancelAfter: fc.option(fc.integer({ min: 0, max: 20 }), { nil: null, freq: 8 }),
+      arrivalIteration: fc.integer({ min: 0, max: 10 }),
+      cancelAfter: fc.option(fc.integer({ min: 0, max: 40 }), { nil: null, freq: 1 }),
     })
     .map((shape) => ({
       request: makeRequest(
@@ -77,7 +77,7 @@ const arrival = (index: number): fc.Arbitrary<Arrival> =>
     }));
 
 const arrivals = fc
-  .integer({ min: 2, max: 16 })
+  .integer({ min: 4, max: 16 })
   .chain((count) => fc.tuple(...Array.from({ length: count }, (_, index) => arrival(index))));
 
 const engine: fc.Arbitrary<HarnessOptions> = fc
@@ -91,7 +91,7 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
       fc.integer({ min: 16, max: 40 }),
     ),
     maxNumTokens: fc.integer({ min: 32, max: 64 }),
-    maxNumSequences: fc.integer({ min: 1, max: 8 }),
+    maxNumSequences: fc.integer({ min: 2, max: 8 }),
     maxInputLen: fc.constantFrom(30, 36, 64),
     maxDraftRows: fc.integer({ min: 1, max: 24 }),
     enableTrtOverlap: fc.boolean(),
@@ -153,7 +153,7 @@ describe('requests with drafts that are right, wrong or right in part', () => {
         expect(sum('draftedTokens')).toBe(drafts.drafted);
         expect(sum('drafts')).toBeLessThanOrEqual(drafts.drafted);
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     );
     // Only histories in which all of it happens are worth something.
     expect(pauses).toBeGreaterThan(20);
@@ -192,7 +192,7 @@ describe('requests with drafts that are right, wrong or right in part', () => {
         expect(drafts.accepted).toBe(0);
         drafted += drafts.drafted;
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
     expect(drafted).toBeGreaterThan(1000);
   });
