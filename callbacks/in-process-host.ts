@@ -1,5 +1,7 @@
+import { checkRange } from '../engine/decoding/sampling-params.js';
 import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
 import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
+import { SequenceQueues } from './sequence-queues.js';
 import { inferenceRequestOf } from './token-inputs.js';
 import {
   HostClosedError,
@@ -38,12 +40,14 @@ export interface CloseOptions {
 }
 
 export const DEFAULT_MAX_QUEUE_SIZE = 256;
+/** Most sequences of one request. */
+const MAX_STREAMS = 4096;
 
 /** A request from submission to its last piece. */
 interface Entry {
   request: InferenceRequest;
   priority: number;
-  pieces: PieceQueue;
+  pieces: SequenceQueues;
   isQueued: boolean;
   timer: NodeJS.Timeout | null;
   /** On performance.now's clock. */
@@ -124,19 +128,48 @@ export class InProcessHost {
    * stream with a RequestError. Throws QueueFullError or HostClosedError at once.
    */
   submit(request: TokenRequest): TokenStream {
+    return this.submitSeveral(request)[0]!;
+  }
+
+  /**
+   * The same for a request with several sequences or beams: a stream for each, for one consumer each. Leaving one early
+   * ends its sequence, leaving all of them the request. Beams end together; each stream brings its beam whole.
+   */
+  submitSeveral(request: TokenRequest): TokenStream[] {
     if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
       throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
     }
     if (this.#queue.length >= this.#maxQueueSize) throw new QueueFullError(this.#maxQueueSize);
     const requestId = this.#nextId++;
-    const pieces = new PieceQueue(requestId, request, () => this.cancel(requestId));
+    const width = request.beams?.width ?? 1;
+    // What cannot be is refused below, and needs one stream to say so.
+    const asked = width > 1 ? width : (request.numSequences ?? 1);
+    const count = Number.isInteger(asked) ? Math.min(Math.max(1, asked), MAX_STREAMS) : 1;
+    const left = new Set<number>();
+    const leave = (index: number) => {
+      left.add(index);
+      if (left.size === count) this.cancel(requestId);
+      else if (width === 1 && this.#entries.get(requestId)?.isQueued === false) {
+        this.#manager.stopSequence(requestId, index);
+      }
+    };
+    const queues = Array.from(
+      { length: count },
+      (_, index) => new PieceQueue(requestId, request, () => leave(index)),
+    );
+    const pieces = new SequenceQueues(queues);
     try {
+      checkRange(width > 1 ? 'beams.width' : 'numSequences', asked, {
+        min: 1,
+        max: MAX_STREAMS,
+        integer: true,
+      });
       const arrivalTimeMs = performance.timeOrigin + performance.now();
       this.#enqueue({ ...inferenceRequestOf(requestId, request), arrivalTimeMs }, request, pieces);
     } catch (error) {
       pieces.fail(new RequestError((error as Error).message, { cause: error, isInvalid: true }));
     }
-    return pieces;
+    return queues;
   }
 
   /** Stops a request wherever it is; its stream ends with the finish reason 'cancelled'. Unknown ids are ignored. */
@@ -179,7 +212,7 @@ export class InProcessHost {
     void this.#manager.terminate();
   }
 
-  #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: PieceQueue): void {
+  #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: SequenceQueues): void {
     const { requestId, priority = 0.5 } = inference;
     const { signal, timeLimitMs } = request;
     if (signal?.aborted) {

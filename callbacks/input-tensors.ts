@@ -55,6 +55,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   beam_width: { type: 'i32', shape: 'one' },
   num_return_sequences: { type: 'i32', shape: 'one' },
   best_of: { type: 'i32', shape: 'one' },
+  first_sequence_index: { type: 'i32', shape: 'one' },
   temperature: { type: 'f32', shape: 'one' },
   runtime_top_k: { type: 'i32', shape: 'one' },
   runtime_top_p: { type: 'f32', shape: 'one' },

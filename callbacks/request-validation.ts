@@ -89,6 +89,7 @@ export function validateRequest(
     bias,
     endingTokens: ending,
     ...sequences,
+    firstSequenceIndex: readInt(inputs, 'first_sequence_index', 0, 0, MAX_INT32),
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),

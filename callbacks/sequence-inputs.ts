@@ -80,6 +80,12 @@ export function checkBeamSearch(inputs: Inputs, { temperature, topK, topP, minP 
   if (topK > 1) throw refused('runtime_top_k', `${draws}; leave it out or make it 1`);
   if (topP !== 0 && topP !== 1) throw refused('runtime_top_p', `${draws}; leave it out or make it 1`);
   if (minP !== 0) throw refused('runtime_min_p', `${draws}; leave it out or make it 0`);
+  if ((inputs.guided_decoding_guide?.data.length ?? 0) > 0) {
+    throw refused(
+      'guided_decoding_guide',
+      'beams exchange what they have, and no guide follows that; ask for one beam',
+    );
+  }
   if ((inputs.draft_input_ids?.data.length ?? 0) > 0) {
     throw refused('draft_input_ids', 'the beams of a search have no draft; leave it out or ask for one beam');
   }

@@ -30,7 +30,8 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     no_repeat_ngram_size: i32(sampling.noRepeatNgramSize),
     min_length: i32(sampling.minLength),
     end_id: i32(endId),
-    streaming: bool(request.streaming ?? true),
+    streaming: bool(streams(request)),
+    ...sequenceInputs(request),
     return_log_probs: bool(request.returnLogProbs ?? false),
     top_log_probs: i32(request.topLogProbs ?? 0),
     return_context_logits: bool(request.returnContextLogits ?? false),
@@ -61,6 +62,32 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     inputs.guided_decoding_guide = text(request.guide.guide);
   }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
+}
+
+/** Beams are told of at their end only. */
+export function streams({ streaming = true, beams }: TokenRequest): boolean {
+  return streaming && (beams?.width ?? 1) === 1;
+}
+
+function sequenceInputs({
+  numSequences = 1,
+  firstSequenceIndex = 0,
+  beams,
+}: TokenRequest): Record<string, Tensor> {
+  checkRange('numSequences', numSequences, COUNT);
+  checkRange('firstSequenceIndex', firstSequenceIndex, { ...COUNT, min: 0 });
+  const inputs: Record<string, Tensor> = {};
+  if (numSequences > 1) inputs.num_return_sequences = i32(numSequences);
+  if (firstSequenceIndex > 0) inputs.first_sequence_index = i32(firstSequenceIndex);
+  if (beams === undefined) return inputs;
+  const { width, lengthPenalty = 1, earlyStopping = false } = beams;
+  checkRange('beams.width', width, COUNT);
+  return {
+    ...inputs,
+    beam_width: i32(width),
+    len_penalty: f32(lengthPenalty),
+    early_stopping: i32(earlyStopping === 'never' ? 2 : Number(earlyStopping)),
+  };
 }
 
 function biasInputs({ logitBias, embeddingBias }: TokenRequest): Record<string, Tensor> {

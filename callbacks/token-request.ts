@@ -33,6 +33,14 @@ export interface TokenRequest extends Partial<SamplingParams> {
   returnContextLogProbs?: boolean;
   /** This many most probable tokens beside each of those. */
   topContextLogProbs?: number;
+  /**
+   * So many sequences are drawn from the prompt, which is computed once; see InProcessHost.submitSeveral. Default 1.
+   * Sequence i draws with the random numbers of index firstSequenceIndex + i.
+   */
+  numSequences?: number;
+  firstSequenceIndex?: number;
+  /** Beam search, whose beams are told of at their end, the best first; see InProcessHost.submitSeveral. */
+  beams?: TokenBeams;
   /** false: one piece at the end. Default true: a piece as often as there is something new. */
   streaming?: boolean;
   /** 0..1, higher first; default 0.5. */
@@ -55,6 +63,18 @@ export interface TokenRequest extends Partial<SamplingParams> {
   guide?: Guide;
   /** What post-processors get as the client's id; 0 to 2^64 - 1. */
   clientId?: bigint;
+}
+
+export interface TokenBeams {
+  /** At least 1, which is no search. */
+  width: number;
+  /** A beam of n tokens is worth the sum of its log-probs / n ** lengthPenalty. Default 1. */
+  lengthPenalty?: number;
+  /**
+   * When the search ends, once as many beams have ended as there are: at once (true); when no running one would be better
+   * if it ended now (false, the default); when none can become better ('never').
+   */
+  earlyStopping?: boolean | 'never';
 }
 
 export type FinishReason = 'stop' | 'length' | 'cancelled' | 'timeout';
@@ -97,6 +117,8 @@ export interface TokenPiece {
   finishReason: FinishReason | null;
   /** With the last piece, where the request reached the engine. */
   timing?: TokenTiming;
+  /** With the piece of a beam: sum of the log-probs, that of the end token included where one ended it. */
+  cumLogProb?: number;
   /** With the last piece: the key of the random numbers that were used. */
   seed?: bigint;
 }

@@ -4,8 +4,10 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
 } from '../engine/decoding/finish-reason.js';
+import { streams } from './token-inputs.js';
 import {
   joinParts,
+  numberOf,
   type Part,
   type PartOptions,
   readContext,
@@ -32,6 +34,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   /** What is known of the prompt, until it has left with a piece. */
   #context: Partial<TokenPiece> = {};
   #timing: TokenTiming | null = null;
+  #cumLogProb: number | null = null;
   #error: Error | null = null;
   #isDone = false;
   #waiting: { resolve: (result: IteratorResult<TokenPiece>) => void; reject: (error: Error) => void } | null =
@@ -40,7 +43,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   /** `onAbandoned` is called when the consumer leaves before the end. */
   constructor(requestId: bigint, request: TokenRequest, onAbandoned: () => void) {
     this.requestId = requestId;
-    this.#promptLength = (request.streaming ?? true) ? null : request.promptTokens.length;
+    this.#promptLength = streams(request) ? null : request.promptTokens.length;
     this.#options = {
       returnLogProbs: request.returnLogProbs ?? false,
       topLogProbs: request.topLogProbs ?? 0,
@@ -80,7 +83,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Takes the tensors of a response. */
+  /** Takes the tensors of a response; `final`: it is the last one for these pieces. */
   push(outputs: readonly NamedTensor[], final: boolean): void {
     const tensors = tensorsOf(outputs);
     const code = tensors.get('finish_reasons')!.data[0] as number;
@@ -92,6 +95,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     if (final) {
       this.#seed = tensors.get('random_seed')!.data[0] as bigint;
       this.#timing = readTiming(tensors);
+      if (tensors.has('beam')) this.#cumLogProb = numberOf(tensors, 'cum_log_probs') ?? null;
       this.#finishReason = finishReasonOf(code);
     }
     this.#deliver();
@@ -140,6 +144,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       this.#isDone = true;
       if (this.#seed !== null) piece.seed = this.#seed;
       if (this.#timing !== null) piece.timing = this.#timing;
+      if (this.#cumLogProb !== null) piece.cumLogProb = this.#cumLogProb;
     }
     return piece;
   }

@@ -23,6 +23,8 @@ export interface EngineInfo {
   maxNumSequences: number;
   maxBatchSize: number;
   maxNumTokens: number;
+  /** Sequences of one iteration, and so of one request. */
+  maxSequences: number;
   maxTopLogProbs: number;
   numBlocks: number;
   tokensPerBlock: number;

@@ -40,6 +40,8 @@ export interface RequestSpec {
   beams: BeamParams | null;
   /** Sequences side by side from the prompt, at least 1: drawn ones, or beams. */
   numSequences: number;
+  /** Index of the first of them, with which its random numbers are drawn; default 0. */
+  firstSequenceIndex: number;
   /** How many of these are answered: all, or, where it is fewer, those of the best mean log-prob. */
   numReturned: number;
   streaming: boolean;

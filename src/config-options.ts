@@ -156,6 +156,11 @@ export const OPTIONS = {
     gptManagerField: 'optionalParams.maxNumTokens',
     seedName: 'maxNumTokens',
   }),
+  maxBeamWidth: integerWithDefault(1, 1, 1024, {
+    help: 'most beams of a request (use_beam_search); the engine takes room for as many sequences of every request',
+    gptManagerField: 'maxBeamWidth',
+    seedName: 'maxBeamWidth',
+  }),
   maxWaitIterations: integer(1, MOST, {
     help: 'iterations that a request may wait before it passes all that came later, whatever their priorities',
     defaultText: 'no limit',

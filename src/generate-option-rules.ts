@@ -14,7 +14,7 @@ import {
   TEXT,
   wholeNumber,
 } from './option-rules.js';
-import type { GenerateOptions } from './skein.js';
+import type { GenerateOptions, SeveralOptions } from './skein.js';
 
 const MAX_U64 = 2n ** 64n - 1n;
 
@@ -100,6 +100,39 @@ export function checkGenerateOptions(call: string, options: unknown): asserts op
   const { messages } = options as GenerateOptions;
   const wrong = messages === undefined ? null : messagesFault(messages);
   if (wrong !== null) throw new InvalidRequestError(wrong, 'messages');
+}
+
+/** The options with their defaults. @throws InvalidRequestError, as above. */
+export function checkSeveralOptions(options: unknown): SeveralOptions & { n: number; bestOf: number } {
+  if (!isObject(options)) checkGenerateOptions('completeSeveral', options);
+  const { n: asked, bestOf: candidates, beams, ...rest } = options as SeveralOptions;
+  checkGenerateOptions('completeSeveral', rest);
+  const isCount = (value: unknown) =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 4096;
+  const check = (name: string, value: unknown) => {
+    if (isCount(value)) return;
+    throw new InvalidRequestError(
+      `${name} is ${String(value)}; a whole number from 1 to 4096 is expected.`,
+      name,
+    );
+  };
+  if (beams !== undefined)
+    check('beams.width', isObject(beams) ? (beams as { width?: unknown }).width : beams);
+  if (beams?.width === 1) {
+    throw new InvalidRequestError('beams.width is 1; a search needs at least 2 beams.', 'beams');
+  }
+  const n = asked ?? beams?.width ?? 1;
+  const bestOf = candidates ?? beams?.width ?? n;
+  check('n', n);
+  check('bestOf', bestOf);
+  if (beams !== undefined && bestOf !== beams.width) {
+    throw new InvalidRequestError(
+      'bestOf and beams exclude each other: a search has as many candidates as beams.',
+      'bestOf',
+    );
+  }
+  if (n > bestOf) throw new InvalidRequestError(`n is ${n}; there are only ${bestOf} to choose from.`, 'n');
+  return { ...rest, n, bestOf, ...(beams === undefined ? {} : { beams }) };
 }
 
 /** @throws InvalidRequestError, as above. */

@@ -74,4 +74,10 @@ export type {
   TokenLogProb,
 } from './generation/text-generation.js';
 export type { EngineCounts, ModelInfo, ModelOptions } from './load-model.js';
-export { type Completion, DEFAULT_MAX_TOKENS, type GenerateOptions, Skein } from './skein.js';
+export {
+  type Completion,
+  DEFAULT_MAX_TOKENS,
+  type GenerateOptions,
+  type SeveralOptions,
+  Skein,
+} from './skein.js';

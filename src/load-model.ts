@@ -13,6 +13,7 @@ import { loadAddon } from '../engine/native/load-addon.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
+import { blocksToCompletion } from '../scheduler/block-needs.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { TextModel } from './generation/text-model.js';
 
@@ -31,6 +32,8 @@ export interface ModelOptions {
   maxNumSequences?: number | undefined;
   maxBatchSize?: number | undefined;
   maxNumTokens?: number | undefined;
+  /** Most beams of a request; default 1. The engine takes room for as many sequences of every request. */
+  maxBeamWidth?: number | undefined;
   maxWaitIterations?: number | undefined;
   startHorizon?: number | undefined;
   /** Needs enableChunkedContext. */
@@ -153,7 +156,15 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
   const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
   return {
     info,
-    model: { codec, engine: host, vocabSize, maxInputLen, maxSeqLen, endTokens },
+    model: {
+      codec,
+      engine: host,
+      vocabSize,
+      maxInputLen,
+      maxSeqLen,
+      endTokens,
+      fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
+    },
     counts: () => {
       return { running: host.running, waiting: host.queued, maxBlocks, usedBlocks: events.usedBlocks };
     },
@@ -163,6 +174,16 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
     onError: (listener) => events.onError(listener),
     close,
   };
+}
+
+/** Whether so many sequences are no more than the engine takes, in an iteration, in its pool, and in its window. */
+function fitTogether(engine: EngineInfo, count: number, promptLength: number, maxNewTokens: number): boolean {
+  const { maxSequences, maxNumTokens, maxAttentionWindow, numBlocks, tokensPerBlock } = engine;
+  if (count > Math.min(maxSequences, maxNumTokens)) return false;
+  if (maxAttentionWindow !== null && promptLength + maxNewTokens > maxAttentionWindow) return false;
+  const sequences = { promptLength, maxNewTokens, beamWidth: count, blocksHeld: 0 };
+  const pool = { tokensPerBlock, maxAttentionWindow: Number.POSITIVE_INFINITY };
+  return blocksToCompletion(sequences, pool) <= numBlocks;
 }
 
 /** Hands on what the engine reports while it runs. */
@@ -263,7 +284,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
   return {
     enginePath: engine.directory,
     modelType,
-    maxBeamWidth: 1,
+    maxBeamWidth: options.maxBeamWidth ?? 1,
     schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
     optionalParams,
     ...(maxQueueSize === undefined ? {} : { maxQueueSize }),

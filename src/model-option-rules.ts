@@ -32,6 +32,7 @@ const RULES = {
   maxNumSequences: wholeNumber(1, 65536),
   maxBatchSize: wholeNumber(1, 65536),
   maxNumTokens: wholeNumber(1, MAX_COUNT),
+  maxBeamWidth: wholeNumber(1, 1024),
   maxWaitIterations: wholeNumber(1, MAX_COUNT),
   startHorizon: wholeNumber(1, MAX_COUNT),
   maxInterTokenLatencyMs: wholeNumber(1, MAX_COUNT),

@@ -1,16 +1,18 @@
-import { type FinishReason, HostClosedError } from '../callbacks/token-request.js';
+import { type FinishReason, HostClosedError, type TokenBeams } from '../callbacks/token-request.js';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { ChatMessage } from '../models/chat-template.js';
-import { checkCloseOptions, checkGenerateOptions } from './generate-option-rules.js';
+import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './generate-option-rules.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
 import { templateMessage } from './generation/messages.js';
 import {
   generateText,
+  generateTexts,
   type SamplingOptions,
   type TextLogProb,
   type TextPiece,
+  type TextRequest,
 } from './generation/text-generation.js';
 import type { PromptTokens } from './generation/text-model.js';
 import {
@@ -88,6 +90,18 @@ export interface Completion {
   stopReason: string | number | null;
   /** Tokens of the prompt. */
   promptTokens: number;
+  /** Of a beam: sum of its log-probs, that of an end token included. */
+  cumLogProb?: number;
+}
+
+/** What to generate, and how many answers. */
+export interface SeveralOptions extends GenerateOptions {
+  /** Answers; default 1, with beams as many as there are. */
+  n?: number | undefined;
+  /** So many are drawn, and those of the greatest mean log-prob given; default n. */
+  bestOf?: number | undefined;
+  /** Beam search instead; needs ModelOptions.maxBeamWidth. */
+  beams?: TokenBeams | undefined;
 }
 
 /** Most tokens of an answer whose request names no limit. */
@@ -156,30 +170,32 @@ export class Skein {
   async complete(options: GenerateOptions): Promise<Completion> {
     checkGenerateOptions('complete', options);
     const promptTokens = await this.#promptTokens(options);
-    const texts: string[] = [];
-    const tokens: number[] = [];
-    const logProbs: TextLogProb[] = [];
-    let finishReason: FinishReason = 'cancelled';
-    let stopReason: string | number | null = null;
-    for await (const piece of await this.#start(options, promptTokens)) {
-      texts.push(piece.text);
-      for (const token of piece.tokens) tokens.push(token);
-      for (const logProb of piece.logProbs) logProbs.push(logProb);
-      if (piece.finishReason !== null)
-        ({ finishReason, stopReason } = { ...piece, finishReason: piece.finishReason });
-    }
-    if (finishReason === 'cancelled') {
-      options.signal?.throwIfAborted();
-      throw new HostClosedError('The engine was closed before this answer was complete.');
-    }
-    return {
-      text: texts.join(''),
-      tokens,
-      logProbs,
-      finishReason,
-      stopReason,
-      promptTokens: promptTokens.length,
-    };
+    return whole(await this.#start(options, promptTokens), promptTokens.length, options.signal);
+  }
+
+  /**
+   * Generates several whole answers to one prompt, which is computed once where the engine can hold all of them at once: in
+   * order, or the best first where some are left out or beams were searched.
+   * @throws as complete.
+   */
+  async completeSeveral(options: SeveralOptions): Promise<Completion[]> {
+    const { n, bestOf, beams, ...rest } = checkSeveralOptions(options);
+    const promptTokens = await this.#promptTokens(rest);
+    const ranks = beams === undefined && bestOf > n;
+    const request = await this.#request(rest, promptTokens);
+    if (beams !== undefined) request.beams = beams;
+    if (ranks) request.logProbs ??= 0;
+    const abort = new AbortController();
+    request.signal = rest.signal === undefined ? abort.signal : AbortSignal.any([rest.signal, abort.signal]);
+    const started = generateTexts(this.#loaded.model, request, bestOf);
+    const answers = await Promise.all(
+      started.map((pieces) => whole(pieces, promptTokens.length, rest.signal)),
+    ).catch((error: unknown) => {
+      abort.abort();
+      throw error;
+    });
+    const best = (ranks ? answers.toSorted(byMeanLogProb) : answers).slice(0, n);
+    return ranks && rest.logProbs === undefined ? best.map((one) => ({ ...one, logProbs: [] })) : best;
   }
 
   /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
@@ -189,11 +205,15 @@ export class Skein {
   }
 
   async #start(options: GenerateOptions, promptTokens: PromptTokens) {
+    return generateText(this.#loaded.model, await this.#request(options, promptTokens));
+  }
+
+  async #request(options: GenerateOptions, promptTokens: PromptTokens): Promise<TextRequest> {
     const { model } = this.#loaded;
     const { prompt, messages, stop, maxTokens, badWords, guided, ...rest } = options;
     if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
     const room = Math.max(1, model.maxSeqLen - promptTokens.length);
-    return generateText(model, {
+    return {
       ...rest,
       promptTokens,
       promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
@@ -201,7 +221,7 @@ export class Skein {
       ...(guided === undefined ? {} : { guide: guideOf(guided, 'guided') }),
       stop: typeof stop === 'string' ? [stop] : stop,
       badWords: badWords && (await badWordTokens(model.codec, badWords)),
-    });
+    };
   }
 
   async #promptTokens({ prompt, messages, promptTokens, ...rest }: GenerateOptions): Promise<PromptTokens> {
@@ -218,4 +238,45 @@ export class Skein {
       variables: rest.templateVariables,
     });
   }
+}
+
+/** Collects an answer; see Skein.complete for what it throws. */
+async function whole(
+  pieces: AsyncIterable<TextPiece>,
+  promptTokens: number,
+  signal: AbortSignal | undefined,
+): Promise<Completion> {
+  const texts: string[] = [];
+  const tokens: number[] = [];
+  const logProbs: TextLogProb[] = [];
+  let last: TextPiece | null = null;
+  for await (const piece of pieces) {
+    texts.push(piece.text);
+    for (const token of piece.tokens) tokens.push(token);
+    for (const logProb of piece.logProbs) logProbs.push(logProb);
+    last = piece;
+  }
+  const finishReason: FinishReason = last?.finishReason ?? 'cancelled';
+  if (finishReason === 'cancelled') {
+    signal?.throwIfAborted();
+    throw new HostClosedError('The engine was closed before this answer was complete.');
+  }
+  return {
+    text: texts.join(''),
+    tokens,
+    logProbs,
+    finishReason,
+    stopReason: last!.stopReason,
+    promptTokens,
+    ...(last!.cumLogProb === undefined ? {} : { cumLogProb: last!.cumLogProb }),
+  };
+}
+
+/** The greatest mean first; an answer without tokens comes last. */
+function byMeanLogProb(a: Completion, b: Completion): number {
+  const mean = ({ logProbs }: Completion) =>
+    logProbs.length === 0
+      ? Number.NEGATIVE_INFINITY
+      : logProbs.reduce((sum, { logProb }) => sum + logProb, 0) / logProbs.length;
+  return mean(a) === mean(b) ? 0 : mean(b) - mean(a);
 }

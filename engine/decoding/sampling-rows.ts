@@ -86,7 +86,7 @@ export class SamplingRows implements SamplingBatch {
     this.presencePenalty[row] = sampling.presencePenalty;
     this.frequencyPenalty[row] = sampling.frequencyPenalty;
     this.seed[row] = sampling.seed;
-    this.sequenceIndex[row] = sequence.index;
+    this.sequenceIndex[row] = request.spec.firstSequenceIndex + sequence.index;
     const length = request.numTokens + ahead;
     this.position[row] = length;
     this.noRepeatNgramSize[row] = sampling.noRepeatNgramSize;

@@ -14,7 +14,7 @@ import type { RequestSpec } from '../request-spec.js';
  * generated one; and how it ended.
  */
 export class GeneratedSequence {
-  /** Which sequence of its request: the random numbers are drawn with it. */
+  /** Which sequence of its request: the random numbers are drawn with it, counted from firstSequenceIndex. */
   readonly index: number;
   finishReason: FinishCode = FINISH_NOT_FINISHED;
   /** Generated tokens that have been handed to a response. */

@@ -1,5 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
+import type {
+  FinishReason,
+  TokenBeams,
+  TokenPiece,
+  TokenRequest,
+  TokenTiming,
+} from '../../callbacks/token-request.js';
 import type { Guide } from '../../engine/guided/guide.js';
 import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
@@ -69,6 +75,10 @@ export interface TextRequest extends SamplingOptions {
   /** Milliseconds after which it ends with what it has, waiting included. */
   timeLimitMs?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** Which of several sequences from the prompt this is, with the random numbers of which it draws; default 0. */
+  sequenceIndex?: number | undefined;
+  /** Beam search; only with generateTexts. */
+  beams?: TokenBeams | undefined;
   /** Name of the field that holds the prompt, for errors. */
   promptParam?: string | undefined;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
@@ -101,17 +111,14 @@ export interface TextPiece {
   contextLogProbs?: readonly PromptLogProb[];
   /** Prompt tokens that were found in the cache; in the first piece. */
   cachedTokens?: number;
+  /** Of the piece of a beam: sum of its log-probs, that of an end token included. */
+  cumLogProb?: number;
   /** Set in the last piece. */
   finishReason: FinishReason | null;
   /** The stop string or stop token that ended the generation. */
   stopReason: string | number | null;
   /** Of the last piece, unless a stop string ended the request before the engine did. */
   timing?: TokenTiming;
-}
-
-/** Seeds of the choices of one request: different, and the same at every run. */
-export function choiceSeed(seed: bigint, choice: number): bigint {
-  return BigInt.asUintN(64, seed + BigInt(choice) * 0x9e3779b97f4a7c15n);
 }
 
 export function drawSeed(): bigint {
@@ -168,6 +175,36 @@ export function generateText(
   return new TextStream(model, request).run(pieces, cancel);
 }
 
+/**
+ * Starts `count` answers to one prompt: beams where the request asks for them, else sequences drawn independently. They run
+ * as one request, whose prompt is computed once, where the engine can hold all of them at once; else one by one, with the
+ * same random numbers.
+ * @throws as generateText.
+ */
+export function generateTexts(
+  model: TextModel,
+  request: TextRequest,
+  count: number,
+): AsyncGenerator<TextPiece, void, undefined>[] {
+  const { promptTokens, maxTokens, beams, seed = drawSeed() } = request;
+  const isBeamSearch = beams !== undefined && beams.width > 1;
+  const together = model.fitsTogether?.(count, promptTokens.length, maxTokens) ?? false;
+  if (count === 1 || !(isBeamSearch || together) || model.engine.submitSeveral === undefined) {
+    const { beams: _, ...alone } = request;
+    return Array.from({ length: count }, (__, sequenceIndex) =>
+      generateText(model, { ...alone, seed, sequenceIndex }),
+    );
+  }
+  checkLengths(model, request);
+  const cancel = new AbortController();
+  const asked = { ...tokenRequest(model, { ...request, seed }, request.signal ?? cancel.signal) };
+  if (!isBeamSearch) asked.numSequences = count;
+  // A consumer that leaves its pieces ends their sequence.
+  return model.engine
+    .submitSeveral(asked)
+    .map((pieces) => new TextStream(model, request).run(pieces, new AbortController()));
+}
+
 function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSignal): TokenRequest {
   const { logProbs, contextLogProbs } = request;
   return {
@@ -186,6 +223,8 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     ...(request.logitBias === undefined ? {} : { logitBias: request.logitBias }),
     ...(request.embeddingBias === undefined ? {} : { embeddingBias: request.embeddingBias }),
     seed: request.seed === undefined ? drawSeed() : BigInt.asUintN(64, BigInt(request.seed)),
+    ...(request.sequenceIndex ? { firstSequenceIndex: request.sequenceIndex } : {}),
+    ...(request.beams === undefined ? {} : { beams: request.beams }),
     minLength: request.minTokens ?? 0,
     endTokenIds: request.ignoreEos ? [] : model.endTokens,
     // As stop words, because those are part of what comes back: so it is known which one ended the request.
@@ -247,6 +286,7 @@ class TextStream {
         if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
         Object.assign(out, logitsOf(piece, out.tokens.length, this.#request));
         if (piece.timing !== undefined) out.timing = piece.timing;
+        if (piece.cumLogProb !== undefined) out.cumLogProb = piece.cumLogProb;
         yield out;
         if (out.finishReason !== null) return;
       }

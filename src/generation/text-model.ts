@@ -43,6 +43,8 @@ export interface TokenEngine {
    * @throws QueueFullError at once, where the queue is full.
    */
   submit(request: TokenRequest): AsyncIterable<TokenPiece>;
+  /** The same for a request with several sequences or beams: one iterable for each. Absent: it takes none such. */
+  submitSeveral?(request: TokenRequest): AsyncIterable<TokenPiece>[];
 }
 
 /** A model that is ready to generate text. */
@@ -52,6 +54,8 @@ export interface TextModel {
   vocabSize: number;
   maxInputLen: number;
   maxSeqLen: number;
+  /** Whether `count` sequences from one prompt can run as one request; absent: never. */
+  fitsTogether?(count: number, promptLength: number, maxTokens: number): boolean;
   /** Tokens that end an answer. */
   endTokens: readonly number[];
 }

@@ -77,6 +77,7 @@ const CASES: Record<string, Case> = {
   ),
   num_return_sequences: oneInt([1, 4], [[0, /num_return_sequences is 0; .* from 1/]]),
   best_of: oneInt([1], [[0, /best_of is 0; .* from 1/]]),
+  first_sequence_index: oneInt([0, 7], [[-1, /first_sequence_index is -1; .* from 0/]]),
   temperature: oneFloat([0, 0.5, 100], [[-1, /temperature is -1; .* from 0 to 100/]]),
   runtime_top_k: oneInt([0, 5], [[-1, /runtime_top_k is -1/]]),
   runtime_top_p: oneFloat([0, 1], [[1.5, /runtime_top_p is 1.5; .* from 0 to 1/]]),

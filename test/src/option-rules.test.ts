@@ -23,6 +23,7 @@ const MODEL: Row[] = [
   ['maxNumSequences', [0, 65537, ...whole], [1], 'a whole number from 1 to 65536'],
   ['maxBatchSize', [0, ...whole], [1], 'a whole number from 1 to 65536'],
   ['maxNumTokens', [0, ...whole], [1], 'a whole number of at least 1'],
+  ['maxBeamWidth', [0, 1025, ...whole], [1, 8], 'a whole number from 1 to 1024'],
   ['maxInterTokenLatencyMs', [0, ...whole], [1, 50], 'a whole number of at least 1'],
   ['speculate', ['yes', true], ['none', 'ngram'], 'one of none, ngram'],
   ['maxDraftLen', [0, ...whole], [1, 64], 'a whole number of at least 1'],

@@ -17,7 +17,13 @@ import { tinyModelPath } from '../support/test-engine.js';
 import { fakeExecutorModule } from './support/skein-process.js';
 
 const cacheDir = mkdtempSync(join(tmpdir(), 'skein-library-'));
-const options = { model: tinyModelPath('gqa'), weights: 'f32', threads: 1, cacheDir } as const;
+const options = {
+  model: tinyModelPath('gqa'),
+  weights: 'f32',
+  threads: 1,
+  maxBeamWidth: 3,
+  cacheDir,
+} as const;
 let skein: Skein;
 
 beforeAll(async () => {
@@ -265,5 +271,48 @@ describe('a Skein on a slow executor', () => {
     expect(most).toBeGreaterThan(16);
     stop();
     await crowd.close();
+  });
+});
+
+describe('completeSeveral', () => {
+  it('gives n answers, the first of which is that of complete', async () => {
+    const answers = await skein.completeSeveral({ ...sampled(3), n: 3 });
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(3);
+    expect(answers[0]).toEqual(await skein.complete(sampled(3)));
+    expect(skein.counts.usedBlocks).toBeLessThanOrEqual(skein.counts.maxBlocks);
+  });
+
+  it('gives the best of more by mean log-prob, and their log-probs only where asked', async () => {
+    const all = await skein.completeSeveral({ ...sampled(4), n: 5, logProbs: 0 });
+    const mean = ({ logProbs }: (typeof all)[number]) =>
+      logProbs.reduce((sum, { logProb }) => sum + logProb, 0) / logProbs.length;
+    const best = all.toSorted((a, b) => mean(b) - mean(a)).slice(0, 2);
+    const found = await skein.completeSeveral({ ...sampled(4), n: 2, bestOf: 5 });
+    expect(found).toEqual(best.map((answer) => ({ ...answer, logProbs: [] })));
+  });
+
+  it('gives beams, the best first', async () => {
+    const { temperature: _, ...greedy } = sampled(1);
+    const beams = await skein.completeSeveral({ ...greedy, beams: { width: 3, lengthPenalty: 0 } });
+    const sums = beams.map(({ cumLogProb }) => cumLogProb!);
+    expect(sums).toEqual(sums.toSorted((a, b) => b - a));
+    expect(new Set(beams.map(({ text }) => text)).size).toBe(3);
+    const [best] = await skein.completeSeveral({ ...greedy, n: 1, beams: { width: 3, lengthPenalty: 0 } });
+    expect(best).toEqual(beams[0]);
+  });
+
+  it.each([
+    [{ n: 0 }, /n is 0; a whole number from 1 to 4096 is expected/],
+    [{ n: 3, bestOf: 2 }, /n is 3; there are only 2 to choose from/],
+    [{ beams: { width: 1 } }, /beams.width is 1; a search needs at least 2 beams/],
+    [{ beams: { width: 2 }, bestOf: 3 }, /bestOf and beams exclude each other/],
+    [{ beams: { width: 4 } }, /beams is 4; this engine takes at most maxBeamWidth = 3/],
+    [
+      { beams: { width: 2 }, temperature: 0.5 },
+      /temperature is refused: beam search takes the most probable tokens/,
+    ],
+  ])('refuses %o', async (wrong, message) => {
+    const { temperature: _, ...greedy } = sampled(1);
+    await expect(skein.completeSeveral({ ...greedy, ...wrong })).rejects.toThrow(message);
   });
 });

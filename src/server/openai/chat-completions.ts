@@ -11,7 +11,7 @@ import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
 import type { ChatRequest, ChatRequestMessage } from './schemas.js';
 import { chatRequestSchema, parseRequest } from './schemas.js';
-import { badWordsOf, chatMaxTokens, textRequest } from './text-request.js';
+import { badWordsOf, chatMaxTokens, choiceCounts, textRequest } from './text-request.js';
 import { finishReason, stopReason } from './usage.js';
 
 /** POST /v1/chat/completions with a parsed JSON body. */
@@ -39,7 +39,7 @@ export async function chatCompletions(
     badWords,
     logProbs,
   });
-  const run = new ChoiceRun(model, [choice], request.n ?? 1, context.observe);
+  const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe);
   const answer = new ChatAnswer(model, request, promptTokens.length, run);
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);

@@ -1,23 +1,37 @@
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
-import { choiceSeed, drawSeed, generateText } from '../../generation/text-generation.js';
+import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { ServedModel } from '../served-model.js';
 import { shuttingDown } from './errors.js';
 
-interface Choice {
+/** How many answers there are to each prompt. */
+export interface ChoiceCounts {
+  /** Answers that are given. */
+  n: number;
+  /** Answers that are generated: where they are more, the best n are given. Beams come in the order of their worth. */
+  bestOf: number;
+}
+
+interface Candidate {
+  prompt: number;
+  /** Which of the prompt's. */
   index: number;
   pieces: AsyncGenerator<TextPiece, void, undefined>;
   observer: RequestObserver;
 }
 
+type OnPiece = (choice: number, piece: TextPiece) => Promise<void> | undefined;
+
 /**
- * The choices of one HTTP request: prompts x n requests of the engine that live and die together. Choice
- * prompt * n + k answers prompt `prompt` with the k-th seed.
+ * The choices of one HTTP request, which live and die together. Choice prompt * n + k is the k-th answer to prompt
+ * `prompt`: its k-th sequence, or with best_of and beam search its k-th best.
  */
 export class ChoiceRun {
-  readonly #choices: Choice[] = [];
+  readonly #candidates: Candidate[] = [];
   readonly #abort = new AbortController();
-  readonly #choicesPerPrompt: number;
+  readonly #counts: ChoiceCounts;
+  readonly #ranks: boolean;
+  readonly numChoices: number;
   #completionTokens = 0;
   #cachedTokens = 0;
 
@@ -25,39 +39,43 @@ export class ChoiceRun {
    * Queues every choice, or none: one that is refused takes its neighbours along.
    * @throws InvalidRequestError, QueueFullError.
    */
-  constructor(model: ServedModel, requests: readonly TextRequest[], n: number, observe: ObserveRequest) {
-    this.#choicesPerPrompt = n;
+  constructor(
+    model: ServedModel,
+    requests: readonly TextRequest[],
+    counts: ChoiceCounts,
+    observe: ObserveRequest,
+  ) {
+    this.#counts = counts;
+    const { n, bestOf } = counts;
+    this.numChoices = requests.length * n;
+    this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
     try {
-      for (const request of requests) {
-        const seed = request.seed === undefined ? drawSeed() : BigInt(request.seed);
-        for (let k = 0; k < n; k++) {
-          const pieces = generateText(model, {
-            ...request,
-            seed: choiceSeed(seed, k),
-            signal: this.#abort.signal,
-          });
+      for (const [prompt, request] of requests.entries()) {
+        const asked: TextRequest = {
+          ...request,
+          seed: request.seed === undefined ? drawSeed() : BigInt(request.seed),
+          signal: this.#abort.signal,
+        };
+        if (this.#ranks) asked.logProbs = request.logProbs ?? 0;
+        for (const [index, pieces] of generateTexts(model, asked, bestOf).entries()) {
           const { maxTokens } = request;
           const observer = observe({ promptTokens: request.promptTokens.length, maxTokens });
-          this.#choices.push({ index: this.#choices.length, pieces, observer });
+          this.#candidates.push({ prompt, index, pieces, observer });
         }
       }
     } catch (error) {
       this.abort();
-      for (const choice of this.#choices) choice.observer.onEnd('abort');
+      for (const { observer } of this.#candidates) observer.onEnd('abort');
       throw error;
     }
   }
 
-  get numChoices(): number {
-    return this.#choices.length;
-  }
-
-  /** Tokens generated so far, by all choices. */
+  /** Tokens generated so far, by all that were, given or not. */
   get completionTokens(): number {
     return this.#completionTokens;
   }
 
-  /** Prompt tokens found in the cache so far, each prompt counted once: by its first choice. */
+  /** Prompt tokens found in the cache so far, each prompt counted once: by the first that says so. */
   get cachedTokens(): number {
     return this.#cachedTokens;
   }
@@ -69,32 +87,55 @@ export class ChoiceRun {
 
   /**
    * Runs all choices to their ends. An error of one, or of `onPiece`, ends the others and is thrown when all are done.
+   * Where the best are to be chosen, their pieces come when all have ended.
    * @param onPiece may return a promise where its reader is behind.
    */
-  async consume(onPiece: (choice: number, piece: TextPiece) => Promise<void> | undefined): Promise<void> {
+  async consume(onPiece: OnPiece): Promise<void> {
+    const { n, bestOf } = this.#counts;
+    if (bestOf === n) {
+      await this.#consumeAll(({ prompt, index }, piece) => onPiece(prompt * n + index, piece));
+      return;
+    }
+    const kept = new Map<Candidate, TextPiece[]>(this.#candidates.map((candidate) => [candidate, []]));
+    await this.#consumeAll((candidate, piece) => {
+      kept.get(candidate)!.push(piece);
+      return undefined;
+    });
+    for (let prompt = 0; prompt * n < this.numChoices; prompt++) {
+      const own = [...kept].filter(([candidate]) => candidate.prompt === prompt).map(([, pieces]) => pieces);
+      const best = (this.#ranks ? own.toSorted(byMeanLogProb) : own).slice(0, n);
+      for (const [rank, pieces] of best.entries()) {
+        for (const piece of pieces) await onPiece(prompt * n + rank, piece);
+      }
+    }
+  }
+
+  async #consumeAll(
+    onPiece: (candidate: Candidate, piece: TextPiece) => Promise<void> | undefined,
+  ): Promise<void> {
     const failures: unknown[] = [];
-    const consumeOne = async (choice: Choice) => {
+    const consumeOne = async (candidate: Candidate) => {
       try {
-        await this.#consumeChoice(choice, onPiece);
+        await this.#consumeOne(candidate, (piece) => onPiece(candidate, piece));
       } catch (error) {
         failures.push(error);
-        choice.observer.onEnd('error');
+        candidate.observer.onEnd('error');
         this.abort();
       }
     };
-    await Promise.all(this.#choices.map(consumeOne));
+    await Promise.all(this.#candidates.map(consumeOne));
     if (failures.length > 0) throw failures[0];
   }
 
-  async #consumeChoice(
-    { index, pieces, observer }: Choice,
-    onPiece: (choice: number, piece: TextPiece) => Promise<void> | undefined,
+  async #consumeOne(
+    { index, pieces, observer }: Candidate,
+    onPiece: (piece: TextPiece) => Promise<void> | undefined,
   ): Promise<void> {
     for await (const piece of pieces) {
       this.#completionTokens += piece.tokens.length;
       if (piece.cachedTokens !== undefined) {
         observer.onCachedTokens(piece.cachedTokens);
-        if (index % this.#choicesPerPrompt === 0) this.#cachedTokens += piece.cachedTokens;
+        if (index === 0) this.#cachedTokens += piece.cachedTokens;
       }
       if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
       if (piece.finishReason === 'cancelled') {
@@ -104,8 +145,20 @@ export class ChoiceRun {
         throw shuttingDown();
       }
       if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
-      const behind = onPiece(index, piece);
+      const behind = onPiece(piece);
       if (behind !== undefined) await behind;
     }
   }
+}
+
+/** The greatest mean first; an answer without tokens comes last. */
+function byMeanLogProb(a: readonly TextPiece[], b: readonly TextPiece[]): number {
+  const [meanA, meanB] = [meanLogProb(a), meanLogProb(b)];
+  return meanA === meanB ? 0 : meanB - meanA;
+}
+
+function meanLogProb(pieces: readonly TextPiece[]): number {
+  const logProbs = pieces.flatMap((piece) => piece.logProbs);
+  if (logProbs.length === 0) return Number.NEGATIVE_INFINITY;
+  return logProbs.reduce((sum, { logProb }) => sum + logProb, 0) / logProbs.length;
 }

@@ -11,7 +11,7 @@ import type { RouteContext } from './route-context.js';
 import { findModel } from './route-context.js';
 import type { CompletionRequest } from './schemas.js';
 import { completionRequestSchema, parseRequest } from './schemas.js';
-import { badWordsOf, textRequest } from './text-request.js';
+import { badWordsOf, choiceCounts, textRequest } from './text-request.js';
 import { finishReason, stopReason } from './usage.js';
 
 /** OpenAI's own default of this route. */
@@ -39,7 +39,7 @@ export async function completions(
       logProbs: request.logprobs,
     }),
   );
-  const run = new ChoiceRun(model, requests, request.n ?? 1, context.observe);
+  const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe);
   const answer = new CompletionAnswer(model, request, prompts, run);
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);

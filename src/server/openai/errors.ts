@@ -64,6 +64,7 @@ const PARAM_NAMES: Readonly<Record<string, string>> = {
   stopTokens: 'stop_token_ids',
   logProbs: 'top_logprobs',
   includeStop: 'include_stop_str_in_output',
+  beams: 'best_of',
 };
 
 function paramName(option: string): string {

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { TokenBeams } from '../../../callbacks/token-request.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedModel } from '../served-model.js';
+import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { guideOfRequest } from './guides.js';
 import type { CommonRequest } from './schemas.js';
@@ -40,6 +42,7 @@ export function textRequest(
     seed: request.seed,
     minTokens: request.min_tokens,
     stop: request.stop,
+    beams: beamsOf(request),
     stopTokens: request.stop_token_ids,
     ignoreEos: request.ignore_eos,
     includeStop: request.include_stop_str_in_output,
@@ -49,6 +52,52 @@ export function textRequest(
     timeLimitMs: request.time_limit_ms,
     guide: guideOfRequest(request),
     cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
+  };
+}
+
+/** How many answers to a prompt are given, and how many generated. @throws ApiError for what cannot be together. */
+export function choiceCounts({ n = 1, best_of: bestOf = n, stream }: CommonRequest): ChoiceCounts {
+  if (bestOf < n) {
+    throw new ApiError(400, `'best_of' is ${bestOf}, but 'n' asks for ${n} answers.`, { param: 'best_of' });
+  }
+  if (bestOf > n && stream) {
+    throw new ApiError(
+      400,
+      "'best_of' cannot be streamed: which answers are the best is known at their end.",
+      {
+        param: 'best_of',
+      },
+    );
+  }
+  return { n, bestOf };
+}
+
+/** As many beams as there are candidates. */
+function beamsOf(request: CommonRequest): TokenBeams | undefined {
+  const { use_beam_search, length_penalty: lengthPenalty, early_stopping: earlyStopping, stream } = request;
+  if (!use_beam_search) {
+    const param = lengthPenalty !== undefined ? 'length_penalty' : 'early_stopping';
+    if ((lengthPenalty ?? 1) === 1 && !earlyStopping) return undefined;
+    throw new ApiError(400, `'${param}' needs 'use_beam_search' to be true.`, { param });
+  }
+  if (stream) {
+    const why = 'a beam may change until the search has ended';
+    throw new ApiError(400, `'use_beam_search' cannot be streamed: ${why}.`, { param: 'use_beam_search' });
+  }
+  const width = choiceCounts(request).bestOf;
+  if (width === 1) {
+    throw new ApiError(
+      400,
+      "'use_beam_search' needs 'n' or 'best_of' to be at least 2: so many beams there are.",
+      {
+        param: 'best_of',
+      },
+    );
+  }
+  return {
+    width,
+    ...(lengthPenalty === undefined ? {} : { lengthPenalty }),
+    ...(earlyStopping === undefined ? {} : { earlyStopping }),
   };
 }
 

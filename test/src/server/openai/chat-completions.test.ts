@@ -137,8 +137,8 @@ describe('a whole chat answer', () => {
     expect(later.choices[0]!.message.content).toBe('a!b');
   });
 
-  it('trap 13: n choices are n requests with seeds of their own, the same each time', async () => {
-    const seeds: bigint[][] = [];
+  it('trap 13: n choices draw with numbers of their own, the same each time', async () => {
+    const drawn: unknown[] = [];
     for (let run = 0; run < 2; run++) {
       const toy = toyServer((_, index) => say(`answer ${index}`));
       const response = await toy.post(path, { messages, n: 3, seed: 5 });
@@ -150,11 +150,14 @@ describe('a whole chat answer', () => {
       ]);
       expect(answer.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
       expect(answer.usage!.completion_tokens).toBe(24);
-      seeds.push(toy.engine.requests.map((request) => request.seed!));
+      drawn.push(toy.engine.requests.map(({ seed, firstSequenceIndex }) => [seed, firstSequenceIndex ?? 0]));
     }
-    expect(new Set(seeds[0]).size).toBe(3);
-    expect(seeds[0]![0]).toBe(5n);
-    expect(seeds[1]).toEqual(seeds[0]);
+    const expected = [
+      [5n, 0],
+      [5n, 1],
+      [5n, 2],
+    ];
+    expect(drawn).toEqual([expected, expected]);
   });
 
   it('trap 12: takes assistant messages with content null and tool_calls', async () => {

@@ -104,7 +104,6 @@ describe('a request that is refused', () => {
     ['tools', [{ type: 'function', function: { name: 'f' } }]],
     ['tool_choice', 'required'],
     ['audio', {}],
-    ['best_of', 2],
   ])('%s cannot work yet and is refused by name', async (field, value) => {
     const error = await refusal(chat, { messages, [field]: value });
     expect(error).toMatchObject({ status: 400, param: field, code: 'unsupported_parameter' });
@@ -124,6 +123,8 @@ describe('a request that is refused', () => {
       logit_bias: {},
       bad_words: [],
       best_of: 1,
+      use_beam_search: false,
+      length_penalty: 1,
       modalities: ['text'],
       store: false,
       user: 'me',
