@@ -1,0 +1,109 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Tensor } from '../../callbacks/types.js';
+import { bool, f32, i32 } from '../support/loop-harness.js';
+import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { type RunOptions, runAlone, runLoop } from './run-loop.js';
+import { type Arrival, randomScenario } from './scenario.js';
+
+const MAX_BEAM_WIDTH = 4;
+const REQUESTS = 21;
+const WIDE_POOL = 400;
+/** The greatest of these requests and hardly more. */
+const SMALL_POOL = 26;
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+/** Every third request is a beam search, every third draws several sequences, the others draw one. */
+function scenario(vocabSize: number): Arrival[] {
+  const limits = { vocabSize, requests: REQUESTS, maxPrompt: 40, maxNew: 50, arrivalSpan: 30, seed: 11 };
+  return randomScenario(limits).map(({ iteration, request }, index) => {
+    const inputs: Record<string, Tensor> = { ...request.inputs };
+    if (index % 3 === 0) {
+      for (const name of ['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'])
+        delete inputs[name];
+      inputs.beam_width = i32(2 + (index % 3) + (index % 2));
+      inputs.len_penalty = f32((index % 4) / 2);
+      inputs.early_stopping = i32(index % 3);
+      inputs.top_log_probs = i32(index % 5);
+    } else if (index % 3 === 1) {
+      inputs.num_return_sequences = i32(2 + (index % 2));
+      if (index % 2 === 0) {
+        inputs.best_of = i32(4);
+        inputs.streaming = bool(false);
+      }
+    }
+    return { iteration, request: { ...request, inputs } };
+  });
+}
+
+const run = (
+  schedulerPolicy: RunOptions['schedulerPolicy'],
+  numBlocks: number,
+  chunked: boolean,
+): RunOptions => ({
+  schedulerPolicy,
+  numBlocks,
+  maxNumTokens: chunked ? 64 : 256,
+  chunked,
+  maxBeamWidth: MAX_BEAM_WIDTH,
+});
+const RUNS: { name: string; threads: number; pauses: boolean; options: RunOptions }[] = [
+  { name: 'together', threads: 1, pauses: false, options: run('GUARANTEED_NO_EVICT', WIDE_POOL, false) },
+  {
+    name: 'small pool, chunked',
+    threads: 2,
+    pauses: false,
+    options: run('GUARANTEED_NO_EVICT', SMALL_POOL, true),
+  },
+  { name: 'paused', threads: 2, pauses: true, options: run('MAX_UTILIZATION', SMALL_POOL, false) },
+  {
+    name: 'paused, chunked, reused blocks',
+    threads: 3,
+    pauses: true,
+    options: { ...run('MAX_UTILIZATION', SMALL_POOL, true), reuse: true, numSecondaryBlocks: 10 },
+  },
+  {
+    name: 'paused, two micro-batches in turns',
+    threads: 2,
+    pauses: true,
+    options: { ...run('MAX_UTILIZATION', SMALL_POOL, true), overlap: true },
+  },
+];
+
+describe.each(['f32', 'int8'] as const)('beams, several sequences and plain requests in %s', (precision) => {
+  it.each(RUNS)('$name: each answers as alone', async ({ threads, pauses, options }) => {
+    const engine = await engines.get(tinyModelPath('gqa'), precision);
+    const open = (own: number) =>
+      openExecutor(engine, {
+        instructionSet: INSTRUCTION_SETS.at(-1)!,
+        threads: own,
+        maxSeqLen: 96,
+        tokensPerBlock: 16,
+        numBlocks: WIDE_POOL,
+        numSecondaryBlocks: 10,
+        maxNumTokens: 256,
+        maxNumSequences: 16 * MAX_BEAM_WIDTH,
+        maxLogitRows: 16 * MAX_BEAM_WIDTH,
+      });
+    const { config } = engine.manifest;
+    const one = open(1);
+    const arrivals = scenario(one.vocabSize);
+    const alone = runAlone(one, config, arrivals, { maxBeamWidth: MAX_BEAM_WIDTH });
+    one.close();
+    const many = open(threads);
+    const result = runLoop(many, config, arrivals, options);
+    many.close();
+    expect(result.answers.size).toBe(alone.size);
+    expect(alone.size).toBeGreaterThan(REQUESTS);
+    for (const [key, expected] of alone) {
+      const found = result.answers.get(key)!;
+      expect(found.error, `answer ${key}`).toBe('');
+      expect(found.tokens, `answer ${key}`).toStrictEqual(expected.tokens);
+      expect(found.logProbs, `answer ${key}`).toStrictEqual(expected.logProbs);
+      expect(found.cumLogProb, `answer ${key}`).toBe(expected.cumLogProb);
+    }
+    expect(result.replayMismatches).toBe(0);
+    if (pauses) expect(result.pauses).toBeGreaterThan(0);
+  });
+});
