@@ -43,9 +43,6 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as
 
 const sourceOf = (path: string) => readFileSync(join(root, path), 'utf8');
 
-/** Libraries that the bundle leaves outside: see tools/bundle-cli.mjs. */
-const LOADED_BY_NEED = ['@mlc-ai/web-xgrammar'];
-
 /** Modules that a file of the package imports, statically or not. */
 function imports(path: string): string[] {
   const pattern = /(?:\bfrom\s+|\bimport\s*\(?\s*)'([^'\n]+)'/g;
@@ -109,8 +106,7 @@ describe('the package that npm pack makes', () => {
       const required = Array.from(sourceOf(path).matchAll(/\brequire\("([^"\n]+)"\)/g), (match) => match[1]!);
       const outside = imports.filter(({ external }) => external).map((found) => found.path);
       for (const name of [...outside, ...required]) {
-        const isKnown = isBuiltin(name) || LOADED_BY_NEED.includes(name);
-        expect(isKnown, `${path} imports ${name}`).toBe(true);
+        expect(isBuiltin(name), `${path} imports ${name}`).toBe(true);
       }
     }
     expect(paths).toContain('dist/bin/NOTICES.txt');

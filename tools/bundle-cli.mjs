@@ -19,7 +19,7 @@ const REQUIRE =
   "import { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);";
 
 /** Large, and loaded only where a request needs it: these stay where npm has put them. */
-const LOADED_BY_NEED = ['@mlc-ai/web-xgrammar', 'node-gyp-build', 'yaml'];
+const LOADED_BY_NEED = ['node-gyp-build', 'yaml'];
 
 rmSync(target, { recursive: true, force: true });
 const commandLine = await bundle({ skein: 'dist/src/cli.js' }, { splitting: true });
