@@ -237,6 +237,7 @@ export class ResponseWriter implements ResponseBatch {
     if (this.count > this.requestIds.length) this.#growResponses();
     this.requestIds[index] = requestId;
     this.finishReasons[index] = 0;
+    this.sequenceIndexes[index] = -1;
     this.topWidths[index] = 0;
     if (index === 0) {
       this.tokenStart[0] = 0;
