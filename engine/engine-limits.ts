@@ -70,6 +70,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     );
   }
   checkSpeculation(params, modelType);
+  checkDraftModel(params, modelType);
   const { logitsPostProcessorTimeoutMs: limitMs } = params;
   if (limitMs !== undefined) {
     checkRange('logitsPostProcessorTimeoutMs', limitMs, { min: 1, max: 2 ** 31 - 1, integer: false });
@@ -143,6 +144,35 @@ function checkSpeculation({ speculate = 'none', maxDraftLen }: OptionalParams, m
     );
   }
   checkCount('maxDraftLen', maxDraftLen);
+}
+
+function checkDraftModel(params: OptionalParams, modelType: ModelType): void {
+  const { draftEnginePath: path, enableTrtOverlap, executorModule } = params;
+  if (path === undefined) return;
+  if (typeof path !== 'string' || path === '') {
+    throw new ParameterError(
+      'draftEnginePath',
+      `draftEnginePath is ${String(path) || 'empty'}; the path of an engine directory is expected.`,
+    );
+  }
+  if (modelType === 'V1') {
+    throw refused(
+      'draftEnginePath',
+      'V1 draws one token a step for each slot of its batch; use an in-flight modelType or leave it out',
+    );
+  }
+  if (enableTrtOverlap) {
+    throw refused(
+      'draftEnginePath',
+      'with enableTrtOverlap the draft model would run beside the other micro-batch, on the same threads; leave one of them out',
+    );
+  }
+  if (executorModule !== undefined) {
+    throw refused(
+      'draftEnginePath',
+      'the native executor alone runs draft models; leave it or executorModule out',
+    );
+  }
 }
 
 function checkSecondaryPool(config: KvCacheConfig): void {
@@ -226,6 +256,8 @@ export interface KvBudget {
   limits: EngineLimits;
   /** Bytes of keys and values of one block in all layers. */
   bytesPerBlock: number;
+  /** The same of a draft model, which has a pool of as many blocks; absent or 0: there is none. */
+  draftBytesPerBlock?: number;
   /** What could still be taken once everything else is loaded. */
   available: AvailableMemory;
 }
@@ -245,8 +277,13 @@ export function secondaryBlocks({ kvCacheConfig = {} }: OptionalParams, bytesPer
  * and the secondary pool take is not available.
  *
  *   available   [ padding | secondary pool | freeGpuMemoryFraction of the rest: the pool | left free ]
+ *
+ * With a draft model the pool is two of as many blocks: both hold the same tokens.
  */
-export function kvBlocks(params: OptionalParams, { limits, bytesPerBlock, available }: KvBudget): number {
+export function kvBlocks(
+  params: OptionalParams,
+  { limits, bytesPerBlock, draftBytesPerBlock = 0, available }: KvBudget,
+): number {
   const { maxTokens, freeGpuMemoryFraction = DEFAULT_KV_FRACTION } = params.kvCacheConfig ?? {};
   const paddingBytes = limits.padding.blocks * bytesPerBlock;
   const secondaryBytes = secondaryBlocks(params, bytesPerBlock) * bytesPerBlock;
@@ -256,7 +293,7 @@ export function kvBlocks(params: OptionalParams, { limits, bytesPerBlock, availa
     availableBytes: Math.max(0, available.bytes - paddingBytes - secondaryBytes),
     availableFrom: `${available.from}${padding}${secondary}`,
     freeMemoryFraction: freeGpuMemoryFraction,
-    bytesPerBlock,
+    bytesPerBlock: bytesPerBlock + draftBytesPerBlock,
     tokensPerBlock: limits.tokensPerBlock,
     ...(maxTokens === undefined ? {} : { maxTokens }),
     maxNumSequences: limits.maxNumSequences,

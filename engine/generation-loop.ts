@@ -121,7 +121,9 @@ export class GenerationLoop {
       : new SerialCalls(parts, newCall());
     this.#update = new TokenUpdate(planner, world.drafts ?? null, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks, planner);
-    this.#exit = new RequestExit({ planner, scheme, rope, logitsBudget, guided }, this.#active, responses);
+    const { drafts = null } = world;
+    const exitParts = { planner, scheme, rope, logitsBudget, guided, drafts };
+    this.#exit = new RequestExit(exitParts, this.#active, responses);
     this.#reporter = new IterationReporter(world, responses, { modelType, statsFormat }, maxNumSequences);
   }
 
@@ -167,7 +169,10 @@ export class GenerationLoop {
     this.#stops.pollSignals();
     this.#stops.endOverdue(clock());
     this.#exit.respond((ended ?? iteration).counts);
-    if (this.#checksIntegrity) kvCache.checkIntegrity();
+    if (this.#checksIntegrity) {
+      kvCache.checkIntegrity();
+      this.#world.drafts?.checkIntegrity();
+    }
     const hasReported = this.#reporter.report(ended, blocks, this.freePlaces);
     if (ended !== null && ended.counts.executorMs > 0) {
       this.#pace?.note(ended.counts, this.#reporter.iterationMs);
@@ -199,6 +204,7 @@ export class GenerationLoop {
     this.#active.promoteAged();
     const running = this.#guided.ready(this.#active.running);
     const { chunks, paused } = this.#planner.plan(running, this.#split);
+    for (const request of paused) this.#world.drafts?.release(request);
     counts.pausedRequests += paused.length;
     const isIdle = chunks.length === 0 && paused.length === 0 && this.#calls.running === null;
     if (isIdle && running.length > 0) this.#failStuckRequest(running[0]!);

@@ -18,6 +18,7 @@ import { GuideThreadPort } from './guided/guide-thread.js';
 import { Heartbeat } from './heartbeat.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 import type { LoopEnvironment } from './loop/loop-options.js';
+import { DraftModel } from './speculation/draft-model.js';
 import { Speculation } from './speculation/speculation.js';
 
 /** What the GptManager gives its worker. */
@@ -80,6 +81,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     : Number.POSITIVE_INFINITY;
   const signs = { doorbell: new Doorbell(setup.doorbell), heartbeat: new Heartbeat(setup.heartbeat) };
   run(loop, portCallbacks, setup.callbackModule !== null, signs, idleTimeoutMs);
+  loaded.draft?.executor.close();
   loaded.executor.close();
   port.postMessage({ type: 'closed' } satisfies WorkerMessage);
   port.close();
@@ -109,11 +111,13 @@ function run(
 }
 
 function createLoop(
-  { executor, limits, rope }: LoadedExecutor,
+  loaded: LoadedExecutor,
   brought: Pick<LoopEnvironment, 'callbacks' | 'postProcessors' | 'guideThread'>,
   setup: Pick<WorkerData, 'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId'>,
   params: WorkerData['params'],
 ): GenerationLoop {
+  const { executor, limits, rope } = loaded;
+  const clock = () => performance.timeOrigin + performance.now();
   const { tokensPerBlock } = executor.options;
   const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...swapping } =
     params.kvCacheConfig ?? {};
@@ -150,18 +154,40 @@ function createLoop(
       kvCache,
       rope,
       ...brought,
-      ...(limits.maxDraftRows > 0 ? { drafts: speculationOf(limits, params) } : {}),
-      clock: () => performance.timeOrigin + performance.now(),
+      ...(limits.maxDraftRows > 0
+        ? { drafts: speculationOf(limits, params, draftModelOf(loaded, brought.callbacks, clock)) }
+        : {}),
+      clock,
       drawSeed: () => randomBytes(8).readBigUInt64LE(),
     },
   );
 }
 
-function speculationOf({ microBatch, maxDraftRows }: LoadedExecutor['limits'], params: WorkerData['params']) {
+function speculationOf(
+  { microBatch, maxDraftRows }: LoadedExecutor['limits'],
+  params: WorkerData['params'],
+  draftModel: DraftModel | null,
+): Speculation {
   return new Speculation({
+    draftModel,
     usesNgrams: params.speculate === 'ngram',
     maxDraftLen: Math.min(params.maxDraftLen ?? DEFAULT_MAX_DRAFT_LEN, maxDraftRows),
     maxRows: microBatch.maxSequences + maxDraftRows,
+  });
+}
+
+function draftModelOf(
+  { draft }: LoadedExecutor,
+  callbacks: LoopEnvironment['callbacks'],
+  clock: () => number,
+): DraftModel | null {
+  if (draft === undefined) return null;
+  const { numBlocks, tokensPerBlock, maxSeqLen } = draft.executor.options;
+  return new DraftModel({
+    ...draft,
+    kvCache: new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen }),
+    clock,
+    onFailure: (error) => callbacks.reportError(error),
   });
 }
 

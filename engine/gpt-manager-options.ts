@@ -116,6 +116,12 @@ export interface OptionalParams {
    * lookup); good for answers that repeat their prompt, such as edited code and summaries. Default none. Not with V1.
    */
   speculate?: Speculate;
+  /**
+   * Path of the engine directory of a smaller model with the same tokenizer, which draws drafts where nothing else proposes
+   * any. No answer changes by it. Its KV cache holds as many tokens as the engine's and comes out of the same memory.
+   * Default: none. Not with V1, enableTrtOverlap or executorModule.
+   */
+  draftEnginePath?: string;
   /** Most tokens of a draft; default 16. How many it has depends on how often they are right and on the load. */
   maxDraftLen?: number;
   /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */

@@ -5,7 +5,8 @@ import { openEngine } from './engine.js';
 import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from './engine-limits.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
-import { afterLoading, storedWeightBytes } from './memory-budget.js';
+import { type LoadedDraft, openDraft } from './load-draft.js';
+import { addMemory, afterLoading, storedWeightBytes } from './memory-budget.js';
 import { NativeExecutor } from './native/native-executor.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
@@ -30,6 +31,8 @@ export interface LoadedExecutor {
   /** Tokens that end a generation; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
+  /** Where OptionalParams.draftEnginePath is given. */
+  draft?: LoadedDraft;
 }
 
 /** Rows of logits of one pass: where a prompt's logits are returned, few sequences must not mean one row at a time. */
@@ -63,14 +66,21 @@ export const loadExecutor = (
   const native = { plan, weightsFile, tensors, packedFolder };
   const needed = NativeExecutor.measure(native, { ...withoutPool, numBlocks: 1 });
   const bytesPerBlock = kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype);
+  const { draftEnginePath } = params;
+  const draft =
+    draftEnginePath === undefined
+      ? null
+      : openDraft(draftEnginePath, { engine, limits, options: withoutPool, kvDtype });
+  const fixed = {
+    packedWeights: needed.weightBytes,
+    storedWeights: storedWeightBytes(plan, tensors),
+    workspace: needed.workspaceBytes,
+  };
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
-    available: afterLoading(memory(), {
-      packedWeights: needed.weightBytes,
-      storedWeights: storedWeightBytes(plan, tensors),
-      workspace: needed.workspaceBytes,
-    }),
+    draftBytesPerBlock: draft?.bytesPerBlock ?? 0,
+    available: afterLoading(memory(), draft === null ? fixed : addMemory(fixed, draft.fixed)),
   });
   const executor = new NativeExecutor(native, {
     ...withoutPool,
@@ -86,5 +96,6 @@ export const loadExecutor = (
     rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
     endTokenIds: config.eosTokenIds,
     padTokenId: config.padTokenId,
+    ...(draft === null ? {} : { draft: draft.start(numBlocks) }),
   };
 };

@@ -10,6 +10,15 @@ export interface FixedMemory {
   workspace: number;
 }
 
+/** What both take together: a model and its draft model. */
+export function addMemory(a: FixedMemory, b: FixedMemory): FixedMemory {
+  return {
+    packedWeights: a.packedWeights + b.packedWeights,
+    storedWeights: a.storedWeights + b.storedWeights,
+    workspace: a.workspace + b.workspace,
+  };
+}
+
 /**
  * What is left for the KV cache. Weights are mapped files and come in while running: their place counts as available,
  * but it is taken.

@@ -45,6 +45,7 @@ const OPTIONAL = {
   startHorizon: true,
   maxInterTokenLatencyMs: true,
   speculate: true,
+  draftEnginePath: true,
   maxDraftLen: true,
   statsFormat: true,
   watchdogTimeoutMs: true,

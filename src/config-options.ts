@@ -182,6 +182,12 @@ export const OPTIONS = {
     help: 'where tokens that may come next are found, so that a step can give several: ngram proposes what followed when the last tokens stood in prompt or answer before; no answer changes by it',
     gptManagerField: 'optionalParams.speculate',
   }),
+  draftModel: text({
+    metavar: 'PATH',
+    help: 'a smaller model with the same tokenizer that draws tokens which may come next, so that a step can give several; no answer changes by it; takes what --model takes, and shares the memory',
+    defaultText: 'none',
+    gptManagerField: 'optionalParams.draftEnginePath',
+  }),
   maxDraftLen: integer(1, MOST, {
     metavar: 'TOKENS',
     help: 'most tokens that are proposed at once; how many are depends on how often they are right and on the load',

@@ -40,6 +40,8 @@ export interface ModelOptions {
   maxInterTokenLatencyMs?: number | undefined;
   /** See OptionalParams.speculate; not with V1. */
   speculate?: Speculate | undefined;
+  /** Like `model`: a smaller one with the same tokenizer, which drafts. See OptionalParams.draftEnginePath. */
+  draftModel?: string | undefined;
   maxDraftLen?: number | undefined;
   maxQueueSize?: number | undefined;
   enableChunkedContext?: boolean | undefined;
@@ -119,11 +121,13 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
   // Everything needs it, and its absence has a better explanation than what would fail later.
   loadAddon();
   const engine = await engineOf(options);
+  const { draftModel } = options;
+  const draft = draftModel === undefined ? null : await engineOf({ ...options, model: draftModel });
   performance.mark('skein: engine found');
   options.signal?.throwIfAborted();
   const events = new EngineEvents();
   const host = new InProcessHost({
-    ...hostOptions(engine, options),
+    ...hostOptions(engine, draft, options),
     onIterationStats: (stats) => events.emitStats(stats),
     onStateChange: (state, failure) => events.emitState(state, failure),
     onError: (error) => events.emitError(error),
@@ -242,7 +246,7 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
 }
 
 /** Options of the host: those of the same names that were given. */
-function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOptions {
+function hostOptions(engine: Engine, draft: Engine | null, options: ModelOptions): InProcessHostOptions {
   const { kvDtype, maxQueueSize, watchdogTimeout, modelType = 'InflightFusedBatching' } = options;
   // The first two are on by default in the server; V1 knows none of them.
   const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse' | 'hostCacheSize'> =
@@ -280,6 +284,7 @@ function hostOptions(engine: Engine, options: ModelOptions): InProcessHostOption
       'secondaryOffloadMinPriority',
     ]),
   };
+  if (draft !== null) optionalParams.draftEnginePath = draft.directory;
   if (kvDtype !== undefined && kvDtype !== 'auto') optionalParams.kvDtype = kvDtype;
   return {
     enginePath: engine.directory,

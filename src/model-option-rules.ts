@@ -37,6 +37,7 @@ const RULES = {
   startHorizon: wholeNumber(1, MAX_COUNT),
   maxInterTokenLatencyMs: wholeNumber(1, MAX_COUNT),
   speculate: oneOf('none', 'ngram'),
+  draftModel: NAME,
   maxDraftLen: wholeNumber(1, MAX_COUNT),
   maxQueueSize: wholeNumber(1, 1_000_000),
   enableChunkedContext: SWITCH,

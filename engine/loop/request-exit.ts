@@ -6,6 +6,7 @@ import type { IterationCounts } from '../loop-statistics.js';
 import type { ReturnedLogitsBudget } from '../returned-logits.js';
 import type { RopeTable } from '../rope-table.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
+import type { DraftPolicy } from '../speculation/draft-policy.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 
 /** What a request gives back when it leaves. */
@@ -15,6 +16,7 @@ export interface ExitParts {
   rope: RopeTable;
   logitsBudget: ReturnedLogitsBudget;
   guided: GuidedDecoding;
+  drafts: DraftPolicy | null;
 }
 
 /** Where answers leave, and requests with their last one. */
@@ -25,6 +27,7 @@ export class RequestExit {
   readonly #rope: RopeTable;
   readonly #logitsBudget: ReturnedLogitsBudget;
   readonly #guided: GuidedDecoding;
+  readonly #drafts: DraftPolicy | null;
   readonly #responses: ResponseWriter;
 
   constructor(parts: ExitParts, active: ActiveRequests<LlmRequest>, responses: ResponseWriter) {
@@ -34,6 +37,7 @@ export class RequestExit {
     this.#rope = parts.rope;
     this.#logitsBudget = parts.logitsBudget;
     this.#guided = parts.guided;
+    this.#drafts = parts.drafts;
     this.#responses = responses;
   }
 
@@ -53,6 +57,7 @@ export class RequestExit {
   #retire(request: LlmRequest, counts: IterationCounts): void {
     if (request.error === '') this.#planner.keep(request);
     this.#planner.release(request);
+    this.#drafts?.release(request);
     this.#rope.release(request.ropeRow);
     this.#logitsBudget.release(request.spec);
     this.#guided.close(request);

@@ -28,4 +28,8 @@ export interface DraftPolicy {
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void;
   /** A step of so many rows, all of them of generating sequences, took so many milliseconds. */
   noteStep(rows: number, ms: number): void;
+  /** A request is paused or has ended: what is held for it is given back. */
+  release(request: LlmRequest): void;
+  /** Throws a sentence naming the first inconsistency in what it holds; in tests after each iteration. */
+  checkIntegrity(): void;
 }

@@ -1,6 +1,7 @@
 import type { LlmRequest } from '../llm-request.js';
 import { AcceptanceRate } from './acceptance-rate.js';
 import { chooseDraftLengths, couldPay, type DraftLoad } from './draft-lengths.js';
+import type { DraftModel, WantedDraft } from './draft-model.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from './draft-policy.js';
 import { GivenDraft } from './given-draft.js';
 import { NgramIndex } from './ngram-index.js';
@@ -9,6 +10,8 @@ import { StepCost } from './step-cost.js';
 export interface SpeculationOptions {
   /** Whether sequences are looked through for what followed when their last tokens stood there before. */
   usesNgrams: boolean;
+  /** Draws drafts where nothing else proposes any; absent or null: there is none. */
+  draftModel?: DraftModel | null;
   /** Most tokens of a draft that the engine finds itself. */
   maxDraftLen: number;
   /** Most rows of a step of generating sequences. */
@@ -18,7 +21,7 @@ export interface SpeculationOptions {
 /** From so many tokens on a place is found by more than chance. */
 const LONG_MATCH = 4;
 /** What a draft token is taken to be worth before any was verified. */
-const GUESSES = { given: 0.7, shortMatch: 0.4, longMatch: 0.7 };
+const GUESSES = { given: 0.7, shortMatch: 0.4, longMatch: 0.7, model: 0.6 };
 const NO_TOKENS = new Int32Array(0);
 
 /** Tokens that may come next in a sequence. */
@@ -27,7 +30,11 @@ interface Proposal {
   length: number;
   /** Where the outcome is noted; null: they are known to be right. */
   rate: AcceptanceRate | null;
+  /** They are not known yet: the draft model will draw as many as are wanted. */
+  drawn: boolean;
 }
+
+const NO_PROPOSAL: Proposal = { tokens: NO_TOKENS, length: 0, rate: null, drawn: false };
 
 /** What is remembered of a request as long as it is there. */
 class RequestState {
@@ -35,6 +42,9 @@ class RequestState {
   readonly givenRate = new AcceptanceRate(GUESSES.given);
   readonly shortMatches = new AcceptanceRate(GUESSES.shortMatch);
   readonly longMatches = new AcceptanceRate(GUESSES.longMatch);
+  readonly modelRate = new AcceptanceRate(GUESSES.model);
+  /** Most tokens of a draft that the engine finds itself. */
+  readonly maxLength: number;
   readonly index: NgramIndex | null;
   readonly found: Int32Array;
   /** Of the draft that is being verified. */
@@ -42,6 +52,7 @@ class RequestState {
 
   constructor({ spec }: LlmRequest, { usesNgrams, maxDraftLen }: SpeculationOptions) {
     const length = Math.min(maxDraftLen, spec.maxDraftLen ?? maxDraftLen);
+    this.maxLength = length;
     this.given = spec.draftTokens === null ? null : new GivenDraft(spec.draftTokens);
     this.index = usesNgrams && length > 0 ? new NgramIndex() : null;
     this.found = this.index === null ? NO_TOKENS : new Int32Array(length);
@@ -50,12 +61,13 @@ class RequestState {
   noteIdleStep(): void {
     this.shortMatches.noteIdleStep();
     this.longMatches.noteIdleStep();
+    this.modelRate.noteIdleStep();
   }
 }
 
 /**
- * The drafts of an engine. In order: tokens that are known from before a pause, those that the request brought, and what
- * followed in the sequence itself where its last tokens stood before. How many of them get rows is a matter of what a row
+ * The drafts of an engine. In order: tokens that are known from before a pause, those that the request brought, what
+ * followed in the sequence itself where its last tokens stood before, and what a draft model draws. How many of them get rows is a matter of what a row
  * costs just then and of how often such tokens have been right.
  *
  * Steps with context tokens have no drafts: there every row costs its full share.
@@ -63,18 +75,21 @@ class RequestState {
 export class Speculation implements DraftPolicy {
   readonly #options: SpeculationOptions;
   readonly #cost: StepCost;
+  readonly #draftModel: DraftModel | null;
   readonly #states = new WeakMap<LlmRequest, RequestState>();
 
   constructor(options: SpeculationOptions) {
     this.#options = options;
     this.#cost = new StepCost(options.maxRows);
+    this.#draftModel = options.draftModel ?? null;
   }
 
   draft(candidates: readonly DraftCandidate[], { rows, contextTokens, spareRows }: DraftRoom): void {
     if (contextTokens > 0) return;
     const drafting = candidates.filter(({ request }) => this.#mayPropose(request));
     if (drafting.length === 0) return;
-    const load = { rows, spareRows, costOf: (count: number) => this.#cost.of(count), roundCost: 0 };
+    const costOf = (count: number) => this.#cost.of(count);
+    const load = { rows, spareRows, costOf, roundCost: this.#draftModel?.roundCost(costOf(1)) ?? 0 };
     const most = Math.max(...drafting.map((candidate) => candidate.most));
     if (couldPay(load, drafting.length, most)) this.#propose(drafting, load);
     else for (const { request } of drafting) this.#states.get(request)?.noteIdleStep();
@@ -88,40 +103,64 @@ export class Speculation implements DraftPolicy {
     this.#cost.note(rows, ms);
   }
 
+  release(request: LlmRequest): void {
+    this.#draftModel?.release(request);
+  }
+
+  checkIntegrity(): void {
+    this.#draftModel?.checkIntegrity();
+  }
+
   /** Asked of every sequence in every step, so it makes nothing. */
   #mayPropose(request: LlmRequest): boolean {
     const { draftTokens, maxDraftLen } = request.spec;
-    if (this.#options.usesNgrams && maxDraftLen !== 0) return true;
+    if ((this.#options.usesNgrams || this.#draftModel !== null) && maxDraftLen !== 0) return true;
     return draftTokens !== null || request.numReplayed > 0;
   }
 
   #propose(candidates: readonly DraftCandidate[], load: DraftLoad): void {
     const proposals = candidates.map((candidate) => this.#proposalFor(candidate));
     const lengths = chooseDraftLengths(
-      proposals.map(({ length, rate }) => ({ most: length, acceptance: rate?.rate ?? 1, drawn: false })),
+      proposals.map(({ length, rate, drawn }) => ({ most: length, acceptance: rate?.rate ?? 1, drawn })),
       load,
     );
+    const wanted: WantedDraft[] = [];
     for (const [i, { request }] of candidates.entries()) {
-      const { tokens, rate } = proposals[i]!;
+      const { tokens, rate, drawn } = proposals[i]!;
+      const length = lengths[i]!;
       const state = this.#state(request);
       state.rate = rate;
-      if (lengths[i]! > 0) request.setDraft(tokens, lengths[i]!);
-      else state.noteIdleStep();
+      if (length === 0) state.noteIdleStep();
+      else if (drawn) wanted.push({ request, length });
+      else request.setDraft(tokens, length);
     }
+    if (wanted.length > 0) this.#draftModel?.draw(wanted);
+    else this.#draftModel?.noteIdleStep();
   }
 
   #proposalFor({ request, most }: DraftCandidate): Proposal {
     const state = this.#state(request);
     const { numTokens, numReplayed } = request;
-    if (numReplayed > 0) return { tokens: NO_TOKENS, length: Math.min(most, numReplayed), rate: null };
+    if (numReplayed > 0) return { ...NO_PROPOSAL, length: Math.min(most, numReplayed) };
     const given = state.given?.rest(request.tokens, request.originalPromptLength, numTokens) ?? NO_TOKENS;
     if (given.length > 0) {
-      return { tokens: given, length: Math.min(most, given.length), rate: state.givenRate };
+      return { tokens: given, length: Math.min(most, given.length), rate: state.givenRate, drawn: false };
     }
-    if (state.index === null) return { tokens: NO_TOKENS, length: 0, rate: null };
-    const { length, matchLength } = state.index.propose(request.tokens, numTokens, state.found);
-    const rate = matchLength < LONG_MATCH ? state.shortMatches : state.longMatches;
-    return { tokens: state.found, length: Math.min(most, length), rate };
+    const found = this.#lookUp(state, request, most);
+    return found.length > 0 ? found : this.#drawnFor(state, request, most);
+  }
+
+  #lookUp({ index, found, shortMatches, longMatches }: RequestState, request: LlmRequest, most: number) {
+    if (index === null) return NO_PROPOSAL;
+    const { length, matchLength } = index.propose(request.tokens, request.numTokens, found);
+    const rate = matchLength < LONG_MATCH ? shortMatches : longMatches;
+    return { tokens: found, length: Math.min(most, length), rate, drawn: false };
+  }
+
+  #drawnFor({ modelRate, maxLength }: RequestState, request: LlmRequest, most: number): Proposal {
+    if (this.#draftModel === null) return NO_PROPOSAL;
+    const length = Math.min(most, maxLength, this.#draftModel.mostTokens(request));
+    return { tokens: NO_TOKENS, length, rate: modelRate, drawn: true };
   }
 
   #state(request: LlmRequest): RequestState {

@@ -22,6 +22,22 @@ describe('checkOptionalParams', () => {
     );
   });
 
+  it('refuses a draft model by name where it would not work', () => {
+    const draftEnginePath = '/engines/small';
+    const refused = /^draftEnginePath is refused: /;
+    expect(() => checkOptionalParams({ draftEnginePath }, 'InflightFusedBatching')).not.toThrow();
+    expect(() => checkOptionalParams({ draftEnginePath }, 'V1')).toThrow(refused);
+    expect(() =>
+      checkOptionalParams({ draftEnginePath, enableTrtOverlap: true }, 'InflightFusedBatching'),
+    ).toThrow(refused);
+    expect(() =>
+      checkOptionalParams({ draftEnginePath, executorModule: 'file:///own.js' }, 'InflightFusedBatching'),
+    ).toThrow(refused);
+    expect(() => checkOptionalParams({ draftEnginePath: '' }, 'InflightFusedBatching')).toThrow(
+      'draftEnginePath is empty; the path of an engine directory is expected.',
+    );
+  });
+
   it('refuses overlap with V1 by name, and takes it with the in-flight schemes', () => {
     const overlap = { enableTrtOverlap: true };
     expect(() => checkOptionalParams(overlap, 'V1')).toThrow(

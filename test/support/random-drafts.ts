@@ -49,6 +49,10 @@ export class RandomDrafts implements DraftPolicy {
 
   noteStep(): void {}
 
+  release(): void {}
+
+  checkIntegrity(): void {}
+
   #token(): number {
     return this.#integer(0, this.#vocabSize - 1);
   }

@@ -1,0 +1,101 @@
+import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { LlmRequest } from '../llm-request.js';
+import type { RopeTable } from '../rope-table.js';
+
+/** What the draft model's cache holds of a sequence. */
+interface DraftCache {
+  /** Tokens of the sequence whose keys and values it has. */
+  length: number;
+  /** Draft tokens behind these that have been written too; which of them were right is seen when the next draft begins. */
+  ahead: number[];
+  ropeRow: number;
+}
+
+/**
+ * Which tokens of which sequences are in the draft model's KV cache. It follows the sequences from afar:
+ *
+ *   cache      g7 g8 | d9 d10          the draft d9 d10 d11 has been drawn: d11 was not fed to the draft model
+ *   sequence   g7 g8   g9 g10' g11     d9 was right, d10 was not: the next round writes g10' over d10, and g11
+ *
+ * A sequence that is new to it, or had no draft for some steps, is only further behind. What it holds is compared with
+ * the sequence itself, so it need not be told what was accepted.
+ */
+export class DraftCaches {
+  readonly kvCache: KvCacheManager;
+  readonly rope: RopeTable;
+  readonly #caches = new Map<bigint, DraftCache>();
+
+  constructor(kvCache: KvCacheManager, rope: RopeTable) {
+    this.kvCache = kvCache;
+    this.rope = rope;
+  }
+
+  /** Sequences that have blocks. */
+  get size(): number {
+    return this.#caches.size;
+  }
+
+  /**
+   * Keeps of the sequence's cache what is right, gives back the blocks behind it, and returns its length. The newest
+   * token is never part of it: its logits are wanted.
+   */
+  settle({ requestId, tokens, numTokens }: LlmRequest): number {
+    const cache = this.#caches.get(requestId);
+    if (cache === undefined) return 0;
+    let length = Math.min(cache.length, numTokens - 1);
+    for (const token of cache.length < numTokens ? cache.ahead : []) {
+      if (length === numTokens - 1 || tokens[length] !== token) break;
+      length++;
+    }
+    cache.length = length;
+    cache.ahead.length = 0;
+    const covered = this.kvCache.sequenceLength(requestId);
+    if (covered > Math.max(1, length)) this.kvCache.trimSequence(requestId, Math.max(1, length));
+    return length;
+  }
+
+  /** Takes blocks for `length` tokens of the sequence. False, and nothing changed, if there is no room. */
+  reserve({ requestId, finalLength }: LlmRequest, length: number): boolean {
+    if (this.#caches.has(requestId)) return this.kvCache.growSequence(requestId, length);
+    if (!this.kvCache.addSequence(requestId, length)) return false;
+    this.#caches.set(requestId, { length: 0, ahead: [], ropeRow: this.rope.assign(finalLength) });
+    return true;
+  }
+
+  /** Places that have been written: those of the sequence and of the draft behind them. */
+  written({ requestId }: LlmRequest): number {
+    const { length, ahead } = this.#cache(requestId);
+    return length + ahead.length;
+  }
+
+  ropeRow({ requestId }: LlmRequest): number {
+    return this.#cache(requestId).ropeRow;
+  }
+
+  /** The places up to `end` have been written, those from numTokens on with tokens of the draft. */
+  noteWritten({ requestId, tokens, numTokens }: LlmRequest, end: number): void {
+    const cache = this.#cache(requestId);
+    cache.length = Math.min(end, numTokens);
+    for (let place = cache.length + cache.ahead.length; place < end; place++)
+      cache.ahead.push(tokens[place]!);
+  }
+
+  /** Gives back what is held for the request, if anything. */
+  release({ requestId }: Pick<LlmRequest, 'requestId'>): void {
+    const cache = this.#caches.get(requestId);
+    if (cache === undefined) return;
+    this.#caches.delete(requestId);
+    this.rope.release(cache.ropeRow);
+    this.kvCache.freeSequence(requestId);
+  }
+
+  releaseAll(): void {
+    for (const requestId of [...this.#caches.keys()]) this.release({ requestId });
+  }
+
+  #cache(requestId: bigint): DraftCache {
+    const cache = this.#caches.get(requestId);
+    if (cache === undefined) throw new Error(`Request ${requestId} has nothing in the draft model's cache.`);
+    return cache;
+  }
+}

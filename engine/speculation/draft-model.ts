@@ -1,0 +1,167 @@
+import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { ROW_OK } from '../decoding/sampling-batch.js';
+import { SamplingResults } from '../decoding/sampling-results.js';
+import type { Executor } from '../executor.js';
+import type { LlmRequest } from '../llm-request.js';
+import { messageOf } from '../loop/error-text.js';
+import type { RopeTable } from '../rope-table.js';
+import { DraftBatch, type DraftRows } from './draft-batch.js';
+import { DraftCaches } from './draft-caches.js';
+import { RoundCost } from './round-cost.js';
+
+export interface DraftModelParts {
+  /** Runs the draft model; of the same vocabulary. */
+  executor: Executor;
+  /** Its own pool, without reuse and windows. */
+  kvCache: KvCacheManager;
+  rope: RopeTable;
+  /** What a round is taken to cost until it was measured: this share of the model's own step. */
+  costShare: number;
+  clock: () => number;
+  /** Called once, when the draft model has failed and will not be asked again. */
+  onFailure: (error: Error) => void;
+}
+
+/** A draft that is wanted of the draft model. */
+export interface WantedDraft {
+  request: LlmRequest;
+  /** At least 1. */
+  length: number;
+}
+
+interface GrowingDraft extends WantedDraft {
+  drawn: number;
+  tokens: Int32Array;
+}
+
+/** More rows than this for a sequence are no round but a part of its prompt. */
+const ROWS_OF_A_ROUND = 2;
+
+/**
+ * A smaller model of the same vocabulary that draws drafts, one token of each in a round:
+ *
+ *   round 1   A: g8 g9   B: g4    the tokens that its cache does not have; the last row of each draws
+ *   round 2   A: d1      B: d1
+ *   round 3   A: d2               B wanted two
+ *
+ * It draws with the parameters of the request and the random numbers of the place: where its distribution is like that of
+ * the model the same numbers give the same token. A sequence whose prompt it has not seen yet reads it in round 1, as far
+ * as there is room in the executor's step, and has a draft once it has all of it.
+ *
+ * Whatever goes wrong here costs speed alone: drafts are verified.
+ */
+export class DraftModel {
+  readonly #parts: DraftModelParts;
+  readonly #caches: DraftCaches;
+  readonly #batch: DraftBatch;
+  readonly #output: SamplingResults;
+  readonly #cost: RoundCost;
+  #hasFailed = false;
+
+  constructor(parts: DraftModelParts) {
+    const { maxNumTokens, maxNumSequences } = parts.executor.options;
+    this.#parts = parts;
+    this.#caches = new DraftCaches(parts.kvCache, parts.rope);
+    this.#batch = new DraftBatch(maxNumTokens, maxNumSequences, this.#caches);
+    this.#output = new SamplingResults(maxNumSequences);
+    this.#cost = new RoundCost(parts.costShare);
+  }
+
+  /** Most tokens that a draft of the request may have now. Logits of the request's own say what its tokens are drawn against. */
+  mostTokens({ spec, numTokens }: LlmRequest): number {
+    if (this.#hasFailed || spec.draftLogits !== null || spec.positionIds !== null) return 0;
+    return Math.max(0, this.#parts.kvCache.maxSeqLen - numTokens);
+  }
+
+  /** Milliseconds of a round beside steps of one row that take `stepMs`. */
+  roundCost(stepMs: number): number {
+    return this.#cost.of(stepMs);
+  }
+
+  noteIdleStep(): void {
+    this.#cost.noteIdleStep();
+  }
+
+  /** Gives the requests their drafts (`LlmRequest.setDraft`), none or a shorter one where more cannot be had now. */
+  draw(wanted: readonly WantedDraft[]): void {
+    if (this.#hasFailed) return;
+    try {
+      this.#draw(wanted);
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#caches.releaseAll();
+      const why = messageOf(error);
+      this.#parts.onFailure(
+        new Error(`The draft model failed and drafts no more; requests go on without it: ${why}`),
+      );
+    }
+  }
+
+  /** Gives back what is held for a request that is paused or has ended. */
+  release(request: LlmRequest): void {
+    this.#caches.release(request);
+  }
+
+  /** Throws a sentence naming the first inconsistency of its pool. */
+  checkIntegrity(): void {
+    this.#parts.kvCache.checkIntegrity();
+  }
+
+  #draw(wanted: readonly WantedDraft[]): void {
+    const behind = new Map<LlmRequest, number>();
+    for (const { request } of wanted) behind.set(request, request.numTokens - this.#caches.settle(request));
+    const { maxNumSequences } = this.#parts.executor.options;
+    let growing = wanted
+      .filter(({ request, length }) => this.#caches.reserve(request, request.numTokens + length - 1))
+      .map((draft): GrowingDraft => ({ ...draft, drawn: 0, tokens: new Int32Array(draft.length) }))
+      // Those that draw at once come before those that have prompts to read.
+      .sort((a, b) => behind.get(a.request)! - behind.get(b.request)!)
+      .slice(0, maxNumSequences);
+    while (growing.length > 0) growing = this.#round(growing);
+  }
+
+  /** Those of the drafts that are to have another token. */
+  #round(growing: readonly GrowingDraft[]): GrowingDraft[] {
+    const { executor, clock } = this.#parts;
+    const rows = this.#pack(growing);
+    const { sampling } = this.#batch;
+    this.#output.makeRoom(sampling);
+    const startMs = clock();
+    executor.step(this.#batch, sampling, this.#output);
+    if (this.#batch.numTokens <= ROWS_OF_A_ROUND * rows.length) this.#cost.note(clock() - startMs);
+    let row = 0;
+    return growing.slice(0, rows.length).filter((draft, i) => {
+      const { end, draws } = rows[i]!;
+      this.#caches.noteWritten(draft.request, end);
+      return draws && this.#take(draft, row++);
+    });
+  }
+
+  /** As many of them as there is room for. */
+  #pack(growing: readonly GrowingDraft[]): DraftRows[] {
+    const { maxNumTokens } = this.#parts.executor.options;
+    const rows: DraftRows[] = [];
+    this.#batch.clear();
+    for (const { request, drawn } of growing) {
+      const room = maxNumTokens - this.#batch.numTokens;
+      if (room === 0) break;
+      const start = this.#caches.written(request);
+      const last = request.numTokens + drawn;
+      const end = Math.min(last, start + room);
+      const added = { start, end, draws: end === last };
+      this.#batch.add(request, added);
+      rows.push(added);
+    }
+    this.#batch.finish();
+    return rows;
+  }
+
+  /** Whether the draft goes on behind the token drawn for it. */
+  #take(draft: GrowingDraft, row: number): boolean {
+    const { request, tokens, length } = draft;
+    if (this.#output.status[row] !== ROW_OK) return false;
+    tokens[draft.drawn++] = this.#output.tokens[row]!;
+    request.setDraft(tokens, draft.drawn);
+    return draft.drawn < length;
+  }
+}

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Engine, EngineError } from '../engine.js';
+
+/** What of a tokenizer.json says which token is which text. */
+interface TokenizerFile {
+  model?: { vocab?: Record<string, number> | [string, number][] };
+  added_tokens?: { id: number; content: string }[];
+}
+
+/**
+ * A draft names tokens by their ids, so both engines must mean the same by each. Settings that change no id (padding,
+ * truncation, templates) may differ.
+ * @throws EngineError naming both engines and the first difference.
+ */
+export function checkSameVocabulary(engine: Engine, draft: Engine): void {
+  const refuse = (why: string): never => {
+    throw new EngineError(
+      `draftEnginePath ${draft.directory} cannot draft for ${engine.directory}: ${why}; both need the same tokenizer.`,
+    );
+  };
+  const [size, draftSize] = [engine.plan.vocabSize, draft.plan.vocabSize];
+  if (draftSize !== size) refuse(`its vocabulary has ${draftSize} tokens and that of the model ${size}`);
+  const [text, draftText] = [engine, draft].map(({ directory }) =>
+    readFileSync(join(directory, 'tokenizer.json'), 'utf8'),
+  ) as [string, string];
+  if (text === draftText) return;
+  const tokens = tokensOf(text);
+  const draftTokens = tokensOf(draftText);
+  for (const id of new Set([...tokens.keys(), ...draftTokens.keys()])) {
+    const [token, draftToken] = [tokens.get(id), draftTokens.get(id)];
+    if (token !== draftToken) refuse(`token ${id} is ${named(draftToken)} there and ${named(token)} here`);
+  }
+}
+
+function named(token: string | undefined): string {
+  return token === undefined ? 'nothing' : JSON.stringify(token);
+}
+
+function tokensOf(text: string): Map<number, string> {
+  const { model, added_tokens: added = [] } = JSON.parse(text) as TokenizerFile;
+  const vocab = model?.vocab ?? {};
+  const tokens = new Map<number, string>();
+  if (Array.isArray(vocab)) for (const [id, [token]] of vocab.entries()) tokens.set(id, token);
+  else for (const [token, id] of Object.entries(vocab)) tokens.set(id, token);
+  for (const { id, content } of added) tokens.set(id, content);
+  return tokens;
+}

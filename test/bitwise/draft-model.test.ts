@@ -1,0 +1,129 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.js';
+import { RopeTable } from '../../engine/rope-table.js';
+import { DraftModel } from '../../engine/speculation/draft-model.js';
+import { Speculation } from '../../engine/speculation/speculation.js';
+import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { type RunOptions, runAlone, runLoop } from './run-loop.js';
+import { randomScenario } from './scenario.js';
+
+const REQUESTS = 16;
+const DRAFT_ROWS = 24;
+const MAX_SEQ_LEN = 160;
+const TOKENS_PER_BLOCK = 16;
+const WIDE_POOL = 10 * REQUESTS;
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+/** Its rounds count as free, so that it drafts whatever this machine takes for them. */
+class FreeDraftModel extends DraftModel {
+  override roundCost(): number {
+    return 0;
+  }
+}
+
+/** Counts what becomes of drafts. */
+class CountedSpeculation extends Speculation {
+  drafted = 0;
+  accepted = 0;
+
+  override noteVerified(...verified: Parameters<Speculation['noteVerified']>): void {
+    super.noteVerified(...verified);
+    this.drafted += verified[1];
+    this.accepted += verified[2];
+  }
+
+  /** Steps cost the same however many rows they have. */
+  override noteStep(rows: number): void {
+    super.noteStep(rows, 1);
+  }
+}
+
+const RUNS: { name: string; blocks: number; options: RunOptions }[] = [
+  {
+    name: 'together',
+    blocks: WIDE_POOL,
+    options: {
+      schedulerPolicy: 'GUARANTEED_NO_EVICT',
+      numBlocks: WIDE_POOL,
+      maxNumTokens: 512,
+      chunked: false,
+    },
+  },
+  {
+    name: 'maximal use, small pools, chunked, reuse',
+    blocks: 24,
+    options: {
+      schedulerPolicy: 'MAX_UTILIZATION',
+      numBlocks: 12,
+      maxNumTokens: 64,
+      chunked: true,
+      reuse: true,
+    },
+  },
+];
+
+describe.each([
+  { variant: 'gqa', least: 0.85, most: 1 },
+  { variant: 'bias', least: 0, most: 0.5 },
+])('tiny $variant as the draft model of tiny gqa', ({ variant, least, most }) => {
+  it('changes no bit of an answer, and is right as often as is to be expected', async () => {
+    const engine = await engines.get(tinyModelPath('gqa'), 'bf16');
+    const draftEngine = await engines.get(tinyModelPath(variant), 'bf16');
+    const sizes = { maxSeqLen: MAX_SEQ_LEN, tokensPerBlock: TOKENS_PER_BLOCK, numBlocks: WIDE_POOL };
+    const executor = openExecutor(engine, {
+      ...sizes,
+      maxNumTokens: 512,
+      maxNumSequences: REQUESTS,
+      maxLogitRows: REQUESTS + DRAFT_ROWS,
+    });
+    const draftExecutor = openExecutor(draftEngine, {
+      ...sizes,
+      maxNumTokens: 40,
+      maxNumSequences: DRAFT_ROWS,
+      maxLogitRows: DRAFT_ROWS,
+    });
+    const { config } = engine.manifest;
+    const lengths = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 10 };
+    const arrivals = randomScenario({
+      vocabSize: config.vocabSize,
+      sharedPrompts: true,
+      ...lengths,
+      seed: 9,
+    });
+    const alone = runAlone(executor, config, arrivals);
+    const { rope } = draftEngine.manifest.config;
+    expect(ropeDependsOnLength(rope)).toBe(false);
+    for (const { blocks, options } of RUNS) {
+      const kvCache = new KvCacheManager({ ...sizes, numBlocks: blocks });
+      const draftModel = new FreeDraftModel({
+        executor: draftExecutor,
+        kvCache,
+        rope: new RopeTable(ropeFrequencies(rope), null, REQUESTS),
+        costShare: 0,
+        clock: () => performance.now(),
+        onFailure: (error) => {
+          throw error;
+        },
+      });
+      const policy = new CountedSpeculation({ usesNgrams: false, draftModel, maxDraftLen: 5, maxRows: 64 });
+      const result = runLoop(executor, config, arrivals, {
+        ...options,
+        drafts: { policy, rows: DRAFT_ROWS },
+      });
+      expect(result.answers).toEqual(alone);
+      expect(result.replayMismatches).toBe(0);
+      expect(kvCache.freeBlocks).toBe(blocks);
+      expect(policy.drafted).toBeGreaterThan(20);
+      if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(result.pauses).toBeGreaterThan(0);
+      else {
+        expect(policy.accepted / policy.drafted).toBeGreaterThanOrEqual(least);
+        expect(policy.accepted / policy.drafted).toBeLessThanOrEqual(most);
+      }
+    }
+    draftExecutor.close();
+    executor.close();
+  });
+});
