@@ -21,6 +21,7 @@ async function runManager(
   small: boolean,
   modelType: ModelType = 'InflightFusedBatching',
   overlap = false,
+  draftEnginePath?: string,
 ) {
   const answers = new Map<bigint, Answer>();
   const waiting = [...requests];
@@ -68,6 +69,7 @@ async function runManager(
       checkIntegrity: true,
       enableTrtOverlap: overlap,
       minMicroBatchSize: 2,
+      ...(draftEnginePath === undefined ? {} : { draftEnginePath }),
     },
   });
   await manager.ready;
@@ -136,4 +138,37 @@ it('a manager with its worker answers 32 requests together as one after the othe
       expect(answers.get(requestId), `request ${requestId}`).toStrictEqual(expected);
     }
   }
+});
+
+it('a manager with a draft model answers as one without, and refuses one of another vocabulary', async () => {
+  const [enginePath, draftPath, otherPath] = ['target', 'draft', 'other'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  const engine = await buildEngine({
+    model: tinyModelPath('gqa'),
+    outputDirectory: enginePath,
+    precision: 'f32',
+  });
+  await buildEngine({ model: tinyModelPath('gqa'), outputDirectory: draftPath, precision: 'int4' });
+  await buildEngine({ model: tinyModelPath('wide-head'), outputDirectory: otherPath, precision: 'int4' });
+  const { vocabSize } = engine.manifest.config;
+  const limits = { vocabSize, requests: 16, maxPrompt: 40, maxNew: 110, arrivalSpan: 0, seed: 12 };
+  const requests = randomScenario(limits).map(({ request }) => request);
+  const plain = await runManager(enginePath, requests, 1, false);
+  for (const inFlight of [1, 16]) {
+    const small = inFlight > 1;
+    const drafted = await runManager(
+      enginePath,
+      requests,
+      inFlight,
+      small,
+      'InflightFusedBatching',
+      false,
+      draftPath,
+    );
+    expect(drafted.answers).toStrictEqual(plain.answers);
+  }
+  await expect(
+    runManager(enginePath, requests, 1, false, 'InflightFusedBatching', false, otherPath),
+  ).rejects.toThrow(/its vocabulary has 323 tokens and that of the model 320/);
 });
