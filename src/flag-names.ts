@@ -2,8 +2,10 @@ import { flagName, OPTIONS } from './config-options.js';
 
 // Names that are words of English too, such as model and threads, stay as they are.
 const NAMES = Object.keys(OPTIONS).filter((name) => /[A-Z]/.test(name));
+/** What the engine calls otherwise than the flag does. */
+const ENGINE_NAMES: Record<string, string> = { draftEnginePath: 'draftModel' };
 const PATTERN = new RegExp(
-  `(?<![\\w./-])(?:optionalParams\\.)?(?:kvCacheConfig\\.)?(${NAMES.join('|')})(?![\\w/-]|\\.\\w)`,
+  `(?<![\\w./-])(?:optionalParams\\.)?(?:kvCacheConfig\\.)?(${[...NAMES, ...Object.keys(ENGINE_NAMES)].join('|')})(?![\\w/-]|\\.\\w)`,
   'g',
 );
 
@@ -12,5 +14,5 @@ const PATTERN = new RegExp(
  * `--max-num-tokens = 16`. Parts of paths are left alone.
  */
 export function withFlagNames(message: string): string {
-  return message.replace(PATTERN, (_, name: string) => `--${flagName(name)}`);
+  return message.replace(PATTERN, (_, name: string) => `--${flagName(ENGINE_NAMES[name] ?? name)}`);
 }

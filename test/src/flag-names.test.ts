@@ -14,6 +14,7 @@ describe('withFlagNames', () => {
   it.each([
     ['kvCacheConfig.maxTokens is 0.', '--max-tokens is 0.'],
     ['optionalParams.kvCacheConfig.maxTokens', '--max-tokens'],
+    ['draftEnginePath is refused', '--draft-model is refused'],
     ['(maxNumTokens = 16)', '(--max-num-tokens = 16)'],
     ['/models/maxTokens/a: no such file.', '/models/maxTokens/a: no such file.'],
     ['/models/my-maxTokens: no such file.', '/models/my-maxTokens: no such file.'],
