@@ -89,7 +89,7 @@ export class GenerationLoop {
       maxDraftRows,
       maxPaddingSequences: padding.sequences,
     };
-    const guided = new GuidedDecoding(world.guideThread ?? null, world.executor.vocabSize);
+    const guided = new GuidedDecoding(world.guideThread ?? null, world.executor.vocabSize, maxDraftRows > 0);
     this.#guided = guided;
     const newCall = () =>
       new PackedCall(new BatchFormer(room, kvCache, rope), new SamplingResults(maxSequences + maxDraftRows), {
@@ -112,14 +112,14 @@ export class GenerationLoop {
     this.#intake = new RequestIntake(options, limits, world, this.#active, logitsBudget, responses, guided);
     const takesBlocks = !options.enableTrtOverlap;
     this.#drafts = world.drafts
-      ? new DraftStage(world.drafts, kvCache, { maxNumTokens, maxDraftRows, takesBlocks })
+      ? new DraftStage({ policy: world.drafts, guided }, kvCache, { maxNumTokens, maxDraftRows, takesBlocks })
       : null;
     this.#split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
     const parts = { ...world, logitsStage: newLogitsStage(options, world) };
     this.#calls = this.#split
       ? new OverlappedCalls(parts, [newCall(), newCall()], this.#split)
       : new SerialCalls(parts, newCall());
-    this.#update = new TokenUpdate(planner, world.drafts ?? null, clock);
+    this.#update = new TokenUpdate(planner, this.#drafts, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks, planner);
     const { drafts = null } = world;
     const exitParts = { planner, scheme, rope, logitsBudget, guided, drafts };

@@ -16,6 +16,10 @@ export class Places {
   next: (Places | null)[] | null = null;
   /** Tokens that fit here, as TokenMasks has them, once they were asked for; without those that end a text. */
   mask: Int32Array | null = null;
+  /** Tokens of the text that has to follow, once they were asked for. */
+  forced: Int32Array | null = null;
+  /** What `forcedBehind` says of the tokens that fit here, once it was asked. */
+  forcedBehind: Int32Array | null = null;
 
   constructor(pairs: readonly number[], isAccepting: boolean) {
     this.pairs = pairs;
@@ -159,6 +163,8 @@ export class GrammarMatcher {
     for (const places of this.#known.values()) {
       places.next = null;
       places.mask = null;
+      places.forced = null;
+      places.forcedBehind = null;
     }
     this.#known.clear();
   }

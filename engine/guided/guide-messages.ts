@@ -6,8 +6,10 @@ export type GuideRequest =
   /** A sequence is to be guided. Answered by `opened`, once its first mask is known. */
   | { type: 'open'; sequence: number; guide: Guide; endTokens: Int32Array }
   /**
-   * Masks of a step, each to be written to its row of `words`. `entries`, for each row: sequence, row, position, count and
-   * `count` tokens, which stand at `position` of what the sequence has generated. Answered by `masked`.
+   * Masks of a step, each to be written to its row of `words`. `entries`, for each sequence: sequence, row, position, count,
+   * draft length, 1 where `forced` is of use, `count` tokens, which stand at `position` of what the sequence has generated,
+   * and the tokens of its draft, whose masks go to the rows behind. Answered by `masked`, and then by `forced` if there is
+   * something to say.
    */
   | { type: 'mask'; step: number; words: SharedArrayBuffer; entries: Int32Array }
   | { type: 'close'; sequences: readonly number[] };
@@ -15,7 +17,12 @@ export type GuideRequest =
 export type GuideReply =
   /** `error`: empty where the sequence can be guided. `isInvalid`: its guide is at fault. */
   | { type: 'opened'; sequence: number; error: string; isInvalid: boolean }
-  | { type: 'masked'; step: number; failures: readonly { sequence: number; error: string }[] };
+  | { type: 'masked'; step: number; failures: readonly { sequence: number; error: string }[] }
+  /**
+   * What the grammar leaves no choice about. `entries`: sequence, position, a token that may come to stand there, count, and
+   * the `count` tokens that then come behind it.
+   */
+  | { type: 'forced'; step: number; entries: Int32Array };
 
 /** The loop's end of the thread. Nothing of it needs an event loop. */
 export interface GuideThread {

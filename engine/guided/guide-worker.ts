@@ -13,11 +13,11 @@ async function main({ port, control: shared, enginePath, vocabSize }: GuideThrea
   for (;;) {
     const bell = Atomics.load(control, REQUEST_BELL);
     for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
-      const reply = follower.handle(next.message as GuideRequest);
-      if (reply === null) continue;
-      port.postMessage(reply);
-      Atomics.add(control, REPLY_BELL, 1);
-      Atomics.notify(control, REPLY_BELL);
+      follower.handle(next.message as GuideRequest, (reply) => {
+        port.postMessage(reply);
+        Atomics.add(control, REPLY_BELL, 1);
+        Atomics.notify(control, REPLY_BELL);
+      });
     }
     Atomics.wait(control, REQUEST_BELL, bell);
   }

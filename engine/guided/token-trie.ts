@@ -67,6 +67,43 @@ export class TokenTrie {
     return this.#bytesOf.length;
   }
 
+  /**
+   * The longest token that the bytes from `start` on begin with, -1: none. `isCut`: there are longer ones that begin with
+   * all of them and go on with a byte that `next` has.
+   */
+  longestIn(
+    bytes: Uint8Array,
+    start: number,
+    next: readonly unknown[],
+  ): { token: number; length: number; isCut: boolean } {
+    let token = -1;
+    let length = 0;
+    let first = 0;
+    let end = this.numNodes;
+    for (let place = start; place < bytes.length; place++) {
+      const node = this.#child(first, end, bytes[place]!);
+      if (node < 0) return { token, length, isCut: false };
+      if (this.tokens[node]! >= 0) {
+        token = this.tokens[node]!;
+        length = place + 1 - start;
+      }
+      first = node + 1;
+      end = this.skips[node]!;
+    }
+    let isCut = false;
+    for (let node = first; node < end && !isCut; node = this.skips[node]!) {
+      isCut = (next[this.bytes[node]!] ?? null) !== null;
+    }
+    return { token, length, isCut };
+  }
+
+  /** Of the nodes beside each other from `first` on, in front of `end`, the one of this byte; -1: none. */
+  #child(first: number, end: number, byte: number): number {
+    let node = first;
+    while (node < end && this.bytes[node]! < byte) node = this.skips[node]!;
+    return node < end && this.bytes[node] === byte ? node : -1;
+  }
+
   /** The bytes of a token; null where no guide may choose it. */
   bytesOf(token: number): Uint8Array | null {
     const bytes = this.#bytesOf[token] ?? null;

@@ -1,9 +1,11 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { blocksForNextStep } from '../../scheduler/block-needs.js';
+import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
 import { longestDraftInWindow } from '../speculation/draft-limits.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from '../speculation/draft-policy.js';
-import { mayDraft } from '../speculation/may-draft.js';
+import { mayDraft, mayJump } from '../speculation/may-draft.js';
+import type { GuidedDecoding } from './guided-decoding.js';
 import type { Chunks } from './iteration.js';
 
 export interface DraftStageOptions {
@@ -29,11 +31,17 @@ export interface DraftStageOptions {
  */
 export class DraftStage {
   readonly #policy: DraftPolicy;
+  readonly #guided: GuidedDecoding;
   readonly #kvCache: KvCacheManager;
   readonly #options: DraftStageOptions;
 
-  constructor(policy: DraftPolicy, kvCache: KvCacheManager, options: DraftStageOptions) {
+  constructor(
+    { policy, guided }: { policy: DraftPolicy; guided: GuidedDecoding },
+    kvCache: KvCacheManager,
+    options: DraftStageOptions,
+  ) {
     this.#policy = policy;
+    this.#guided = guided;
     this.#kvCache = kvCache;
     this.#options = options;
   }
@@ -42,16 +50,50 @@ export class DraftStage {
   propose(chunks: Chunks): void {
     const room = this.#room(chunks);
     if (room.spareRows <= 0) return;
+    const jumping = this.#candidates(chunks, room, mayJump);
+    const drafting = this.#candidates(chunks, room, mayDraft);
+    if (jumping.length + drafting.length === 0) return;
+    const spareBlocks = this.#spareBlocks(chunks);
+    for (const candidate of jumping) this.#jump(candidate, room);
+    if (room.spareRows > 0 && drafting.length > 0) {
+      this.#policy.draft(jumping.length > 0 ? within(drafting, room.spareRows) : drafting, room);
+    }
+    this.#fitIntoBlocks([...jumping, ...drafting], spareBlocks);
+  }
+
+  /** Generating requests of these that may have a token more than the newest one. */
+  #candidates(
+    chunks: Chunks,
+    { spareRows }: DraftRoom,
+    mayHaveOne: (request: LlmRequest) => boolean,
+  ): DraftCandidate[] {
     const candidates: DraftCandidate[] = [];
     for (const { request, contextTokens } of chunks) {
-      if (contextTokens > 0 || !mayDraft(request)) continue;
-      const most = Math.min(room.spareRows, this.#mostTokens(request));
+      if (contextTokens > 0 || !mayHaveOne(request)) continue;
+      const most = Math.min(spareRows, this.#mostTokens(request));
       if (most > 0) candidates.push({ request, most });
     }
-    if (candidates.length === 0) return;
-    const spareBlocks = this.#spareBlocks(chunks);
-    this.#policy.draft(candidates, room);
-    this.#fitIntoBlocks(candidates, spareBlocks);
+    return candidates;
+  }
+
+  /**
+   * What a guide leaves no choice about comes first, and with contexts as well: these tokens need their rows in any case,
+   * now or one by one later.
+   */
+  #jump({ request, most }: DraftCandidate, room: DraftRoom): void {
+    const tokens = this.#guided.forcedBehind(request);
+    const { maxDraftLen } = request.spec;
+    const length = Math.min(tokens.length, most, room.spareRows, maxDraftLen ?? tokens.length);
+    if (length <= 0) return;
+    request.setDraft(tokens, length);
+    room.rows += request.draftLength;
+    room.spareRows -= request.draftLength;
+  }
+
+  /** A draft of `drafted` tokens was verified: its first `accepted` ones were right. */
+  noteVerified(request: LlmRequest, drafted: number, accepted: number): void {
+    const source = request.spec.guide === null ? this.#policy : this.#guided;
+    source.noteVerified(request, drafted, accepted);
   }
 
   /** An iteration has ended; one with contexts says nothing of what rows of generating sequences take. */
@@ -71,7 +113,7 @@ export class DraftStage {
   }
 
   /** A draft beyond the last token cannot be used; one beyond the window would write over what is still seen. */
-  #mostTokens(request: DraftCandidate['request']): number {
+  #mostTokens(request: LlmRequest): number {
     const { window, tokensPerBlock } = this.#kvCache;
     const left = request.maxNewTokens - request.generatedLength - 1;
     return Math.min(left, longestDraftInWindow(window, request.numTokens, tokensPerBlock));
@@ -96,4 +138,8 @@ export class DraftStage {
       spare -= taken();
     }
   }
+}
+
+function within(candidates: readonly DraftCandidate[], spareRows: number): DraftCandidate[] {
+  return candidates.map(({ request, most }) => ({ request, most: Math.min(most, spareRows) }));
 }

@@ -1,12 +1,15 @@
 import type { TokenMasks } from '../decoding/sampling-batch.js';
+import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
 import { type GuideReply, type GuideThread, wordsOfMask } from '../guided/guide-messages.js';
 import type { LlmRequest } from '../llm-request.js';
+import { mayJump } from '../speculation/may-draft.js';
 import type { RequestRows, RowFailures } from './logits-stage.js';
 
 /** How long the loop waits for masks before it holds the thread for dead; it limits itself to less for each row. */
 const STUCK_MS = 20_000;
 /** How long the loop sleeps at a time where all there is to do is to wait for guides. */
 const WAIT_MS = 5;
+const NO_TOKENS = new Int32Array(0);
 
 /** The masks of a call's rows, in memory that the thread writes. Made when a call first has a guided row. */
 export class GuideMasks {
@@ -40,6 +43,12 @@ interface Guided {
   numOpening: number;
   /** Why it cannot be guided (any more). */
   failure: { error: string; isInvalid: boolean } | null;
+  /** The step that its masks were last asked for in. */
+  step: number;
+  /** What is certain behind the tokens that that step may draw: position, token, count and tokens, for each. */
+  forced: Int32Array[];
+  /** Most of these tokens that are worth a row. */
+  reach: number;
 }
 
 /**
@@ -55,6 +64,7 @@ interface Guided {
 export class GuidedDecoding {
   readonly #thread: GuideThread | null;
   readonly #vocabSize: number;
+  readonly #canDraft: boolean;
   readonly #guided = new Map<LlmRequest, Guided>();
   readonly #bySequence = new Map<number, Guided>();
   #nextSequence = 0;
@@ -63,9 +73,11 @@ export class GuidedDecoding {
   #masked = -1;
   readonly #rowFailures = new Map<number, string>();
 
-  constructor(thread: GuideThread | null, vocabSize: number) {
+  /** `canDraft`: there are rows for what `forcedBehind` says. */
+  constructor(thread: GuideThread | null, vocabSize: number, canDraft: boolean) {
     this.#thread = thread;
     this.#vocabSize = vocabSize;
+    this.#canDraft = canDraft;
   }
 
   /** Requests may have guides. */
@@ -84,7 +96,17 @@ export class GuidedDecoding {
     }
     const numbers = Array.from({ length: request.spec.numSequences }, () => this.#nextSequence++);
     const numKnown = numbers.map(() => 0);
-    const guided: Guided = { request, numbers, numKnown, numOpening: numbers.length, failure: null };
+    const numOpening = numbers.length;
+    const guided: Guided = {
+      request,
+      numbers,
+      numKnown,
+      numOpening,
+      failure: null,
+      step: -1,
+      forced: [],
+      reach: MAX_FORCED_TOKENS,
+    };
     this.#guided.set(request, guided);
     for (const sequence of numbers) {
       this.#bySequence.set(sequence, guided);
@@ -123,26 +145,57 @@ export class GuidedDecoding {
     if (this.#guided.size > 0) this.#thread!.wait(WAIT_MS);
   }
 
+  /**
+   * The tokens that the guide leaves no choice about behind the newest one, as far as that is known: the thread says it
+   * after its masks, and nobody waits for it.
+   */
+  forcedBehind(request: LlmRequest): Int32Array {
+    const position = request.numTokens - request.originalPromptLength - 1;
+    const newest = request.tokens[request.numTokens - 1];
+    const guided = this.#guided.get(request);
+    const found = guided?.forced.find(([at, token]) => at === position && token === newest);
+    return found?.subarray(3, 3 + guided!.reach) ?? NO_TOKENS;
+  }
+
+  /**
+   * The text is forced, not how the model cuts it into tokens. Where it cuts it otherwise, fewer are drafted: one more than
+   * were right, and twice as many each time all were.
+   */
+  noteVerified(request: LlmRequest, drafted: number, accepted: number): void {
+    const guided = this.#guided.get(request);
+    if (guided === undefined) return;
+    const { reach } = guided;
+    guided.reach = Math.min(
+      MAX_FORCED_TOKENS,
+      accepted < drafted ? accepted + 1 : Math.max(reach, 2 * drafted),
+    );
+  }
+
   /** Asks for the masks of these rows. They are there after `finish`. */
   ask(rows: readonly RequestRows[], masks: GuideMasks): TokenMasks {
     const { memory, words, maskOfRow } = masks.of(this.#vocabSize);
     const entries: number[] = [];
     maskOfRow.fill(-1);
+    masks.step = this.#step++;
     for (const { request, firstRow, sequences } of rows) {
       const guided = this.#guided.get(request)!;
+      const { draftLength } = request;
+      const jumps = this.#canDraft && mayJump(request) ? 1 : 0;
+      guided.step = masks.step;
+      guided.forced = [];
       for (const [i, sequence] of sequences.entries()) {
         const row = firstRow + i;
         const number = guided.numbers[sequence.index]!;
         const first = request.originalPromptLength;
         const end = request.numTokens - first;
         const position = Math.min(guided.numKnown[sequence.index]!, end);
-        maskOfRow[row] = row;
-        entries.push(number, row, position, end - position);
-        for (let place = position; place < end; place++) entries.push(sequence.tokens[first + place]!);
+        for (let ahead = 0; ahead <= draftLength; ahead++) maskOfRow[row + ahead] = row + ahead;
+        entries.push(number, row, position, end - position, draftLength, jumps);
+        for (let place = position; place < end + draftLength; place++)
+          entries.push(sequence.tokens[first + place]!);
         guided.numKnown[sequence.index] = end;
       }
     }
-    masks.step = this.#step++;
     this.#thread!.post({ type: 'mask', step: masks.step, words: memory, entries: Int32Array.from(entries) });
     return { words, maskOfRow };
   }
@@ -180,10 +233,24 @@ export class GuidedDecoding {
       for (const { sequence, error } of reply.failures) this.#rowFailures.set(sequence, error);
       return;
     }
+    if (reply.type === 'forced') {
+      this.#takeForced(reply);
+      return;
+    }
     const guided = this.#bySequence.get(reply.sequence);
     if (guided === undefined) return;
     guided.numOpening--;
     if (reply.error !== '') guided.failure = reply;
+  }
+
+  /** What comes too late, when the next masks have been asked for, is of a text that may not be there. */
+  #takeForced({ step, entries }: Extract<GuideReply, { type: 'forced' }>): void {
+    for (let i = 0; i < entries.length; ) {
+      const end = i + 4 + entries[i + 3]!;
+      const guided = this.#bySequence.get(entries[i]!);
+      if (guided?.step === step) guided.forced.push(entries.subarray(i + 1, end));
+      i = end;
+    }
   }
 
   #failAll(): void {

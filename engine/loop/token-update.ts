@@ -2,7 +2,7 @@ import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../decoding/samp
 import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
-import type { DraftPolicy } from '../speculation/draft-policy.js';
+import type { DraftStage } from './draft-stage.js';
 import type { EndedCall } from './iteration.js';
 
 /** What a call drew for one request. */
@@ -18,10 +18,10 @@ interface DrawnForRequest {
 /** After a call: ends chunks, appends what was drawn, and evaluates the stop conditions. */
 export class TokenUpdate {
   readonly #planner: IterationPlanner;
-  readonly #drafts: DraftPolicy | null;
+  readonly #drafts: DraftStage | null;
   readonly #clock: () => number;
 
-  constructor(planner: IterationPlanner, drafts: DraftPolicy | null, clock: () => number) {
+  constructor(planner: IterationPlanner, drafts: DraftStage | null, clock: () => number) {
     this.#planner = planner;
     this.#drafts = drafts;
     this.#clock = clock;

@@ -5,12 +5,22 @@ import type { LlmRequest } from '../llm-request.js';
  *
  * - several sequences or beams: each step already has a row for each of them, and beams choose among each other's tokens;
  * - a logits post-processor: it is promised one row a step, and the tokens so far in front of it;
- * - a guide: its masks are made for one row a step;
+ * - a guide: what it leaves no choice about is its draft (mayJump);
  * - embeddings of its own in the prompt: what repeats the prompt could name one, and none is ever generated;
  * - returned generation logits: the memory that is reserved for them counts one row a step.
  */
-export function mayDraft({ spec, sequences, live }: LlmRequest): boolean {
-  if (sequences.length !== 1 || live.length !== 1) return false;
-  if (spec.beams !== null || spec.guide !== null || spec.promptTable !== null) return false;
+export function mayDraft(request: LlmRequest): boolean {
+  const { guide, promptTable } = request.spec;
+  return guide === null && promptTable === null && hasRowsForDrafts(request);
+}
+
+/** Whether what a request's guide forces may be its draft. */
+export function mayJump(request: LlmRequest): boolean {
+  const { guide, maxDraftLen } = request.spec;
+  return guide !== null && maxDraftLen !== 0 && hasRowsForDrafts(request);
+}
+
+function hasRowsForDrafts({ spec, sequences, live }: LlmRequest): boolean {
+  if (sequences.length !== 1 || live.length !== 1 || spec.beams !== null) return false;
   return spec.postProcessor === null && !spec.returnGenerationLogits;
 }

@@ -37,10 +37,10 @@ export class InlineGuideThread implements GuideThread {
     this.requests.push(request);
     this.onRequest(request);
     if (this.isDead) return;
-    const reply = this.#follower.handle(request);
-    if (reply === null) return;
-    if (reply.type === 'opened' && this.waitsToOpen > 0) this.#held.push(reply);
-    else this.#replies.push(reply);
+    this.#follower.handle(request, (reply) => {
+      if (reply.type === 'opened' && this.waitsToOpen > 0) this.#held.push(reply);
+      else this.#replies.push(reply);
+    });
   }
 
   receive(): GuideReply | undefined {

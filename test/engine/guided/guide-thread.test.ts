@@ -46,13 +46,31 @@ describe('the thread that follows guides', () => {
     thread.post({ type: 'open', sequence: 8, guide: { type: 'regex', guide: '(' }, endTokens });
     expect(next()).toMatchObject({ sequence: 8, isInvalid: true });
     const words = new SharedArrayBuffer(2 * 4 * wordsOfMask(VOCAB));
-    thread.post({ type: 'mask', step: 3, words, entries: Int32Array.of(7, 1, 0, 0) });
+    thread.post({ type: 'mask', step: 3, words, entries: Int32Array.of(7, 1, 0, 0, 0, 1) });
     expect(next()).toEqual({ type: 'masked', step: 3, failures: [] });
     const bits = (row: number) =>
       [...new Int32Array(words, row * 4 * wordsOfMask(VOCAB), wordsOfMask(VOCAB))]
         .map((word) => (word >>> 0).toString(2).replaceAll('0', '').length)
         .reduce((sum, count) => sum + count);
     expect([bits(0), bits(1)]).toEqual([0, 10]);
+  });
+
+  it('says behind the masks what is forced, to those who ask', () => {
+    thread.start();
+    const guide = { type: 'regex', guide: 'q-{12}[0-9]' } as const;
+    thread.post({ type: 'open', sequence: 7, guide, endTokens });
+    expect(next()).toMatchObject({ error: '' });
+    const words = new SharedArrayBuffer(4 * wordsOfMask(VOCAB));
+    for (const [step, asks] of [0, 1].entries()) {
+      thread.post({ type: 'mask', step, words, entries: Int32Array.of(7, 0, 0, 0, 0, asks) });
+    }
+    expect(next()).toMatchObject({ type: 'masked', step: 0 });
+    expect(next()).toMatchObject({ type: 'masked', step: 1 });
+    const forced = next();
+    if (forced.type !== 'forced') throw new Error(forced.type);
+    expect([forced.step, forced.entries[0], forced.entries[1]]).toEqual([1, 7, 0]);
+    expect(forced.entries[3]).toBe(forced.entries.length - 4);
+    expect(forced.entries[3]).toBeGreaterThan(0);
   });
 
   it('once dead says so, and another one answers', async () => {

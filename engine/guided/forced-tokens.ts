@@ -1,0 +1,82 @@
+import type { GrammarMatcher, Places } from './grammar-matcher.js';
+import { tokenMask } from './token-mask.js';
+import type { TokenTrie } from './token-trie.js';
+
+/** Most tokens that are looked ahead. */
+export const MAX_FORCED_TOKENS = 16;
+/** Most bytes that they are cut from. */
+const MAX_FORCED_BYTES = 256;
+/** Where more tokens than this may come next, nothing is said of what follows each. */
+const MAX_WAYS = 32;
+
+const NONE = new Int32Array(0);
+
+/**
+ * What is certain behind each token that may come next: (token, count, `count` tokens) for each token that has some.
+ *
+ *   the text so far     {
+ *   what may come next  "   "n   "na   "name      the grammar leaves `"name":` and nothing else
+ *   what is said        "  -> name ":     "n -> ame ":     "na -> me ":     "name -> ":
+ *
+ * Stays with the places. Masks of the places behind these tokens are made at once, so that none is named behind which
+ * there could be no mask.
+ */
+export function forcedBehind(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
+  if (places.forcedBehind !== null) return places.forcedBehind;
+  const entries: number[] = [];
+  for (const token of fewTokens(tokenMask(matcher, trie, places))) {
+    const behind = matcher.follow(places, trie.bytesOf(token)!)!;
+    const forced = forcedTokens(matcher, trie, behind);
+    if (forced.length > 0) entries.push(token, forced.length, ...forced);
+  }
+  places.forcedBehind = entries.length === 0 ? NONE : Int32Array.from(entries);
+  return places.forcedBehind;
+}
+
+/** The tokens of a mask; none where there are more than MAX_WAYS. */
+function fewTokens(mask: Int32Array): readonly number[] {
+  const tokens: number[] = [];
+  for (let word = 0; word < mask.length; word++) {
+    for (let rest = mask[word]!; rest !== 0; rest &= rest - 1) {
+      if (tokens.length === MAX_WAYS) return [];
+      tokens.push(32 * word + 31 - Math.clz32(rest & -rest));
+    }
+  }
+  return tokens;
+}
+
+/** The text that the grammar forces behind these places, cut into the longest tokens. Stays with the places. */
+function forcedTokens(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
+  if (places.forced !== null) return places.forced;
+  // Where making it takes too long, or makes too many places, there is none; that is no fault of the answer.
+  places.forced = NONE;
+  const { bytes, end } = forcedText(matcher, places);
+  const next = bytes.length === 0 ? [] : matcher.nextOf(end);
+  const tokens: number[] = [];
+  let behind = places;
+  for (let start = 0; start < bytes.length && tokens.length < MAX_FORCED_TOKENS; ) {
+    const { token, length, isCut } = trie.longestIn(bytes, start, next);
+    // What follows the text may belong to its last token: which one that is, is not certain.
+    if (token < 0 || isCut) break;
+    behind = matcher.follow(behind, bytes.subarray(start, start + length))!;
+    tokenMask(matcher, trie, behind);
+    tokens.push(token);
+    start += length;
+  }
+  places.forced = Int32Array.from(tokens);
+  return places.forced;
+}
+
+/** Byte by byte, as long as one is all that may come next, and the text may not end. `end`: the places behind it. */
+function forcedText(matcher: GrammarMatcher, places: Places): { bytes: Uint8Array; end: Places } {
+  const bytes: number[] = [];
+  let end = places;
+  while (bytes.length < MAX_FORCED_BYTES && !end.isAccepting) {
+    const next = matcher.nextOf(end);
+    const only = next.findIndex((place) => place !== null);
+    if (only < 0 || next.findLastIndex((place) => place !== null) !== only) break;
+    bytes.push(only);
+    end = next[only]!;
+  }
+  return { bytes: Uint8Array.from(bytes), end };
+}
