@@ -4,6 +4,7 @@ import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import type { Executor } from '../../engine/executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { ModelType } from '../../engine/gpt-manager-options.js';
+import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.js';
 import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
@@ -35,6 +36,8 @@ export interface RunOptions {
   postProcessors?: PostProcessors;
   /** Where drafts come from, and how many of the executor's rows of logits are for them; default none. */
   drafts?: { policy: DraftPolicy; rows: number };
+  /** What follows guides; default: none. */
+  guideThread?: GuideThread;
   /** Cuts prompts by what iterations take on this machine; with `chunked`. Default: no bound. */
   maxInterTokenLatencyMs?: number;
 }
@@ -146,6 +149,7 @@ export function runLoop(
       callbacks: recorder,
       ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
       ...(options.drafts ? { drafts: options.drafts.policy } : {}),
+      ...(options.guideThread ? { guideThread: options.guideThread } : {}),
       clock: () => performance.now(),
       drawSeed: () => {
         throw new Error('every request of these tests brings its seed');
@@ -259,7 +263,7 @@ export function runAlone(
   executor: Executor,
   config: ModelConfig,
   arrivals: readonly Arrival[],
-  environment: Pick<RunOptions, 'postProcessors' | 'maxBeamWidth'> = {},
+  environment: Pick<RunOptions, 'postProcessors' | 'maxBeamWidth' | 'guideThread'> = {},
 ): Map<bigint, Answer> {
   const answers = new Map<bigint, Answer>();
   const { numBlocks, maxNumTokens } = executor.options;
