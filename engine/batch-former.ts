@@ -2,7 +2,8 @@ import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import { SamplingRows } from './decoding/sampling-rows.js';
 import type { LlmRequest } from './llm-request.js';
 import type { RequestRows } from './loop/logits-stage.js';
-import type { PackedBatch, PromptTableRows, ReturnedRows } from './packed-batch.js';
+import { PackedArrays } from './packed-arrays.js';
+import type { PromptTableRows, ReturnedRows } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 import type { GeneratedSequence } from './sequences/generated-sequence.js';
 
@@ -16,23 +17,7 @@ export interface BatchLimits {
 }
 
 /** Packs the scheduled requests of one iteration. All arrays are made once; nothing allocates while packing. */
-export class BatchFormer implements PackedBatch {
-  numTokens = 0;
-  numSequences = 0;
-  numLogitRows = 0;
-  numNewBlocks = 0;
-  readonly maxBlocks: number;
-  readonly tokenIds: Int32Array;
-  readonly positions: Int32Array;
-  readonly slots: Int32Array;
-  readonly queryStart: Int32Array;
-  readonly contextLength: Int32Array;
-  readonly blockTables: Int32Array;
-  readonly logitRows: Int32Array;
-  readonly newBlocks: Int32Array;
-  readonly ropeRows: Int32Array;
-  readonly ropeFrequencies: Float32Array;
-  readonly ropeScales: Float32Array;
+export class BatchFormer extends PackedArrays {
   /** Empty in most iterations. */
   readonly returnedRows: ReturnedRows[] = [];
   /** Empty in most iterations. */
@@ -48,20 +33,13 @@ export class BatchFormer implements PackedBatch {
 
   constructor(limits: BatchLimits, kvCache: KvCacheManager, rope: RopeTable) {
     const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0, maxDraftRows = 0 } = limits;
-    const maxSequences = maxNumSequences + maxPaddingSequences;
+    const logitRows = maxNumSequences + maxDraftRows;
+    super(
+      { tokens: maxNumTokens, sequences: maxNumSequences + maxPaddingSequences, logitRows },
+      kvCache,
+      rope,
+    );
     this.#kvCache = kvCache;
-    this.maxBlocks = kvCache.maxBlocksPerSequence;
-    this.tokenIds = new Int32Array(maxNumTokens);
-    this.positions = new Int32Array(maxNumTokens);
-    this.slots = new Int32Array(maxNumTokens);
-    this.queryStart = new Int32Array(maxSequences + 1);
-    this.contextLength = new Int32Array(maxSequences);
-    this.blockTables = new Int32Array(maxSequences * this.maxBlocks);
-    this.logitRows = new Int32Array(maxNumSequences + maxDraftRows);
-    this.newBlocks = new Int32Array(kvCache.numBlocks);
-    this.ropeRows = new Int32Array(maxSequences);
-    this.ropeFrequencies = rope.frequencies;
-    this.ropeScales = rope.scales;
     // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there,
     // and of those longer than a window only a part is there.
     const isWholeInPool = !kvCache.enableBlockReuse && kvCache.window === null;
@@ -69,16 +47,12 @@ export class BatchFormer implements PackedBatch {
       ? kvCache.numBlocks * kvCache.tokensPerBlock
       : Number.POSITIVE_INFINITY;
     const maxHistory = Math.min(maxNumSequences * kvCache.maxSeqLen, tokensOfPool + maxNumSequences);
-    this.sampling = new SamplingRows(maxNumSequences + maxDraftRows, maxHistory);
+    this.sampling = new SamplingRows(logitRows, maxHistory);
     this.#nextPaddingBlock = kvCache.numBlocks;
   }
 
-  /** Empties the batch. */
-  clear(): void {
-    this.numTokens = 0;
-    this.numSequences = 0;
-    this.numLogitRows = 0;
-    this.numNewBlocks = 0;
+  override clear(): void {
+    super.clear();
     this.returnedRows.length = 0;
     this.promptTables.length = 0;
     this.processedRows.length = 0;

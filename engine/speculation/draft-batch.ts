@@ -1,6 +1,6 @@
 import { SamplingRows } from '../decoding/sampling-rows.js';
 import type { LlmRequest } from '../llm-request.js';
-import type { PackedBatch } from '../packed-batch.js';
+import { PackedArrays } from '../packed-arrays.js';
 import type { DraftCaches } from './draft-caches.js';
 
 /** Places [start, end) of a sequence and its draft. */
@@ -12,51 +12,20 @@ export interface DraftRows {
 }
 
 /** Packs one round of the draft model. All arrays are made once, but for histories, which grow as they are needed. */
-export class DraftBatch implements PackedBatch {
-  numTokens = 0;
-  numSequences = 0;
-  numLogitRows = 0;
-  numNewBlocks = 0;
-  readonly maxBlocks: number;
-  readonly tokenIds: Int32Array;
-  readonly positions: Int32Array;
-  readonly slots: Int32Array;
-  readonly queryStart: Int32Array;
-  readonly contextLength: Int32Array;
-  readonly blockTables: Int32Array;
-  readonly logitRows: Int32Array;
-  readonly newBlocks: Int32Array;
-  readonly ropeRows: Int32Array;
-  readonly ropeFrequencies: Float32Array;
-  readonly ropeScales: Float32Array;
+export class DraftBatch extends PackedArrays {
   /** Sampling parameters of the rows in logitRows: those that the same places have in the model itself. */
   readonly sampling: SamplingRows;
   readonly #caches: DraftCaches;
 
   constructor(maxNumTokens: number, maxNumSequences: number, caches: DraftCaches) {
     const { kvCache, rope } = caches;
+    super({ tokens: maxNumTokens, sequences: maxNumSequences, logitRows: maxNumSequences }, kvCache, rope);
     this.#caches = caches;
-    this.maxBlocks = kvCache.maxBlocksPerSequence;
-    this.tokenIds = new Int32Array(maxNumTokens);
-    this.positions = new Int32Array(maxNumTokens);
-    this.slots = new Int32Array(maxNumTokens);
-    this.queryStart = new Int32Array(maxNumSequences + 1);
-    this.contextLength = new Int32Array(maxNumSequences);
-    this.blockTables = new Int32Array(maxNumSequences * this.maxBlocks);
-    this.logitRows = new Int32Array(maxNumSequences);
-    this.newBlocks = new Int32Array(kvCache.numBlocks);
-    this.ropeRows = new Int32Array(maxNumSequences);
-    this.ropeFrequencies = rope.frequencies;
-    this.ropeScales = rope.scales;
     this.sampling = new SamplingRows(maxNumSequences, 0);
   }
 
-  /** Empties the batch. */
-  clear(): void {
-    this.numTokens = 0;
-    this.numSequences = 0;
-    this.numLogitRows = 0;
-    this.numNewBlocks = 0;
+  override clear(): void {
+    super.clear();
     this.sampling.clear();
   }
 

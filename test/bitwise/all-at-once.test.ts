@@ -1,13 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { LogitsPostProcessor } from '../../callbacks/logits-post-processor.js';
 import type { Tensor } from '../../callbacks/types.js';
-import { PostProcessors } from '../../engine/decoding/post-processors.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { InlineGuideThread } from '../support/inline-guide-thread.js';
 import { bool, f32, i32, text } from '../support/loop-harness.js';
 import { RandomDrafts } from '../support/random-drafts.js';
 import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { everything } from './everything.js';
+import { everything, postProcessors } from './everything.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 import type { Arrival } from './scenario.js';
 
@@ -22,11 +20,6 @@ const SMALL_POOL = 40;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
-
-const dampen: LogitsPostProcessor = (_, logits, [tokens]) => {
-  for (const token of tokens!.subarray(-8)) if (token < logits.length) logits[token]! -= 1.5;
-};
-const postProcessors = new PostProcessors(new Map(Object.entries({ dampen })));
 
 /** What beams and guides do not go together with, and what several sequences do not give back. */
 const WITHOUT = {

@@ -1,8 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { LogitsPostProcessor } from '../../callbacks/logits-post-processor.js';
-import { PostProcessors } from '../../engine/decoding/post-processors.js';
 import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { everything } from './everything.js';
+import { everything, postProcessors } from './everything.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 
 const REQUESTS = 32;
@@ -14,11 +12,6 @@ const PADDING_BLOCKS = 512 / 16 + 2 * REQUESTS;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
-
-const dampen: LogitsPostProcessor = (_, logits, [tokens]) => {
-  for (const token of tokens!.subarray(-8)) if (token < logits.length) logits[token]! -= 1.5;
-};
-const postProcessors = new PostProcessors(new Map(Object.entries({ dampen })));
 
 async function openTiny(threads: number) {
   const engine = await engines.get(tinyModelPath('gqa'), 'bf16');

@@ -1,8 +1,16 @@
+import type { LogitsPostProcessor } from '../../callbacks/logits-post-processor.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
+import { PostProcessors } from '../../engine/decoding/post-processors.js';
 import { encodeWordList } from '../../engine/decoding/stop-words.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { text } from '../support/loop-harness.js';
 import { type Arrival, randomNumbers, randomScenario } from './scenario.js';
+
+const dampen: LogitsPostProcessor = (_, logits, [tokens]) => {
+  for (const token of tokens!.subarray(-8)) if (token < logits.length) logits[token]! -= 1.5;
+};
+/** What requests of `everything` can name. */
+export const postProcessors = new PostProcessors(new Map(Object.entries({ dampen })));
 
 const one = (value: number): Tensor => ({ shape: [1], data: Int32Array.of(value) });
 const row = (values: ArrayLike<number>): Tensor => ({
