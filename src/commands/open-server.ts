@@ -5,7 +5,7 @@ import { createApp, type ServerLog } from '../server/app.js';
 import { HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
 import { ServerMetrics } from '../server/metrics.js';
-import type { ServedModel } from '../server/served-model.js';
+import type { ServedGenerator } from '../server/served-model.js';
 import { ServerState } from '../server/server-state.js';
 
 /** A server that listens. */
@@ -68,10 +68,12 @@ function followEngine(
   });
 }
 
-function servedModel({ model, info }: LoadedModel, config: Config): ServedModel {
+function servedModel({ model, info }: LoadedModel, config: Config): ServedGenerator {
   return {
+    kind: 'generator',
     ...model,
     id: config.servedModelName ?? info.name,
+    aliases: [],
     created: Math.floor(Date.now() / 1000),
     fingerprint: info.fingerprint,
     defaultMaxTokens: config.defaultMaxTokens,

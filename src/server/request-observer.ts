@@ -11,6 +11,8 @@ export interface RequestObserver {
 }
 
 export interface ObservedRequest {
+  /** Its id, whatever alias the client asked for. */
+  model: string;
   promptTokens: number;
   maxTokens: number;
 }

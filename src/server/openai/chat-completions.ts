@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
-import type { ServedModel } from '../served-model.js';
+import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { Envelope } from './envelope.js';
 import { ApiError } from './errors.js';
@@ -8,7 +8,7 @@ import { chatLogProbs } from './log-probs.js';
 import type { Exchange, FrameWriter } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
-import { findModel } from './route-context.js';
+import { findGenerator } from './route-context.js';
 import type { ChatRequest, ChatRequestMessage } from './schemas.js';
 import { chatRequestSchema, parseRequest } from './schemas.js';
 import { badWordsOf, chatMaxTokens, choiceCounts, textRequest } from './text-request.js';
@@ -22,7 +22,7 @@ export async function chatCompletions(
 ): Promise<Response> {
   const request = parseRequest(chatRequestSchema, body);
   checkCombinations(request);
-  const model = findModel(context, request.model);
+  const model = findGenerator(context, request.model);
   const promptTokens = await model.codec.encodeChat(request.messages.map(templateMessage), {
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
@@ -83,11 +83,11 @@ function templateMessage(message: ChatRequestMessage): ChatMessage {
 }
 
 class ChatAnswer {
-  readonly #model: ServedModel;
+  readonly #model: ServedGenerator;
   readonly #request: ChatRequest;
   readonly #envelope: Envelope;
 
-  constructor(model: ServedModel, request: ChatRequest, promptTokens: number, run: ChoiceRun) {
+  constructor(model: ServedGenerator, request: ChatRequest, promptTokens: number, run: ChoiceRun) {
     this.#model = model;
     this.#request = request;
     this.#envelope = new Envelope({ model, run, promptTokens, idPrefix: 'chatcmpl' });

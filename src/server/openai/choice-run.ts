@@ -1,7 +1,7 @@
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
-import type { ServedModel } from '../served-model.js';
+import type { ServedGenerator } from '../served-model.js';
 import { shuttingDown } from './errors.js';
 
 /** How many answers there are to each prompt. */
@@ -40,7 +40,7 @@ export class ChoiceRun {
    * @throws InvalidRequestError, QueueFullError.
    */
   constructor(
-    model: ServedModel,
+    model: ServedGenerator,
     requests: readonly TextRequest[],
     counts: ChoiceCounts,
     observe: ObserveRequest,
@@ -59,7 +59,7 @@ export class ChoiceRun {
         if (this.#ranks) asked.logProbs = request.logProbs ?? 0;
         for (const [index, pieces] of generateTexts(model, asked, bestOf).entries()) {
           const { maxTokens } = request;
-          const observer = observe({ promptTokens: request.promptTokens.length, maxTokens });
+          const observer = observe({ model: model.id, promptTokens: request.promptTokens.length, maxTokens });
           this.#candidates.push({ prompt, index, pieces, observer });
         }
       }

@@ -1,6 +1,6 @@
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
-import type { ServedModel } from '../served-model.js';
+import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { Envelope } from './envelope.js';
 import { ApiError } from './errors.js';
@@ -8,7 +8,7 @@ import { legacyLogProbs } from './log-probs.js';
 import type { Exchange, FrameWriter } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
-import { findModel } from './route-context.js';
+import { findGenerator } from './route-context.js';
 import type { CompletionRequest } from './schemas.js';
 import { completionRequestSchema, parseRequest } from './schemas.js';
 import { badWordsOf, choiceCounts, textRequest } from './text-request.js';
@@ -25,7 +25,7 @@ export async function completions(
 ): Promise<Response> {
   const request = parseRequest(completionRequestSchema, body);
   checkCombinations(request);
-  const model = findModel(context, request.model);
+  const model = findGenerator(context, request.model);
   const prompts = await Promise.all(
     request.prompt.map((prompt) => (typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt)),
   );
@@ -60,14 +60,14 @@ function checkCombinations(request: CompletionRequest): void {
 }
 
 class CompletionAnswer {
-  readonly #model: ServedModel;
+  readonly #model: ServedGenerator;
   readonly #request: CompletionRequest;
   readonly #envelope: Envelope;
   /** Per prompt: its text where it is echoed. */
   readonly #echoes: readonly string[];
 
   constructor(
-    model: ServedModel,
+    model: ServedGenerator,
     request: CompletionRequest,
     prompts: readonly PromptTokens[],
     run: ChoiceRun,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TextLogProb } from '../../generation/text-generation.js';
-import type { ServedModel } from '../served-model.js';
+import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceRun } from './choice-run.js';
 import { collect } from './respond.js';
 import type { CompletionRequest } from './schemas.js';
@@ -15,7 +15,7 @@ export interface CollectedChoice {
 }
 
 export interface EnvelopeOptions {
-  model: ServedModel;
+  model: ServedGenerator;
   run: ChoiceRun;
   /** Of all prompts together. */
   promptTokens: number;

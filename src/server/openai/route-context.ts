@@ -1,5 +1,5 @@
 import type { ObserveRequest } from '../request-observer.js';
-import type { ServedModel } from '../served-model.js';
+import type { ServedGenerator, ServedModel } from '../served-model.js';
 import { ApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
 
@@ -10,13 +10,39 @@ export interface RouteContext {
   eventStream: EventStreamOptions;
 }
 
-/** @throws ApiError 404 that names the models there are. */
-export function findModel(context: RouteContext, id: string | undefined): ServedModel {
-  const model = id === undefined ? context.models[0] : context.models.find((served) => served.id === id);
+/**
+ * The model of a name; without one, the first that was given.
+ * @throws ApiError 404 that names the models there are.
+ */
+export function findModel({ models }: Pick<RouteContext, 'models'>, id: string | undefined): ServedModel {
+  const model =
+    id === undefined ? models[0] : models.find((served) => served.id === id || served.aliases.includes(id));
   if (model !== undefined) return model;
-  const names = context.models.map((served) => `'${served.id}'`).join(', ');
-  throw new ApiError(404, `The model '${id}' does not exist. This server serves ${names}.`, {
+  throw new ApiError(404, `The model '${id}' does not exist. This server serves ${namesOf(models)}.`, {
     param: 'model',
     code: 'model_not_found',
   });
+}
+
+/**
+ * The same among those that generate text; without a name, the first of these.
+ * @throws ApiError 404 as findModel, 400 for a model of another kind.
+ */
+export function findGenerator(
+  { models }: Pick<RouteContext, 'models'>,
+  id: string | undefined,
+): ServedGenerator {
+  const generators = models.filter((served) => served.kind === 'generator');
+  const model = id === undefined ? generators[0] : findModel({ models }, id);
+  if (model?.kind === 'generator') return model;
+  const asked =
+    model === undefined
+      ? 'No model of this server generates text'
+      : `The model '${model.id}' generates no text`;
+  const others = generators.length === 0 ? '' : `; ${namesOf(generators)} would`;
+  throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
+}
+
+function namesOf(models: readonly ServedModel[]): string {
+  return models.map((served) => `'${served.id}'`).join(', ');
 }

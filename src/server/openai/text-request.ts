@@ -3,7 +3,7 @@ import type { TokenBeams } from '../../../callbacks/token-request.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
-import type { ServedModel } from '../served-model.js';
+import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { guideOfRequest } from './guides.js';
@@ -104,7 +104,7 @@ function beamsOf(request: CommonRequest): TokenBeams | undefined {
 /** The tokens of the request's bad words; undefined: none. */
 export async function badWordsOf(
   request: CommonRequest,
-  model: ServedModel,
+  model: ServedGenerator,
 ): Promise<number[][] | undefined> {
   return request.bad_words && (await badWordTokens(model.codec, request.bad_words));
 }
@@ -118,6 +118,10 @@ function saltOf(text: string): bigint {
  * Most tokens of a chat answer. Without a limit in the request: what the context leaves, but no more than the
  * server's default, so that one request cannot reserve the whole cache.
  */
-export function chatMaxTokens(model: ServedModel, asked: number | undefined, promptTokens: number): number {
+export function chatMaxTokens(
+  model: ServedGenerator,
+  asked: number | undefined,
+  promptTokens: number,
+): number {
   return asked ?? Math.max(1, Math.min(model.maxSeqLen - promptTokens, model.defaultMaxTokens));
 }

@@ -3,7 +3,7 @@ import { createAdaptorServer } from '@hono/node-server';
 import { createParser } from 'eventsource-parser';
 import { type AppOptions, createApp } from '../../../src/server/app.js';
 import { ServerMetrics } from '../../../src/server/metrics.js';
-import type { ServedModel } from '../../../src/server/served-model.js';
+import type { ServedGenerator } from '../../../src/server/served-model.js';
 import { ServerState } from '../../../src/server/server-state.js';
 import { FakeEngine, type Script, type Step } from './fake-engine.js';
 import { bytesOf, END_TOKEN, TOY_VOCAB, toyCodec } from './toy-codec.js';
@@ -13,9 +13,11 @@ export function say(text: string): Step[] {
   return [...bytesOf(text).map((token) => ({ tokens: [token] })), { finish: 'stop' }];
 }
 
-export function toyModel(engine: FakeEngine, fields: Partial<ServedModel> = {}): ServedModel {
+export function toyModel(engine: FakeEngine, fields: Partial<ServedGenerator> = {}): ServedGenerator {
   return {
+    kind: 'generator',
     id: 'toy',
+    aliases: [],
     created: 1_700_000_000,
     fingerprint: 'fp_toy',
     defaultMaxTokens: 64,
@@ -40,7 +42,7 @@ export interface ToyServer {
 
 export interface ToyOptions extends Partial<Omit<AppOptions, 'models'>> {
   maxActive?: number;
-  model?: Partial<ServedModel>;
+  model?: Partial<ServedGenerator>;
 }
 
 /** The whole HTTP side over a scripted engine. */

@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { findGenerator, findModel } from '../../../../src/server/openai/route-context.js';
+import type { ServedEncoder } from '../../../../src/server/served-model.js';
+import { FakeEngine } from '../../support/fake-engine.js';
+import { toyModel } from '../../support/toy-server.js';
+
+const chat = toyModel(new FakeEngine(() => []), { id: 'chat', aliases: ['gpt-4'] });
+const code = toyModel(new FakeEngine(() => []), { id: 'code' });
+const vectors: ServedEncoder = { kind: 'encoder', id: 'vectors', aliases: [], created: 0, maxSeqLen: 512 };
+
+describe('the model of a request', () => {
+  it('is found by its name or an alias, and without a name is the first', () => {
+    const context = { models: [vectors, chat, code] };
+    expect(findModel(context, 'code')).toBe(code);
+    expect(findModel(context, 'gpt-4')).toBe(chat);
+    expect(findModel(context, undefined)).toBe(vectors);
+    expect(() => findModel(context, 'gpt-5')).toThrow(
+      "The model 'gpt-5' does not exist. This server serves 'vectors', 'chat', 'code'.",
+    );
+  });
+
+  it('is the first that generates, where text is asked for; one of another kind is refused', () => {
+    const context = { models: [vectors, chat, code] };
+    expect(findGenerator(context, undefined)).toBe(chat);
+    expect(findGenerator(context, 'code')).toBe(code);
+    expect(() => findGenerator(context, 'vectors')).toThrow(
+      "The model 'vectors' generates no text; 'chat', 'code' would.",
+    );
+    expect(() => findGenerator({ models: [vectors] }, undefined)).toThrow(
+      'No model of this server generates text.',
+    );
+  });
+});
