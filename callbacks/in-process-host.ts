@@ -185,6 +185,11 @@ export class InProcessHost {
     }
   }
 
+  /** Forgets every block of the KV cache that later requests could find; see GptManager.resetCache. */
+  resetCache(): Promise<number> {
+    return this.#manager.resetCache();
+  }
+
   /**
    * Takes no more requests, lets all that were taken end, and ends the engine. May be called again, to abort a close
    * that is draining.

@@ -13,6 +13,7 @@ export class PortCallbacks implements LoopCallbacks {
   #requests: InferenceRequest[] = [];
   #stops: bigint[] = [];
   #sequenceStops: SequenceStop[] = [];
+  #cacheResets: number[] = [];
   #received = 0;
   #reported = 0;
   #shutdownAsked = false;
@@ -61,6 +62,15 @@ export class PortCallbacks implements LoopCallbacks {
     const now = this.#sequenceStops.filter(({ requestId }) => !notTaken.has(requestId));
     this.#sequenceStops = this.#sequenceStops.filter(({ requestId }) => notTaken.has(requestId));
     return now;
+  }
+
+  /** Asked between two iterations: `reset` is called where the host wants it, and the host is told what it returns. */
+  answerCacheResets(reset: () => number): void {
+    if (this.#cacheResets.length === 0) return;
+    for (const askId of this.#cacheResets) {
+      this.#port.postMessage({ type: 'cacheReset', askId, droppedBlocks: reset() } satisfies WorkerMessage);
+    }
+    this.#cacheResets = [];
   }
 
   endIteration({ responses, stats, json, freePlaces, kvEvents }: IterationReport): void {
@@ -119,6 +129,7 @@ export class PortCallbacks implements LoopCallbacks {
       if (message.type === 'requests') this.#requests.push(...message.requests);
       else if (message.type === 'stopSequence') this.#sequenceStops.push(message.stop);
       else if (message.type === 'stop') this.#stops.push(...message.requestIds);
+      else if (message.type === 'resetCache') this.#cacheResets.push(message.askId);
       else this.#shutdownAsked = true;
     }
   }

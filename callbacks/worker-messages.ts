@@ -10,6 +10,8 @@ export type HostMessage =
   | { type: 'requests'; requests: InferenceRequest[] }
   | { type: 'stop'; requestIds: bigint[] }
   | { type: 'stopSequence'; stop: SequenceStop }
+  /** Forget what the KV cache keeps for others; answered with `cacheReset`. */
+  | { type: 'resetCache'; askId: number }
   | { type: 'shutdown' };
 
 /** The engine as it runs, known once it is loaded. */
@@ -65,6 +67,8 @@ export type WorkerMessage =
   | { type: 'taken' | 'answered'; requestIds: bigint[] }
   /** Start a thread that follows guides; null: end the one there is. */
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }
+  /** The answer to `resetCache`: blocks that could have been found, and no longer can. */
+  | { type: 'cacheReset'; askId: number; droppedBlocks: number }
   | { type: 'error'; message: string }
   /** No more requests are taken: the host asked for the end, or a request with terminateReqId did. */
   | { type: 'draining' }

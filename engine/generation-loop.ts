@@ -145,6 +145,13 @@ export class GenerationLoop {
     this.#intake.drain();
   }
 
+  /** Forgets what the KV cache keeps for others, between two iterations; see KvCacheManager.dropReusable. */
+  resetCache(): number {
+    const dropped = this.#world.kvCache.dropReusable();
+    if (this.#checksIntegrity) this.#world.kvCache.checkIntegrity();
+    return dropped;
+  }
+
   /**
    * One iteration. False if nothing was active and there was nothing to send.
    *

@@ -100,6 +100,7 @@ function run(
     const bell = doorbell.read();
     const wasBusy = loop.iterate();
     if (hasModule) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
+    port.answerCacheResets(() => loop.resetCache());
     if (port.shutdownAsked) loop.drain();
     if (loop.isDraining) port.noteDraining();
     if (loop.isDraining && !wasBusy) return;

@@ -1,5 +1,6 @@
 import { HostBridge } from '../callbacks/host-bridge.js';
 import type { EngineInfo, WorkerMessage } from '../callbacks/worker-messages.js';
+import { CacheResets } from './cache-resets.js';
 import { checkManagerOptions } from './check-manager-options.js';
 import {
   DEFAULT_IDLE_POLL_INTERVAL_MS,
@@ -41,6 +42,7 @@ export class GptManager {
   readonly #supervisor: WorkerSupervisor;
   /** With callbacks in a module: what the worker has of theirs. */
   readonly #moduleRequests = new LostRequests();
+  readonly #cacheResets = new CacheResets();
   #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
   #failure: Error | null = null;
@@ -109,6 +111,15 @@ export class GptManager {
   }
 
   /**
+   * Forgets every block of the KV cache that later requests could find, between two iterations, and resolves with how
+   * many they were. Running requests keep what they hold; it is found by nobody any more. 0 while no worker runs: the
+   * next one begins with nothing. Rejects where the worker dies before it answers.
+   */
+  resetCache(): Promise<number> {
+    return this.#cacheResets.ask((askId) => this.#supervisor.post({ type: 'resetCache', askId }));
+  }
+
+  /**
    * Takes no more requests and resolves once the active ones have ended and the worker is gone. Calling it again
    * gives the same promise. After a failure it resolves too: there is nothing left to end.
    */
@@ -149,6 +160,9 @@ export class GptManager {
         break;
       case 'answered':
         this.#moduleRequests.remove(message.requestIds);
+        break;
+      case 'cacheReset':
+        this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
       case 'error':
         this.#report(new Error(message.message));
@@ -194,6 +208,7 @@ export class GptManager {
   #lose(error: Error): void {
     const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
     this.#moduleRequests.fail(reason);
+    this.#cacheResets.failAll(reason);
     if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
     this.#bridge?.disconnect(reason);
     if (this.#isLoaded && this.#terminateReason === null) this.#report(error);
@@ -212,6 +227,7 @@ export class GptManager {
     this.#bridge?.failAll(
       error === null ? 'The manager was shut down.' : `The engine failed: ${error.message}`,
     );
+    this.#cacheResets.failAll('The manager was shut down.');
     this.#resolveEnded();
   }
 

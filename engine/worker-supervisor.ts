@@ -1,4 +1,4 @@
-import type { EngineInfo, WorkerMessage } from '../callbacks/worker-messages.js';
+import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
 import { EngineWorker } from './engine-worker.js';
 import { RestartPolicy, type WorkerRestartOptions } from './restart-policy.js';
 import { Watchdog } from './watchdog.js';
@@ -62,6 +62,13 @@ export class WorkerSupervisor {
   /** Workers started after the first one. */
   get restarts(): number {
     return this.#restarts;
+  }
+
+  /** Sends a message to the worker that runs. False where there is none now. */
+  post(message: HostMessage): boolean {
+    if (this.#hasEnded || this.#isWaiting || this.#lost !== null || this.#readySinceMs === null) return false;
+    this.#worker.post(message);
+    return true;
   }
 
   /** The worker ends once nothing is active; none follows. */

@@ -216,6 +216,26 @@ export class BlockCache {
     for (const node of this.#expiry.advance(nowMs)) this.#setPriority(node, DEFAULT_RETENTION_PRIORITY);
   }
 
+  /**
+   * Forgets all content: the tree is empty afterwards. Blocks that nobody holds are free, those of the secondary pool
+   * too; a held one stays with its holders and is free once they have released it. Returns how many were in the tree.
+   */
+  dropAll(): number {
+    const nodes = this.tree.removeAll();
+    for (const node of nodes) {
+      this.#queues.remove(node);
+      this.#expiry.remove(node);
+      this.#nodes[node.block] = undefined;
+      if (!this.isPrimary(node)) this.#secondary.release(node.block);
+      else if (!this.isHeld(node)) this.#primary.free(node.block);
+    }
+    this.#numCached = 0;
+    if (nodes.length === 0) return 0;
+    this.#version += 1;
+    this.events.add({ type: 'removed', blockHashes: nodes.map(({ hash }) => hash) });
+    return nodes.length;
+  }
+
   /** For the integrity check. */
   inspect(): {
     free: Int32Array;

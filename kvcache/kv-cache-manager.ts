@@ -222,6 +222,16 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
+   * Forgets every block that others could find, those in the secondary pool included, and returns how many they were.
+   * What sequences hold stays theirs; it is found by nobody any more and not kept when they end. Sequences added from
+   * now on compute their prompts and share them as ever.
+   */
+  dropReusable(): number {
+    this.#sequences.stopSharing();
+    return this.#cache.dropAll();
+  }
+
+  /**
    * Writes the slots (block * tokensPerBlock + offset) of positions [start, end) into target from `offset` on. `index`:
    * which of the request's sequences.
    */

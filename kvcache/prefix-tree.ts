@@ -135,6 +135,16 @@ export class PrefixTree {
     parent.children.splice(place, 1);
     if (parent.parent === null && parent.children.length === 0) this.#roots.delete(parent.salt);
   }
+
+  /** Takes out everything; returns the nodes, each before those below it. */
+  removeAll(): PrefixNode[] {
+    const nodes = [...this.#roots.values()].flatMap(({ children }) => children);
+    this.#roots.clear();
+    for (let index = 0; index < nodes.length; index += 1) {
+      for (const child of nodes[index]!.children) nodes.push(child);
+    }
+    return nodes;
+  }
 }
 
 function createRoot(salt: bigint): PrefixNode {

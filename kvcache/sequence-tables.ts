@@ -141,6 +141,11 @@ export class SequenceTables {
     return held;
   }
 
+  /** What the sequences that there are hold is found by nobody from now on, and nothing of it is kept. */
+  stopSharing(): void {
+    for (const sequence of this.#sequences.values()) sequence.shared = null;
+  }
+
   /** For each request in turn: the blocks that nobody holds any more once it and those asked before are paused. */
   creditOfPauses(): (requestId: bigint) => number {
     const released = new Map<number, number>();

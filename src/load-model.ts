@@ -107,6 +107,8 @@ export interface LoadedModel {
   onStateChange(listener: (state: ManagerState, failure: Error | null) => void): void;
   /** Calls the listener with failures that belong to no request. */
   onError(listener: (error: Error) => void): void;
+  /** Forgets every block of the KV cache that later requests could find; resolves with their number. */
+  resetCache(): Promise<number>;
   /** The engine's thread is in a native call that does not return: the process cannot end but by being killed. */
   isStuck(): boolean;
   /** Lets what is active end, then frees the engine. */
@@ -176,6 +178,7 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
     onStateChange: (listener) => events.onState(listener),
     isStuck: () => host.failure instanceof WorkerStuckError,
     onError: (listener) => events.onError(listener),
+    resetCache: () => host.resetCache(),
     close,
   };
 }

@@ -198,6 +198,14 @@ export class Skein {
     return ranks && rest.logProbs === undefined ? best.map((one) => ({ ...one, logProbs: [] })) : best;
   }
 
+  /**
+   * Forgets every block of the KV cache that later prompts could begin with, and resolves with how many they were. What is
+   * running goes on with what it holds, of which later prompts find nothing.
+   */
+  resetCache(): Promise<number> {
+    return this.#loaded.resetCache();
+  }
+
   /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
   async close(options: { abort?: boolean } = {}): Promise<void> {
     checkCloseOptions(options);

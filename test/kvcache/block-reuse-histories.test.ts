@@ -66,6 +66,8 @@ interface Running {
   written: number;
   length: number;
   salt: bigint;
+  /** false: a reset has come since it was added. */
+  isShared: boolean;
 }
 
 /** The manager with a memory behind it that holds token ids, as an executor's holds keys and values. */
@@ -74,6 +76,7 @@ class Machine {
   readonly running = new Map<bigint, Running>();
   readonly mirror = new Mirror();
   reusedTokens = 0;
+  resets = 0;
   readonly #memory: Int32Array;
 
   constructor(numSecondaryBlocks: number) {
@@ -108,7 +111,13 @@ class Machine {
     expect(reusedBlocks).toBe(Math.floor(reusedTokens / SIZE));
     expect(reusedBlocks + missedBlocks).toBe(Math.floor((promptLength - 1) / SIZE));
     this.reusedTokens += reusedTokens;
-    this.running.set(requestId, { tokens, written: reusedTokens, length: promptLength, salt });
+    this.running.set(requestId, {
+      tokens,
+      written: reusedTokens,
+      length: promptLength,
+      salt,
+      isShared: true,
+    });
     this.mirror.take(this.kv, salt);
   }
 
@@ -128,6 +137,16 @@ class Machine {
     this.mirror.take(this.kv, salt);
   }
 
+  /** Nothing is found any more; what runs goes on and leaves nothing. */
+  reset(): void {
+    const numCached = this.mirror.sizeOf(0) + this.mirror.sizeOf(1);
+    expect(this.kv.dropReusable()).toBe(numCached);
+    this.mirror.take(this.kv, 0n);
+    expect(this.mirror.sizeOf(0) + this.mirror.sizeOf(1)).toBe(0);
+    for (const sequence of this.running.values()) sequence.isShared = false;
+    this.resets++;
+  }
+
   /** Copies, zeroing, writes of all that was allocated since the last step; then contexts are kept. */
   step(): void {
     const copies = this.kv.drainCopies();
@@ -138,9 +157,11 @@ class Machine {
     const numFresh = this.kv.drainNewBlocks(fresh);
     for (const block of fresh.subarray(0, numFresh)) this.#memory.fill(0, block * SIZE, (block + 1) * SIZE);
     for (const [requestId, sequence] of this.running) this.#write(requestId, sequence);
-    for (const [requestId, { tokens, length, salt }] of this.running) {
+    for (const [requestId, { tokens, length, salt, isShared }] of this.running) {
+      const before = this.mirror.sizeOf(0);
       this.kv.store(requestId, tokens, length);
       this.mirror.take(this.kv, salt);
+      if (!isShared) expect(this.mirror.sizeOf(0)).toBe(before);
     }
   }
 
@@ -185,24 +206,28 @@ const tokens = fc
   )
   .map((parts) => Int32Array.from(parts.join('').slice(0, MAX_SEQ_LEN), (letter) => letter.charCodeAt(0)));
 
-const operation = fc.record({
-  kind: fc.constantFrom('add', 'add', 'grow', 'step', 'step', 'end', 'end', 'abort'),
+const KINDS = ['add', 'add', 'grow', 'step', 'step', 'end', 'end', 'abort'];
+
+const fields = {
   requestId: fc.bigInt({ min: 0n, max: 2n }),
   prompt: fc.nat(9),
   cut: fc.integer({ min: 0, max: 9 }),
   salt: fc.constantFrom(0n, 0n, 0n, 1n),
   priority: fc.constantFrom(null, null, null, 10, 60),
-});
+};
 
 /** Ten prompts that are asked for again and again. */
-const history = fc.record({
-  prompts: fc.array(tokens, { minLength: 10, maxLength: 10 }),
-  operations: fc.array(operation, { minLength: 50, maxLength: 150, size: 'max' }),
-});
+function historyOf(kinds: readonly string[]) {
+  const operation = fc.record({ kind: fc.constantFrom(...kinds), ...fields });
+  return fc.record({
+    prompts: fc.array(tokens, { minLength: 10, maxLength: 10 }),
+    operations: fc.array(operation, { minLength: 50, maxLength: 150, size: 'max' }),
+  });
+}
 
 function play(
   machine: Machine,
-  { prompts, operations }: typeof history extends fc.Arbitrary<infer H> ? H : never,
+  { prompts, operations }: ReturnType<typeof historyOf> extends fc.Arbitrary<infer H> ? H : never,
 ) {
   for (const { kind, requestId, prompt, cut, salt, priority } of operations) {
     const all = prompts[prompt]!;
@@ -213,6 +238,7 @@ function play(
     else if (kind === 'grow' && isRunning) machine.grow(requestId, 1 + cut);
     else if (kind === 'step') machine.step();
     else if (kind === 'end' && isRunning) machine.end(requestId, true);
+    else if (kind === 'reset') machine.reset();
     else if (kind === 'abort' && isRunning) machine.end(requestId, false);
     machine.check();
   }
@@ -233,7 +259,7 @@ it.each([
     let reused = 0;
     let swaps = 0;
     fc.assert(
-      fc.property(history, (asked) => {
+      fc.property(historyOf(KINDS), (asked) => {
         const machine = new Machine(numSecondaryBlocks);
         play(machine, asked);
         reused += machine.reusedTokens;
@@ -243,5 +269,24 @@ it.each([
     );
     expect(reused).toBeGreaterThan(2_000);
     expect(swaps).toBeGreaterThanOrEqual(least);
+  },
+);
+
+it.each([0, 5])(
+  'resets at random moments leave nothing to be found, with %i secondary blocks',
+  (numSecondaryBlocks) => {
+    let resets = 0;
+    let reused = 0;
+    fc.assert(
+      fc.property(historyOf([...KINDS, ...KINDS, 'reset']), (asked) => {
+        const machine = new Machine(numSecondaryBlocks);
+        play(machine, asked);
+        resets += machine.resets;
+        reused += machine.reusedTokens;
+      }),
+      { numRuns: 60 },
+    );
+    expect(resets).toBeGreaterThan(100);
+    expect(reused).toBeGreaterThan(1_000);
   },
 );
