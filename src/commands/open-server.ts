@@ -1,11 +1,12 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import type { LoadedModel } from '../load-model.js';
-import { createApp, type ServerLog } from '../server/app.js';
+import { createApp } from '../server/app.js';
 import { HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
 import { ServerMetrics } from '../server/metrics.js';
 import type { ServedGenerator } from '../server/served-model.js';
+import type { ServerLog } from '../server/server-log.js';
 import { ServerState } from '../server/server-state.js';
 
 /** A server that listens. */

@@ -9,18 +9,16 @@ import type { Exchange, FrameWriter } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
-import type { ChatRequest, ChatRequestMessage } from './schemas.js';
-import { chatRequestSchema, parseRequest } from './schemas.js';
+import type { ChatRequest, ChatRequestMessage } from './schemas/chat.js';
 import { badWordsOf, chatMaxTokens, choiceCounts, textRequest } from './text-request.js';
 import { finishReason, stopReason } from './usage.js';
 
-/** POST /v1/chat/completions with a parsed JSON body. */
+/** POST /v1/chat/completions with a body that its schema has taken. */
 export async function chatCompletions(
   context: RouteContext,
-  body: unknown,
+  request: ChatRequest,
   exchange: Exchange,
 ): Promise<Response> {
-  const request = parseRequest(chatRequestSchema, body);
   checkCombinations(request);
   const model = findGenerator(context, request.model);
   const promptTokens = await model.codec.encodeChat(request.messages.map(templateMessage), {

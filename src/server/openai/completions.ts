@@ -9,21 +9,19 @@ import type { Exchange, FrameWriter } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
-import type { CompletionRequest } from './schemas.js';
-import { completionRequestSchema, parseRequest } from './schemas.js';
+import type { CompletionRequest } from './schemas/completions.js';
 import { badWordsOf, choiceCounts, textRequest } from './text-request.js';
 import { finishReason, stopReason } from './usage.js';
 
 /** OpenAI's own default of this route. */
 const DEFAULT_MAX_TOKENS = 16;
 
-/** POST /v1/completions with a parsed JSON body. */
+/** POST /v1/completions with a body that its schema has taken. */
 export async function completions(
   context: RouteContext,
-  body: unknown,
+  request: CompletionRequest,
   exchange: Exchange,
 ): Promise<Response> {
-  const request = parseRequest(completionRequestSchema, body);
   checkCombinations(request);
   const model = findGenerator(context, request.model);
   const prompts = await Promise.all(

@@ -3,7 +3,7 @@ import type { TextLogProb } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceRun } from './choice-run.js';
 import { collect } from './respond.js';
-import type { CompletionRequest } from './schemas.js';
+import type { CompletionRequest } from './schemas/completions.js';
 import { finishReason, stopReason, type Usage, usage } from './usage.js';
 
 /** One choice of an answer that is not streamed. */

@@ -2,7 +2,9 @@ import * as z from 'zod';
 import type { Guide } from '../../../engine/guided/guide.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from '../../generation/guided.js';
 import { ApiError } from './errors.js';
-import type { ChatRequest, CommonRequest } from './schemas.js';
+import type { ChatRequest } from './schemas/chat.js';
+import type { CommonRequest } from './schemas/common.js';
+import { about } from './schemas/fields.js';
 
 const json = z.union([z.string(), z.boolean(), z.record(z.string(), z.unknown())], {
   error: 'expected a JSON schema',
@@ -11,38 +13,50 @@ const choice = z.array(z.string().min(1)).min(1);
 
 /** OpenAI's response_format, and structural_tag beside it as vLLM has it. */
 export const responseFormat = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('text') }),
-  z.object({ type: z.literal('json_object') }),
-  z.object({
-    type: z.literal('json_schema'),
-    json_schema: z.object({
-      name: z.string().nullish(),
-      description: z.string().nullish(),
-      schema: json.nullish(),
-      /** The schema is followed either way. */
-      strict: z.boolean().nullish(),
+  about(z.object({ type: z.literal('text') }), 'Any text.'),
+  about(z.object({ type: z.literal('json_object') }), 'Any JSON object.'),
+  about(
+    z.object({
+      type: z.literal('json_schema'),
+      json_schema: z.object({
+        name: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
+        description: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
+        schema: about(json.nullish(), 'The JSON schema that the answer follows.'),
+        strict: about(z.boolean().nullish(), 'The schema is followed either way.'),
+      }),
     }),
-  }),
-  z.looseObject({ type: z.literal('structural_tag') }),
+    'JSON that follows a schema.',
+  ),
+  about(z.looseObject({ type: z.literal('structural_tag') }), "XGrammar's structural tags."),
 ]);
 
 /** Names of vLLM, in its older and its newer form. */
 export const guideFields = {
-  structured_outputs: z
-    .strictObject({
-      json: json.nullish(),
-      json_object: z.boolean().nullish(),
-      regex: z.string().nullish(),
-      choice: choice.nullish(),
-      grammar: z.string().nullish(),
-      structural_tag: z.union([z.string(), z.record(z.string(), z.unknown())]).nullish(),
-    })
-    .nullish(),
-  guided_json: json.nullish(),
-  guided_regex: z.string().nullish(),
-  guided_choice: choice.nullish(),
-  guided_grammar: z.string().nullish(),
+  structured_outputs: about(
+    z
+      .strictObject({
+        json: about(json.nullish(), 'JSON that follows a schema.'),
+        json_object: about(z.boolean().nullish(), 'true: any JSON object.'),
+        regex: about(z.string().nullish(), 'A text that the regular expression matches.'),
+        choice: about(choice.nullish(), 'One of these texts.'),
+        grammar: about(z.string().nullish(), 'A text of this grammar, in EBNF.'),
+        structural_tag: about(
+          z.union([z.string(), z.record(z.string(), z.unknown())]).nullish(),
+          "XGrammar's structural tags.",
+        ),
+      })
+      .nullish(),
+    'What the answer has to look like: one of the forms.',
+  ),
+  guided_json: older(json.nullish(), 'json'),
+  guided_regex: older(z.string().nullish(), 'regex'),
+  guided_choice: older(choice.nullish(), 'choice'),
+  guided_grammar: older(z.string().nullish(), 'grammar'),
 };
+
+function older<T extends z.ZodType>(schema: T, name: string): T {
+  return about(schema, { description: `The older name of structured_outputs.${name}.`, deprecated: true });
+}
 
 type Request = CommonRequest & Partial<Pick<ChatRequest, 'response_format'>>;
 

@@ -7,7 +7,7 @@ import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { guideOfRequest } from './guides.js';
-import type { CommonRequest } from './schemas.js';
+import type { CommonRequest } from './schemas/common.js';
 
 /** The part of a request that both routes read alike. */
 export function textRequest(

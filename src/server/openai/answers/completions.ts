@@ -1,0 +1,63 @@
+import * as z from 'zod';
+import type { Responses } from '../../routes/route.js';
+import { about, component } from '../schemas/fields.js';
+import { answerOrStream, envelope, errors, finishReason, stopReason, usageSchema } from './shared.js';
+
+const logProbs = component(
+  'CompletionLogProbs',
+  z.object({
+    tokens: about(z.array(z.string()), 'The texts of the tokens.'),
+    token_logprobs: about(z.array(z.number()), 'Their natural log-probabilities, -9999 at least.'),
+    top_logprobs: about(
+      z.array(z.record(z.string(), z.number()).nullable()),
+      'The most probable tokens at each place, with their log-probabilities.',
+    ),
+    text_offset: about(z.array(z.int()), 'Where each token begins in the text, in UTF-16 units.'),
+  }),
+  'Log-probabilities of the tokens of an answer.',
+);
+
+const choice = <Reason extends z.ZodType>(reason: Reason) =>
+  z.object({
+    index: about(z.int(), 'Choice p * n + k is the k-th answer to prompt p.'),
+    text: z.string(),
+    logprobs: about(logProbs.nullable(), 'With `logprobs` only.'),
+    finish_reason: reason,
+    stop_reason: stopReason,
+  });
+
+const completion = component(
+  'Completion',
+  z.object({
+    ...envelope('text_completion', 'cmpl'),
+    choices: z.array(choice(finishReason)),
+    usage: usageSchema,
+  }),
+  'An answer that is whole.',
+);
+
+const completionChunk = component(
+  'CompletionChunk',
+  z.object({
+    ...envelope('text_completion', 'cmpl'),
+    choices: z.array(choice(about(finishReason.nullable(), 'In the last chunk of a choice.'))),
+    usage: about(usageSchema.nullish(), 'With `stream_options`.'),
+  }),
+  'The data of one event of a stream.',
+);
+
+const EXAMPLE = [
+  'data: {"id":"cmpl-1f6d","object":"text_completion","created":1700000000,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"text":" there","logprobs":null,"finish_reason":null,"stop_reason":null}]}',
+  'data: [DONE]',
+].join('\n\n');
+
+export function completionResponses(): Responses {
+  return {
+    200: answerOrStream('The answer, or a stream of chunks that ends with [DONE].', {
+      whole: completion,
+      event: completionChunk,
+      example: EXAMPLE,
+    }),
+    ...errors(400, 401, 404, 413, 429, 500, 503),
+  };
+}

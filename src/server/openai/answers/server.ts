@@ -1,0 +1,36 @@
+import * as z from 'zod';
+import type { Responses } from '../../routes/route.js';
+import { about, component } from '../schemas/fields.js';
+import { errors, jsonAnswer } from './shared.js';
+
+const health = component(
+  'Health',
+  z.object({
+    status: about(z.enum(['ready', 'restarting', 'draining', 'failed']), 'Only ready should be given work.'),
+    reason: about(z.string().optional(), 'Why the engine is not ready.'),
+    restarts: about(z.int(), 'How often the engine was started again after it had died.'),
+  }),
+  'How the server fares.',
+);
+
+export function healthResponses(): Responses {
+  return { 200: jsonAnswer('The server is ready.', health), 503: jsonAnswer('It is not.', health) };
+}
+
+export function liveResponses(): Responses {
+  return { 200: jsonAnswer('The process runs.', z.object({ status: z.literal('live') })) };
+}
+
+export function versionResponses(): Responses {
+  return { 200: jsonAnswer('The version.', z.object({ version: z.string() })), ...errors(401) };
+}
+
+export function metricsResponses(): Responses {
+  return {
+    200: {
+      description: "The text format of Prometheus: vLLM's names, and those of this server.",
+      content: { 'text/plain': { schema: z.string() } },
+    },
+    ...errors(401),
+  };
+}

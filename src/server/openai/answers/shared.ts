@@ -1,0 +1,112 @@
+// What answers look like, for the description of the API. Loaded when it is asked for.
+import * as z from 'zod';
+import type { Responses } from '../../routes/route.js';
+import { about, component } from '../schemas/fields.js';
+
+export const errorSchema = component(
+  'Error',
+  z.object({
+    error: z.object({
+      message: about(z.string(), 'One sentence: what, where, what was expected and what was found.'),
+      type: about(z.string(), {
+        description: 'The kind of error.',
+        examples: ['invalid_request_error', 'authentication_error', 'rate_limit_error', 'server_error'],
+      }),
+      param: about(z.string().nullable(), {
+        description: 'The field at fault, where it is one.',
+        examples: ['messages[0].content'],
+      }),
+      code: about(z.string().nullable(), {
+        description: 'The error in a word for programs, where it has one.',
+        examples: ['context_length_exceeded'],
+      }),
+    }),
+  }),
+  "An error as OpenAI's clients know it.",
+);
+
+const requestId = about(z.string(), 'The X-Request-Id of the request, or a new one where it had none.');
+const retryAfter = about(z.string(), 'Seconds after which to come again.');
+
+/** Headers of every answer. */
+const answerHeaders = z.object({ 'X-Request-Id': requestId });
+const refusalHeaders = z.object({ 'X-Request-Id': requestId, 'Retry-After': retryAfter });
+
+const ERRORS = {
+  400: 'The request is at fault; `param` names the field.',
+  401: 'The API key is missing or wrong.',
+  404: 'There is no such thing.',
+  413: 'The body is too long.',
+  429: 'The queue is full: come again after Retry-After seconds. No stream was begun.',
+  500: 'The server or the engine failed.',
+  503: 'The server is shutting down, or its engine does not run.',
+} as const;
+
+/** Answers with errors. Every route that is not open to all has the 401 besides. */
+export function errors(...statuses: (keyof typeof ERRORS)[]): Responses {
+  return Object.fromEntries(
+    statuses.map((status) => [
+      status,
+      {
+        description: ERRORS[status],
+        headers: status === 429 || status === 503 ? refusalHeaders : answerHeaders,
+        content: { 'application/json': { schema: errorSchema } },
+      },
+    ]),
+  );
+}
+
+export const jsonAnswer = (description: string, schema: z.ZodType): Responses[string] => ({
+  description,
+  headers: answerHeaders,
+  content: { 'application/json': { schema } },
+});
+
+/** An answer that comes whole, or as server-sent events where the request asks for a stream. */
+export const answerOrStream = (
+  description: string,
+  { whole, event, example }: { whole: z.ZodType; event: z.ZodType; example: string },
+): Responses[string] => ({
+  description,
+  headers: answerHeaders,
+  content: {
+    'application/json': { schema: whole },
+    // OpenAPI 3.1 has no word for a sequence of events: the schema is of the data of each.
+    'text/event-stream': { schema: event, example },
+  },
+});
+
+export const usageSchema = component(
+  'Usage',
+  z.object({
+    prompt_tokens: about(z.int(), 'Tokens of the prompts, the chat template included.'),
+    completion_tokens: about(z.int(), 'Tokens generated, by all choices together.'),
+    total_tokens: about(z.int(), 'Both together.'),
+    prompt_tokens_details: z.object({
+      cached_tokens: about(z.int(), 'Tokens of the prompts that were found in the cache.'),
+    }),
+  }),
+  'What a request took.',
+);
+
+export const finishReason = about(
+  z.enum(['stop', 'length']),
+  'stop: the model ended, or a stop text came; length: the limit of tokens or of time was reached.',
+);
+
+export const stopReason = about(
+  z.union([z.string(), z.int()]).nullable(),
+  "The stop text or stop token that ended the answer, or 'time_limit'.",
+);
+
+/** Fields around the choices. */
+export const envelope = <Kind extends string>(object: Kind, idPrefix: string) => ({
+  id: about(z.string(), {
+    description: 'The same in all chunks of a stream.',
+    examples: [`${idPrefix}-1f6d`],
+  }),
+  object: z.literal(object),
+  created: about(z.int(), 'Seconds since 1970.'),
+  model: about(z.string(), 'The model that answered.'),
+  system_fingerprint: about(z.string(), 'The same as long as the same build of the same model answers.'),
+});

@@ -1,0 +1,93 @@
+import * as z from 'zod';
+import { responseFormat } from '../guides.js';
+import { commonFields } from './common.js';
+import { about, component, count, ignored, notSupported, optional } from './fields.js';
+
+const text = () => z.string();
+const textPart = z.object({ type: z.literal('text'), text: text() });
+/** Content of a message: text, or parts that are all text. */
+const content = () =>
+  z.union([text(), z.array(textPart)], {
+    error: 'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)',
+  });
+
+const message = component(
+  'ChatMessage',
+  z.discriminatedUnion('role', [
+    z.object({
+      role: z.enum(['system', 'developer', 'user']),
+      content: about(content(), 'Text, or parts of type text. Text that spells a special token stays text.'),
+      name: optional(text(), 'Reaches the chat template.'),
+    }),
+    z.object({
+      role: z.literal('assistant'),
+      content: about(content().nullish(), 'May be null where there are tool calls.'),
+      refusal: optional(text(), 'Accepted; not part of the prompt.'),
+      name: optional(text(), 'Reaches the chat template.'),
+      tool_calls: optional(
+        z.array(z.looseObject({ type: optional(text()) })),
+        'Calls that the model made; they reach the chat template.',
+      ),
+    }),
+    z.object({
+      role: z.enum(['tool', 'function']),
+      content: about(content(), 'What the tool answered.'),
+      tool_call_id: optional(text(), 'Which call it answers.'),
+      name: optional(text(), 'Reaches the chat template.'),
+    }),
+  ]),
+  'A message of the conversation.',
+);
+
+export const chatRequestSchema = component(
+  'ChatCompletionRequest',
+  z.strictObject({
+    ...commonFields,
+    messages: about(z.array(message).min(1), {
+      description: 'The conversation so far, which the chat template of the model makes a prompt of.',
+      examples: [[{ role: 'user', content: 'What is the capital of France?' }]],
+    }),
+    max_completion_tokens: count(
+      1,
+      'Most tokens of the answer. Not given: what the context leaves, up to the default of the server.',
+    ),
+    max_tokens: count(1, { description: 'The older name of max_completion_tokens.', deprecated: true }),
+    logprobs: optional(z.boolean(), {
+      description: 'Log-probabilities of the tokens of the answer.',
+      default: false,
+    }),
+    top_logprobs: optional(
+      z.int().min(0).max(20),
+      "How many of the most probable tokens are given at each place; only with 'logprobs'.",
+    ),
+    add_generation_prompt: optional(
+      z.boolean(),
+      'Ends the prompt with the beginning of an answer. Default: true, unless the last message is continued.',
+    ),
+    continue_final_message: optional(z.boolean(), {
+      description: 'The answer goes on with the last message, which is of the assistant.',
+      default: false,
+    }),
+    chat_template_kwargs: optional(
+      z.record(z.string(), z.unknown()),
+      'Further variables of the chat template, such as {"enable_thinking": false}.',
+    ),
+    parallel_tool_calls: ignored(),
+    prediction: ignored(),
+    tools: notSupported('tools', []),
+    tool_choice: notSupported('tools', 'none', 'auto'),
+    functions: notSupported('tools', []),
+    function_call: notSupported('tools', 'none', 'auto'),
+    response_format: optional(responseFormat, 'What the answer has to look like: any text, or JSON.'),
+    modalities: notSupported('any modality but text', ['text']),
+    audio: notSupported('audio'),
+    reasoning_effort: notSupported('reasoning', 'none'),
+    verbosity: notSupported('verbosity', 'medium'),
+    web_search_options: notSupported('web search'),
+    store: notSupported('stored answers', false),
+  }),
+  "OpenAI's fields, and those of vLLM for what the engine can do besides.",
+);
+
+export type ChatRequest = z.output<typeof chatRequestSchema>;
+export type ChatRequestMessage = ChatRequest['messages'][number];

@@ -1,0 +1,44 @@
+import * as z from 'zod';
+import { commonFields } from './common.js';
+import { about, component, count, notSupported, optional, tokenId } from './fields.js';
+
+const MAX_PROMPTS = 256;
+
+const promptSchema = about(
+  z.union(
+    [
+      z.string().transform((one) => [one]),
+      z.array(z.string()).min(1).max(MAX_PROMPTS),
+      z
+        .array(tokenId)
+        .min(1)
+        .transform((one) => [one]),
+      z.array(z.array(tokenId).min(1)).min(1).max(MAX_PROMPTS),
+    ],
+    {
+      error: `expected a string, token ids, or a list of up to ${MAX_PROMPTS} of either, none of them empty`,
+    },
+  ),
+  {
+    description: `The text that is gone on with: a string, token ids, or up to ${MAX_PROMPTS} of either.`,
+    examples: ['Once upon a time'],
+  },
+);
+
+export const completionRequestSchema = component(
+  'CompletionRequest',
+  z.strictObject({
+    ...commonFields,
+    prompt: promptSchema,
+    max_tokens: count(1, { description: 'Most tokens of the answer.', default: 16 }),
+    echo: optional(z.boolean(), { description: 'Puts the prompt before the answer.', default: false }),
+    logprobs: optional(
+      z.int().min(0).max(20),
+      'Log-probabilities of the tokens, and of so many of the most probable ones at each place.',
+    ),
+    suffix: notSupported('infilling', ''),
+  }),
+  "OpenAI's fields, and those of vLLM for what the engine can do besides.",
+);
+
+export type CompletionRequest = z.output<typeof completionRequestSchema>;

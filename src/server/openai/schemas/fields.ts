@@ -1,0 +1,70 @@
+import * as z from 'zod';
+
+/** What the API's own description says of a field. */
+export interface About {
+  description: string;
+  /** What counts where the field is not given. */
+  default?: unknown;
+  examples?: readonly unknown[];
+  deprecated?: boolean;
+  /** The type to show, where it is narrower than what the validator is made of. */
+  type?: string;
+}
+
+/** Writes down what a field is for. The schema stays the one that validates: nothing is copied. */
+export function about<T extends z.ZodType>(schema: T, text: string | About): T {
+  const meta = typeof text === 'string' ? { description: text } : text;
+  z.globalRegistry.add(schema, meta as z.GlobalMeta);
+  return schema;
+}
+
+/**
+ * A schema under a name of its own in the API's description, which others refer to. The key is the one under which the
+ * generator of the description keeps names; its own way to set it would need the generator at start-up.
+ */
+export function component<T extends z.ZodType>(name: string, schema: T, text: string | About): T {
+  const meta = typeof text === 'string' ? { description: text } : text;
+  z.globalRegistry.add(schema, { ...meta, _internal: { refId: name } } as z.GlobalMeta);
+  return schema;
+}
+
+/** OpenAI's clients send null for "not given". */
+export function optional<T extends z.ZodType>(schema: T, text?: string | About) {
+  const field = schema.nullish().transform((value) => value ?? undefined);
+  return text === undefined ? field : about(field, text);
+}
+
+/**
+ * A field of the API that cannot work here (yet). Values that ask for nothing are accepted, so that clients which
+ * always send the field are served; anything else is refused by name rather than ignored.
+ */
+export function notSupported(reason: string, ...harmless: readonly unknown[]) {
+  const values = ['null', ...harmless.map((value) => JSON.stringify(value))];
+  const accepted = new Set(values);
+  const field = z
+    .unknown()
+    .optional()
+    .superRefine((value, context) => {
+      if (value === undefined || accepted.has(JSON.stringify(value))) return;
+      context.addIssue({ code: 'custom', message: reason, params: { refused: true } });
+    });
+  return about(field, `Not supported: this server does not have ${reason}. Accepted: ${values.join(', ')}.`);
+}
+
+/** A field that has no bearing on the answer. */
+export function ignored(text = 'Accepted; it has no bearing on the answer.') {
+  return about(z.unknown().optional(), text);
+}
+
+export function number(range: { min: number; max: number; integer: boolean }, text: string | About) {
+  const schema = range.integer ? z.int() : z.number();
+  return optional(schema.min(range.min).max(range.max), text);
+}
+
+export const MAX_INT = 2 ** 31 - 1;
+
+export function count(least: number, text: string | About) {
+  return optional(z.int().min(least).max(MAX_INT), text);
+}
+
+export const tokenId = z.int().min(0).max(MAX_INT);

@@ -1,0 +1,53 @@
+import type * as z from 'zod';
+import { closestName } from '../../../../callbacks/did-you-mean.js';
+import { ApiError } from '../errors.js';
+import { issueText } from '../issue-text.js';
+
+/** `messages[0].content` of ['messages', 0, 'content']. */
+function paramName(path: readonly PropertyKey[]): string | null {
+  if (path.length === 0) return null;
+  return path.reduce<string>(
+    (name, key) =>
+      typeof key === 'number' ? `${name}[${key}]` : name === '' ? String(key) : `${name}.${String(key)}`,
+    '',
+  );
+}
+
+/** Validates a body. @throws ApiError 400 that names the field, what it should be and what is possible instead. */
+export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z.output<T> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new ApiError(400, 'The body must be a JSON object.');
+  }
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw issueError(parsed.error.issues[0]!, Object.keys(schema.shape));
+}
+
+function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError {
+  const param = paramName(issue.path);
+  if (issue.code === 'unrecognized_keys') {
+    const key = issue.keys[0]!;
+    const hint = param === null ? closestName(key, known) : null;
+    return new ApiError(
+      400,
+      `Unknown field '${param === null ? key : `${param}.${key}`}'.${hint === null ? '' : ` Did you mean '${hint}'?`}`,
+      { param: param === null ? key : `${param}.${key}`, code: 'unknown_parameter' },
+    );
+  }
+  if (issue.code === 'custom' && issue.params?.refused === true) {
+    return new ApiError(400, `'${param}' is not supported: this server does not have ${issue.message}.`, {
+      param,
+      code: 'unsupported_parameter',
+    });
+  }
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) {
+    return new ApiError(400, `The field '${param}' is required.`, {
+      param,
+      code: 'missing_required_parameter',
+    });
+  }
+  return new ApiError(400, `Invalid value for '${param}': ${issueText(issue)}.`, {
+    param,
+    code: issue.code === 'invalid_type' ? 'invalid_type' : 'invalid_value',
+  });
+}

@@ -1,0 +1,20 @@
+import { completions } from '../openai/completions.js';
+import { completionRequestSchema } from '../openai/schemas/completions.js';
+import { defineRoute } from './route.js';
+
+export const completionsRoute = defineRoute({
+  method: 'post',
+  path: '/v1/completions',
+  tags: ['Generation'],
+  summary: 'Goes on with a text',
+  description:
+    'The prompt is taken as it is, without a chat template. Several prompts are answered side by side: choice ' +
+    '`p * n + k` is the k-th answer to prompt p.',
+  body: completionRequestSchema,
+  examples: {
+    'A text': { prompt: 'Once upon a time', max_tokens: 32 },
+    'Token ids': { prompt: [504, 3575, 282], max_tokens: 8, logprobs: 2 },
+  },
+  responses: async () => (await import('../openai/answers/completions.js')).completionResponses(),
+  handle: ({ body, exchange }, context) => completions(context, body, exchange),
+});

@@ -1,0 +1,19 @@
+import { chatCompletionsRoute } from './chat-completions.js';
+import { completionsRoute } from './completions.js';
+import { healthRoute, liveRoute } from './health.js';
+import { metricsRoute } from './metrics.js';
+import { modelRoute, modelsRoute } from './models.js';
+import type { Route } from './route.js';
+import { versionRoute } from './version.js';
+
+/** Every route of the server. Methods that a path lacks are answered with 405 by themselves. */
+export const ROUTES: readonly Route[] = [
+  chatCompletionsRoute,
+  completionsRoute,
+  modelsRoute,
+  modelRoute,
+  healthRoute,
+  liveRoute,
+  versionRoute,
+  metricsRoute,
+];

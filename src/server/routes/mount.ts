@@ -1,0 +1,43 @@
+import type { Hono } from 'hono';
+import { ApiError } from '../openai/errors.js';
+import type { AppEnv, Route, ServerContext } from './route.js';
+
+/** Hangs the routes into the app, and behind them the refusal of methods that their paths do not have. */
+export function mountRoutes(app: Hono<AppEnv>, context: ServerContext): void {
+  const allowed = new Map<string, string[]>();
+  for (const route of context.routes) {
+    app.on(route.method.toUpperCase(), route.pattern, (c) => route.handle(c, context));
+    const methods = allowed.get(route.pattern) ?? [];
+    allowed.set(route.pattern, [...methods, route.method.toUpperCase()]);
+  }
+  for (const [pattern, methods] of allowed) {
+    app.all(pattern, (c) => {
+      const message = `${c.req.path} takes ${methods.join(' or ')}, not ${c.req.method}.`;
+      const headers = { allow: methods.join(', ') };
+      throw new ApiError(405, message, { code: 'method_not_allowed', headers });
+    });
+  }
+}
+
+/**
+ * The route that a path belongs to, whatever the method, as the metrics name it. Unknown paths share one name, or
+ * clients could fill the metrics with names.
+ */
+export function handlerNames(routes: readonly Route[]): (path: string) => string {
+  const exact = new Set(routes.map(({ path }) => path));
+  const withParameters = routes.filter(({ path }) => path.includes('{'));
+  const patterns = withParameters.map(({ path, pattern }) => [path, expression(pattern)] as const);
+  return (path) => {
+    if (exact.has(path)) return path;
+    return patterns.find(([, regExp]) => regExp.test(path))?.[0] ?? 'unmatched';
+  };
+}
+
+/** `/v1/models/:id{.+}` as a regular expression. */
+function expression(pattern: string): RegExp {
+  const segments = pattern.split('/').map((segment) => {
+    const parameter = /^:\w+(?:\{(.+)\})?$/.exec(segment);
+    return parameter === null ? segment.replaceAll(/[^\w-]/g, '\\$&') : (parameter[1] ?? '[^/]+');
+  });
+  return new RegExp(`^${segments.join('/')}$`);
+}

@@ -1,0 +1,139 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { RouteConfig } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import type * as z from 'zod';
+import type { ServerMetrics } from '../metrics.js';
+import type { Exchange } from '../openai/respond.js';
+import type { RouteContext } from '../openai/route-context.js';
+import { parseRequest } from '../openai/schemas/parse.js';
+import { readJson } from '../read-json.js';
+import type { ServerLog } from '../server-log.js';
+import type { ServerState } from '../server-state.js';
+
+export type AppEnv = { Bindings: Partial<HttpBindings>; Variables: { requestId: string } };
+
+/** What all routes work with. */
+export interface ServerContext extends RouteContext {
+  state: ServerState;
+  metrics: ServerMetrics;
+  version: string;
+  log: ServerLog;
+  /** All of them, for the description of the API. */
+  routes: readonly Route[];
+}
+
+/** One route: how it is reached, what answers it, and what the API's own description says of it. */
+export interface Route {
+  method: 'get' | 'post' | 'delete';
+  /** As OpenAPI writes it, with parameters in braces; the metrics call the route by it. */
+  path: string;
+  /** The same as Hono writes it. */
+  pattern: string;
+  handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
+  /** For createRoute of @hono/zod-openapi. */
+  describe(): Promise<RouteConfig>;
+}
+
+export type Responses = RouteConfig['responses'];
+
+type Parsed<T> = T extends z.ZodObject ? z.output<T> : undefined;
+
+interface Request<Body, Params, Query> {
+  body: Parsed<Body>;
+  params: Parsed<Params>;
+  query: Parsed<Query>;
+  exchange: Exchange;
+}
+
+interface RouteDefinition<Body, Params, Query> {
+  method: Route['method'];
+  path: string;
+  /** Where a parameter is more than one segment of the path. */
+  pattern?: string;
+  tags: readonly Tag[];
+  summary: string;
+  description?: string;
+  /** Schemas that validate, type and document: of the JSON body, of the path's and of the query's parameters. */
+  body?: Body;
+  params?: Params;
+  query?: Query;
+  /** Bodies by name, for readers of the description. */
+  examples?: Readonly<Record<string, unknown>>;
+  /** Made when the description is asked for, and not at the start. */
+  responses: () => Responses | Promise<Responses>;
+  handle(request: Request<Body, Params, Query>, context: ServerContext): Response | Promise<Response>;
+}
+
+/** What a route is about, in the order of the description. */
+export const TAGS = {
+  Generation: 'Text from a model.',
+  Models: 'What is served.',
+  Server: 'How the server fares.',
+} as const;
+
+export type Tag = keyof typeof TAGS;
+
+type Schema = z.ZodObject | undefined;
+
+export function defineRoute<
+  Body extends Schema = undefined,
+  Params extends Schema = undefined,
+  Query extends Schema = undefined,
+>(definition: RouteDefinition<Body, Params, Query>): Route {
+  const { method, path, pattern = path.replaceAll(/\{(.+?)\}/g, ':$1'), body, params, query } = definition;
+  return {
+    method,
+    path,
+    pattern,
+    handle: async (c, context) => {
+      const request = {
+        body: body && parseRequest(body, await readJson(c)),
+        params: params && parseRequest(params, c.req.param()),
+        query: query && parseRequest(query, c.req.query()),
+        exchange: exchangeOf(c, context.log),
+      };
+      return definition.handle(request as Request<Body, Params, Query>, context);
+    },
+    describe: async () => {
+      const { tags, summary, description, examples } = definition;
+      const content = { schema: body, ...(examples && { examples: named(examples) }) };
+      const request = {
+        ...(body && { body: { required: true, content: { 'application/json': content } } }),
+        ...(params && { params }),
+        ...(query && { query }),
+      };
+      const responses = await definition.responses();
+      return {
+        method,
+        path,
+        tags: [...tags],
+        operationId: operationId(method, path),
+        summary,
+        ...(description && { description }),
+        request,
+        responses,
+      } as RouteConfig;
+    },
+  };
+}
+
+/** {name: {value}}, as OpenAPI has examples. */
+function named(examples: Readonly<Record<string, unknown>>) {
+  return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
+}
+
+/** `postChatCompletions` of POST /v1/chat/completions. */
+function operationId(method: string, path: string): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '' && word !== 'v1');
+  return method + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('');
+}
+
+function exchangeOf(c: Context<AppEnv>, log: ServerLog): Exchange {
+  const outgoing = c.env?.outgoing;
+  return {
+    signal: c.req.raw.signal,
+    disconnect: outgoing === undefined ? null : () => void outgoing.destroy(),
+    logError: (error) =>
+      log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
+  };
+}
