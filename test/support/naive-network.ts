@@ -9,6 +9,8 @@ export interface NaiveOptions {
   ropeScale: number;
   /** Whether products round their input to bf16, as AVX-512 BF16 does where weights are bf16. Default: they do not. */
   roundsInputs?: boolean;
+  /** Whether attention rounds queries and probabilities, as it does there where the cache is bf16. */
+  roundsAttention?: boolean;
   /** Tokens that a token attends to, the `sinks` first ones of the sequence among them; absent: all. */
   window?: { tokens: number; sinks: number };
 }
@@ -118,6 +120,7 @@ export function naiveLogits(
   function attend(qkv: Matrix, t: number, scale: number): Float64Array {
     const { numHeads, numKvHeads, headDim } = plan.attention;
     const cached = options.kvDtype === 'bf16' ? roundToBf16 : (x: number) => x;
+    const rounded = options.roundsAttention ? roundToBf16 : (x: number) => x;
     const output = new Float64Array(numHeads * headDim);
     for (let head = 0; head < numHeads; head++) {
       const kvHead = Math.floor(head / (numHeads / numKvHeads));
@@ -128,7 +131,8 @@ export function naiveLogits(
         if (!isSeen(s, t)) continue;
         const queries = options.window && s < options.window.sinks ? sinkQueries : qkv;
         let dot = 0;
-        for (let i = 0; i < headDim; i++) dot += queries[t]![head * headDim + i]! * cached(qkv[s]![k + i]!);
+        for (let i = 0; i < headDim; i++)
+          dot += rounded(queries[t]![head * headDim + i]!) * cached(qkv[s]![k + i]!);
         scores[s] = dot * scale;
       }
       const maximum = Math.max(...scores);
@@ -136,7 +140,7 @@ export function naiveLogits(
       const sum = exps.reduce((a, b) => a + b, 0);
       for (let s = 0; s <= t; s++) {
         for (let i = 0; i < headDim; i++) {
-          output[head * headDim + i]! += (exps[s]! / sum) * cached(qkv[s]![v + i]!);
+          output[head * headDim + i]! += (rounded(exps[s]!) / sum) * cached(qkv[s]![v + i]!);
         }
       }
     }

@@ -52,7 +52,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.ropeAngles = take(static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDim));
   const int32_t headsPerKvHead = config.plan.numHeads / config.plan.numKvHeads;
   const size_t partials = roundUp(schedule.partialFloats(), kAlignFloats);
-  layout.attentionScratchFloats = roundUp(kernels.attentionScratchFloats(config.plan.headDim, headsPerKvHead), kAlignFloats);
+  layout.attentionScratchFloats = roundUp(kernels.attentionScratchFloats(config.plan.headDim, AttentionSchedule::kRowBlock * headsPerKvHead), kAlignFloats);
   layout.threadScratchFloats = layout.attentionScratchFloats + partials;
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));

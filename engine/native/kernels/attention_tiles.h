@@ -74,7 +74,8 @@ struct Visible<true> {
 
 // Scores of N pairs -> probabilities against each pair's new maximum, and the corrections of what came before: one
 // exponential for all of them. acc[p] is followed by the pair's maximum and sum. Each pair sees a token of the step.
-template <class V, int N, bool kWindowed>
+// kCoarse: the probabilities will be rounded to bf16.
+template <class V, int N, bool kWindowed, bool kCoarse>
 void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, float* const* acc, int headDim,
                  float* corrections) {
   constexpr int kVectors = kStepTokens / V::W;
@@ -115,7 +116,12 @@ SKEIN_UNROLL(8)
 SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
-      const auto e = vexpBelow<V>(V::sub(V::load(at), m));
+      const auto gap = V::sub(V::load(at), m);
+      typename V::F e;
+      if constexpr (kCoarse)
+        e = vexpCoarse<V>(gap);
+      else
+        e = vexpBelow<V>(gap);
       V::store(at, e);
       total = V::add(total, e);
     }

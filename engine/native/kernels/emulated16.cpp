@@ -21,6 +21,10 @@ struct EmulatedPairsSimd : EmulatedSimd<16, 12> {
   static void storeBf16(uint16_t* p, F a) {
     for (int i = 0; i < W; i++) p[i] = toBf16(normalOrZero(a.v[i]));
   }
+  static void pairRows(const uint16_t* even, const uint16_t* odd, I& low, I& high) {
+    low = eachI([&](int i) { return pair(int16_t(even[i]), int16_t(odd[i])); });
+    high = eachI([&](int i) { return pair(int16_t(even[W + i]), int16_t(odd[W + i])); });
+  }
 
  private:
   static float valueOf(int32_t pair, int half) { return normalOrZero(fromBf16(uint16_t(uint32_t(pair) >> (16 * half)))); }
@@ -46,6 +50,8 @@ const KernelTable& emulated16PairsKernels() {
     pairs.roundRow = roundRow<EmulatedPairsSimd>;
     pairs.gemm = gemm<EmulatedPairsSimd>;
     pairs.gatedGemm = gatedGemm<EmulatedPairsSimd>;
+    pairs.attentionSplit = attentionSplit<EmulatedPairsSimd>;
+    pairs.attentionScratchFloats = attentionScratchFloats<EmulatedPairsSimd>;
     return pairs;
   }();
   return table;

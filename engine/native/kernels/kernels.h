@@ -175,8 +175,8 @@ struct KernelTable {
   // partial: [(rowEnd - rowBegin) * headsPerKvHead][headDim + 2] for one split.
   void (*attentionSplit)(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
                          float* scratch, float* partial);
-  // Floats of scratch that attentionSplit wants.
-  size_t (*attentionScratchFloats)(int32_t headDim, int32_t headsPerKvHead);
+  // Floats of scratch that attentionSplit wants for so many (row, head) pairs of one KV head.
+  size_t (*attentionScratchFloats)(int32_t headDim, int32_t pairs);
   // Merges the splits of one (row, head) in ascending position: partials[s * stride], s < splits. y: [headDim]
   // Those in which the row attends to nothing are left out.
   void (*attentionMerge)(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y);

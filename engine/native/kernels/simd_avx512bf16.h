@@ -1,4 +1,4 @@
-// AVX-512 with VNNI and BF16: dot products of pairs of bf16, for bf16 weights alone.
+// AVX-512 with VNNI and BF16: dot products of pairs of bf16, for bf16 weights and for a bf16 cache.
 #pragma once
 #include "kernels/simd_avx512vnni.h"
 
@@ -11,6 +11,19 @@ struct Avx512Bf16Simd : Avx512VnniSimd {
   // W values, to nearest even; what is below the normal numbers becomes zero.
   static void storeBf16(uint16_t* p, F a) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a)));
+  }
+  // Word i of the 2 W pairs in low, then high: value i of `even` (low half) and of `odd`.
+  static void pairRows(const uint16_t* even, const uint16_t* odd, I& low, I& high) {
+    const __m512i a = _mm512_loadu_si512(even), b = _mm512_loadu_si512(odd);
+    low = _mm512_permutex2var_epi16(a, wordsFrom(0), b);
+    high = _mm512_permutex2var_epi16(a, wordsFrom(16), b);
+  }
+
+ private:
+  // Index i of a, then index i of b (those from 32 on), for 16 of them.
+  static I wordsFrom(int32_t i) {
+    const I lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_add_epi32(_mm512_mullo_epi32(lanes, set1I(0x10001)), set1I(i * 0x10001 + (32 << 16)));
   }
 };
 

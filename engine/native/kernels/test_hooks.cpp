@@ -164,7 +164,7 @@ void attention(const Napi::CallbackInfo& info) {
   const int64_t pairs = int64_t(rowEnd - rowBegin) * heads;
   const int64_t stride = kv.headDim + 2;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> scratch(table.attentionScratchFloats(kv.headDim, heads), kNan);
+  std::vector<float> scratch(table.attentionScratchFloats(kv.headDim, int32_t(pairs)), kNan);
   std::vector<float> partials(size_t(splits * pairs * stride), kNan);
   float* y = f.data("y");
   for (int32_t kvHead = 0; kvHead < kv.kvHeads; ++kvHead) {

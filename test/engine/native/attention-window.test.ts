@@ -86,6 +86,7 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
           inverseFrequencies: networks[kvDtype].inverseFrequencies,
           ropeScale: 1,
           roundsInputs: instructionSet === 'avx512bf16' && kvDtype === 'bf16',
+          roundsAttention: instructionSet === 'avx512bf16' && kvDtype === 'bf16',
           window: {
             tokens: window.maxAttentionWindow,
             sinks: 'sinkTokenLength' in window ? window.sinkTokenLength : 0,

@@ -44,6 +44,7 @@ function greatestError(tiny: TinyNetwork, options: Parameters<typeof executorOpt
       inverseFrequencies: tiny.inverseFrequencies,
       ropeScale: 1,
       roundsInputs: executor.instructionSet === 'avx512bf16' && tiny.shape.precision === 'bf16',
+      roundsAttention: executor.instructionSet === 'avx512bf16' && executor.options.kvDtype === 'bf16',
     });
     for (const [position, row] of expected.entries()) {
       for (const [i, logit] of row.entries()) {
@@ -64,7 +65,7 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
   it('is the naive network with bf16 weights and cache', () => {
     const tiny = network({ precision: 'bf16' });
     // Where a value lies between two of bf16, f32 and f64 may round it to different ones.
-    const ofRounding = 2e-2;
+    const ofRounding = instructionSet === 'avx512bf16' ? 4e-2 : 2e-2;
     expect(greatestError(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(ofRounding);
     const exact = greatestError(tiny, { instructionSet, kvDtype: 'f32' });
     expect(exact).toBeLessThan(instructionSet === 'avx512bf16' ? ofRounding : 2e-5);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
 import {
   type Dtype,
   expectSameBits,
@@ -111,31 +112,28 @@ class WindowedSequence {
   }
 
   /** In double precision over the exact values that the cache holds, with the mask written out. */
-  expected(position: number): number[] {
+  expected(position: number): Expected {
     const { dtype, kvHeads, group, headDim, window, sinks } = this.#shape;
     const exact = (x: Float32Array) => (dtype === 'f32' ? x : fromBf16(toBf16(x)));
     const [keys, values] = [exact(this.#k), exact(this.#v)];
     const seen = Array.from({ length: position + 1 }, (_, t) => t).filter(
       (t) => window === 0 || t < sinks || position - t < window - sinks,
     );
-    return Array.from({ length: kvHeads * group }, (_, head) => {
+    const table = this.#table;
+    const [q, sinkQ] = [queriesOf(table, dtype, this.#q), queriesOf(table, dtype, this.#sinkQ)];
+    const heads = Array.from({ length: kvHeads * group }, (_, head) => {
       const at = Math.floor(head / group) * headDim;
       const query = (position * kvHeads * group + head) * headDim;
       const scores = seen.map((t) => {
         let sum = 0;
-        const q = t < sinks ? this.#sinkQ : this.#q;
-        for (let d = 0; d < headDim; d++) sum += q[query + d]! * keys[t * kvHeads * headDim + at + d]!;
+        const ofToken = t < sinks ? sinkQ : q;
+        for (let d = 0; d < headDim; d++) sum += ofToken[query + d]! * keys[t * kvHeads * headDim + at + d]!;
         return sum / Math.sqrt(headDim);
       });
-      const greatest = Math.max(...scores);
-      const weights = scores.map((score) => Math.exp(score - greatest));
-      const total = weights.reduce((a, b) => a + b, 0);
-      return Array.from(
-        { length: headDim },
-        (_, d) =>
-          weights.reduce((sum, w, i) => sum + w * values[seen[i]! * kvHeads * headDim + at + d]!, 0) / total,
-      );
-    }).flat();
+      const value = (i: number, d: number) => values[seen[i]! * kvHeads * headDim + at + d]!;
+      return expectedHead({ table, dtype, scores, headDim, value });
+    });
+    return joined(heads);
   }
 
   #attend(
@@ -214,15 +212,6 @@ function randomChunks(tokens: number, random: () => number): Chunk[] {
     begin = end;
   }
   return chunks;
-}
-
-function expectNear(actual: Float32Array, wanted: number[], place: string) {
-  let worst = 0;
-  wanted.forEach((x, i) => {
-    const error = Math.abs(actual[i]! - x);
-    if (!(error <= worst)) worst = error; // NaN counts
-  });
-  expect(worst, place).toBeLessThan(5e-6);
 }
 
 /** Windows of one token, inside a block, of whole blocks, of many, longer than the sequence; sinks likewise. */

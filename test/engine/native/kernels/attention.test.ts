@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
 import {
   bitsOf,
   type Dtype,
@@ -49,25 +50,27 @@ function cacheOf(table: string, s: Shape, k: Float32Array, v: Float32Array) {
 }
 
 /** Attention of one position over the exact values that the cache holds, in double precision: [numHeads * headDim]. */
-function expectedRow(s: Shape, q: Float32Array, keys: Float32Array, values: Float32Array, position: number) {
+function expectedRow(
+  table: string,
+  s: Shape,
+  { q, keys, values }: Record<'q' | 'keys' | 'values', Float32Array>,
+  position: number,
+): Expected {
   const width = s.kvHeads * s.headDim;
   const numHeads = s.kvHeads * s.group;
-  return Array.from({ length: numHeads }, (_, head) => {
+  const queries = queriesOf(table, s.dtype, q);
+  const heads = Array.from({ length: numHeads }, (_, head) => {
     const at = Math.floor(head / s.group) * s.headDim;
     const query = (position * numHeads + head) * s.headDim;
     const scores = Array.from({ length: position + 1 }, (_, t) => {
       let sum = 0;
-      for (let d = 0; d < s.headDim; d++) sum += q[query + d]! * keys[t * width + at + d]!;
+      for (let d = 0; d < s.headDim; d++) sum += queries[query + d]! * keys[t * width + at + d]!;
       return sum / Math.sqrt(s.headDim);
     });
-    const greatest = Math.max(...scores);
-    const weights = scores.map((score) => Math.exp(score - greatest));
-    const total = weights.reduce((a, b) => a + b, 0);
-    return Array.from(
-      { length: s.headDim },
-      (_, d) => weights.reduce((sum, w, t) => sum + w * values[t * width + at + d]!, 0) / total,
-    );
-  }).flat();
+    const { dtype, headDim } = s;
+    return expectedHead({ table, dtype, scores, headDim, value: (t, d) => values[t * width + at + d]! });
+  });
+  return joined(heads);
 }
 
 function sequenceOf(table: string, s: Shape, seed = 1) {
@@ -100,17 +103,8 @@ function sequenceOf(table: string, s: Shape, seed = 1) {
   };
   const exact = (x: Float32Array) => (s.dtype === 'f32' ? x : fromBf16(toBf16(x)));
   const [keys, values] = [exact(k), exact(v)];
-  const expected = (position: number) => expectedRow(s, q, keys, values, position);
+  const expected = (position: number) => expectedRow(table, s, { q, keys, values }, position);
   return { run, expected };
-}
-
-function expectNear(actual: Float32Array, wanted: number[]) {
-  let worst = 0;
-  wanted.forEach((x, i) => {
-    const error = Math.abs(actual[i]! - x);
-    if (!(error <= worst)) worst = error; // NaN counts
-  });
-  expect(worst).toBeLessThan(5e-6);
 }
 
 const LAYOUTS = [

@@ -1,0 +1,154 @@
+// What brings a step of the cache into scratch, and the queries of a split.
+#pragma once
+#include <type_traits>
+
+#include "kernels/attention_pairs.h"
+
+namespace skein {
+namespace {
+
+// Whether steps of T are multiplied as pairs of bf16: T is a cache's bf16, or what pairStep makes of it.
+template <class V, class T>
+constexpr bool kStepInPairs = V::kBf16Pairs && !std::is_same_v<T, float>;
+
+// (row, head) pairs whose sums fill the registers.
+template <class V, class T>
+constexpr int pairsAtOnce() {
+  if constexpr (kStepInPairs<V, T>)
+    return kPairedTile;
+  else
+    return V::kAttentionPairs;
+}
+template <class V, class T>
+constexpr int kPairsAtOnce = pairsAtOnce<V, T>();
+
+// Columns of a row of V in scratch.
+template <class V>
+constexpr int valueStride(int headDim) {
+  return padTo(headDim, V::kBf16Pairs ? 2 * V::W : V::W);
+}
+
+// A step's K and V.
+template <class V>
+size_t stepScratchFloats(int32_t headDim) {
+  return size_t(headDim) * kStepTokens + size_t(kStepTokens) * valueStride<V>(headDim);
+}
+
+// And the rounded queries of so many (row, head) pairs, and those that count for the sinks.
+template <class V>
+size_t attentionScratchFloats(int32_t headDim, int32_t pairs) {
+  return stepScratchFloats<V>(headDim) + (V::kBf16Pairs ? 2 * size_t(pairs) * pairsOf(headDim) : 0);
+}
+
+// `count` cache values to f32.
+template <class V, class T>
+inline void widen(const T* from, int count, float* to) {
+  int i = 0;
+  for (; i + V::W <= count; i += V::W) V::store(to + i, loadCache<V>(from + i));
+  for (; i < count; i++) to[i] = cacheValue(from[i]);
+}
+
+// Where the block of a position begins, in the part of one KV head.
+template <class T, bool kWindowed>
+inline const T* blockOf(const AttentionArgs& args, int kvHead, int position) {
+  const KvLayer& kv = *args.kv;
+  const size_t ofHead = size_t(kvHead) * 2 * kv.tokensPerBlock * kv.headDim;
+  const int index = position / kv.tokensPerBlock;
+  if constexpr (kWindowed) {
+    if (args.fresh && index >= args.freshBlock)
+      return static_cast<const T*>(args.fresh) + size_t(index - args.freshBlock) * kv.elementsPerBlock() + ofHead;
+    return static_cast<const T*>(kv.base) + size_t(args.blockTable[args.window.entryOf(index)]) * kv.elementsPerBlock() + ofHead;
+  } else {
+    return static_cast<const T*>(kv.base) + size_t(args.blockTable[index]) * kv.elementsPerBlock() + ofHead;
+  }
+}
+
+// Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks behind `valid`
+// are not looked at: the table may end there.
+template <class V, class T, bool kWindowed>
+void loadStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* kStep, float* vStep) {
+  const KvLayer& kv = *args.kv;
+  const int tokens = kv.tokensPerBlock;
+  const int headDim = kv.headDim;
+  const int group = tokens < kStepTokens ? tokens : kStepTokens;
+  const int padded = padTo(headDim, V::W);
+  for (int t = 0; t < kStepTokens; t += group) {
+    if (t >= valid) {
+      for (int d = 0; d < headDim; d++)
+        for (int i = 0; i < group; i++) kStep[d * kStepTokens + t + i] = 0.0f;
+      for (int i = 0; i < group * padded; i++) vStep[size_t(t) * padded + i] = 0.0f;
+      continue;
+    }
+    const int position = stepStart + t;
+    const int offset = position % tokens;
+    const T* block = blockOf<T, kWindowed>(args, kvHead, position);
+    const T* k = block + size_t(offset / group) * headDim * group;
+    const T* v = block + size_t(tokens + offset) * headDim;
+    for (int d = 0; d < headDim; d++) widen<V>(k + size_t(d) * group, group, kStep + d * kStepTokens + t);
+    for (int i = 0; i < group; i++) {
+      float* row = vStep + size_t(t + i) * padded;
+      widen<V>(v + size_t(i) * headDim, headDim, row);
+      for (int d = headDim; d < padded; d++) row[d] = 0.0f;
+    }
+  }
+}
+
+// The same in words of two rows each: K [pairsOf(headDim)][32], V [16][valueStride].
+template <class V, bool kWindowed>
+void pairStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, Paired* kStep, Paired* vStep) {
+  const KvLayer& kv = *args.kv;
+  const int tokens = kv.tokensPerBlock;
+  const int headDim = kv.headDim;
+  const int group = tokens < kStepTokens ? tokens : kStepTokens;
+  const int stride = valueStride<V>(headDim);
+  for (int t = 0; t < kStepTokens; t += group) {
+    Paired* vRows = vStep + t / 2 * stride;
+    if (t >= valid) {
+      for (int s = 0; s < pairsOf(headDim); s++)
+        for (int i = 0; i < group; i++) kStep[s * kStepTokens + t + i] = 0;
+      for (int i = 0; i < group / 2 * stride; i++) vRows[i] = 0;
+      continue;
+    }
+    const int position = stepStart + t;
+    const int offset = position % tokens;
+    const uint16_t* block = blockOf<uint16_t, kWindowed>(args, kvHead, position);
+    const uint16_t* k = block + size_t(offset / group) * headDim * group;
+    const uint16_t* v = block + size_t(tokens + offset) * headDim;
+    for (int s = 0; s < pairsOf(headDim); s++) {
+      const uint16_t* even = k + size_t(2 * s) * group;
+      pairUp<V>(even, 2 * s + 1 < headDim ? even + group : nullptr, group, kStep + s * kStepTokens + t);
+    }
+    for (int i = 0; i < group; i += 2) {
+      Paired* row = vRows + i / 2 * stride;
+      pairUp<V>(v + size_t(i) * headDim, v + size_t(i + 1) * headDim, headDim, row);
+      for (int d = headDim; d < stride; d++) row[d] = 0;
+    }
+  }
+}
+
+// The queries of rows [rowBegin, rowEnd) as pairedScoreTile takes them; none where the tiles take the f32 rows.
+struct RoundedQueries {
+  const uint16_t* rows;  // [pair][2 * pairsOf(headDim)], pair = (row - rowBegin) * heads per KV head + head
+  const uint16_t* sinkRows;
+
+  static const uint16_t* of(const uint16_t* rows, int pair, int headDim) { return rows + size_t(pair) * 2 * pairsOf(headDim); }
+};
+
+template <class V>
+RoundedQueries roundQueries(const AttentionArgs& args, int kvHead, int rowBegin, int rowEnd, float* scratch) {
+  const int headDim = args.kv->headDim;
+  const int heads = args.numHeads / args.kv->kvHeads;
+  const int pairs = (rowEnd - rowBegin) * heads;
+  uint16_t* rows = reinterpret_cast<uint16_t*>(scratch);
+  uint16_t* sinkRows = rows + size_t(pairs) * 2 * pairsOf(headDim);
+  for (int pair = 0; pair < pairs; pair++) {
+    const int64_t row = rowBegin + pair / heads;
+    const int64_t head = kvHead * heads + pair % heads;
+    roundRow<V>(args.q + row * args.ldq + head * headDim, headDim, pair, rows);
+    if (args.sinkQ) roundRow<V>(args.sinkQ + (row * args.numHeads + head) * headDim, headDim, pair, sinkRows);
+  }
+  return {rows, sinkRows};
+}
+
+}  // namespace
+}  // namespace skein
