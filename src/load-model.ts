@@ -86,6 +86,10 @@ export interface ModelInfo {
   kvDtype: string;
   /** Tokens that the KV cache holds over all requests. */
   kvTokens: number;
+  /** Tokens of one block of it. */
+  tokensPerBlock: number;
+  /** Blocks of its secondary pool: see ModelOptions.hostCacheSize. */
+  secondaryBlocks: number;
   maxInputLen: number;
   maxSeqLen: number;
 }
@@ -243,9 +247,16 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
     weights: precisionsOf(engine),
     kvDtype: loaded.kvDtype,
     kvTokens,
+    tokensPerBlock: loaded.tokensPerBlock,
+    secondaryBlocks: secondaryBlocks(loaded),
     maxInputLen: Math.min(loaded.maxInputLen, maxSeqLen - 1),
     maxSeqLen,
   };
+}
+
+/** Blocks of both pools are of one size. */
+function secondaryBlocks({ numBlocks, memory }: EngineInfo): number {
+  return Math.floor((memory.secondaryKvCacheBytes * numBlocks) / memory.kvCacheBytes) || 0;
 }
 
 /** Options of the host: those of the same names that were given. */

@@ -4,7 +4,8 @@ import type { LoadedModel } from '../load-model.js';
 import { createApp } from '../server/app.js';
 import { HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
-import { ServerMetrics } from '../server/metrics.js';
+import type { ModelMetrics, ObservedModel } from '../server/metrics/model-metrics.js';
+import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ServedGenerator } from '../server/served-model.js';
 import type { ServerLog } from '../server/server-log.js';
 import { ServerState } from '../server/server-state.js';
@@ -22,14 +23,11 @@ export interface OpenServer {
 export async function openServer(loaded: LoadedModel, config: Config): Promise<OpenServer> {
   const state = new ServerState();
   const served = servedModel(loaded, config);
-  const metrics = new ServerMetrics({
-    modelName: served.id,
-    maxSeqLen: served.maxSeqLen,
-    gauges: () => loaded.counts(),
-  });
-  loaded.onStats((stats) => metrics.iteration(stats));
+  const metrics = new ServerMetrics([observedModel(served.id, loaded, config)], { process: true });
+  const modelMetrics = metrics.model(served.id);
+  loaded.onStats((stats) => modelMetrics.iteration(stats));
   const log = createLog(config.logLevel);
-  const failed = followEngine(loaded, { state, metrics, log });
+  const failed = followEngine(loaded, { state, metrics: modelMetrics, log });
   const app = createApp({
     models: [served],
     state,
@@ -50,11 +48,12 @@ export async function openServer(loaded: LoadedModel, config: Config): Promise<O
 /** Lets /health, the metrics and the log know how the engine fares. The promise is of its final failure. */
 function followEngine(
   loaded: LoadedModel,
-  { state, metrics, log }: { state: ServerState; metrics: ServerMetrics; log: ServerLog },
+  { state, metrics, log }: { state: ServerState; metrics: ModelMetrics; log: ServerLog },
 ): Promise<Error> {
   loaded.onError((error) => log.error({ err: error }, 'engine error'));
   return new Promise((resolve) => {
     loaded.onStateChange((engine, failure) => {
+      if (failure !== null) metrics.engineDown();
       if (engine === 'restarting') state.restart(failure?.message ?? '');
       if (engine === 'running') {
         state.recover();
@@ -67,6 +66,12 @@ function followEngine(
       }
     });
   });
+}
+
+function observedModel(name: string, { info, counts }: LoadedModel, config: Config): ObservedModel {
+  const { maxSeqLen, tokensPerBlock, secondaryBlocks, kvDtype } = info;
+  const { maxQueueSize } = config;
+  return { name, maxSeqLen, gauges: counts, maxQueueSize, tokensPerBlock, secondaryBlocks, kvDtype };
 }
 
 function servedModel({ model, info }: LoadedModel, config: Config): ServedGenerator {

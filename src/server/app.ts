@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { cors } from 'hono/cors';
 import { requireApiKey } from './auth.js';
-import type { ServerMetrics } from './metrics.js';
+import type { ServerMetrics } from './metrics/server-metrics.js';
 import { ApiError, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
@@ -44,6 +44,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const app = new Hono<AppEnv>();
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
     const apiError = toApiError(error);
+    metrics.refused(apiError.code);
     // A 503 is a refusal, and /health says why.
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');

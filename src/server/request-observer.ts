@@ -15,6 +15,10 @@ export interface ObservedRequest {
   model: string;
   promptTokens: number;
   maxTokens: number;
+  /** Its answer follows a grammar. */
+  isGuided?: boolean;
+  /** Answers asked for, said by the first of those to one prompt. */
+  choices?: number;
 }
 
 export type ObserveRequest = (request: ObservedRequest) => RequestObserver;

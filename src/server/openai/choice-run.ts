@@ -59,7 +59,13 @@ export class ChoiceRun {
         if (this.#ranks) asked.logProbs = request.logProbs ?? 0;
         for (const [index, pieces] of generateTexts(model, asked, bestOf).entries()) {
           const { maxTokens } = request;
-          const observer = observe({ model: model.id, promptTokens: request.promptTokens.length, maxTokens });
+          const observer = observe({
+            model: model.id,
+            promptTokens: request.promptTokens.length,
+            maxTokens,
+            isGuided: request.guide !== undefined,
+            ...(index === 0 ? { choices: n } : {}),
+          });
           this.#candidates.push({ prompt, index, pieces, observer });
         }
       }

@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
-import type { ServerMetrics } from '../metrics.js';
+import type { ServerMetrics } from '../metrics/server-metrics.js';
 import type { Exchange } from '../openai/respond.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { parseRequest } from '../openai/schemas/parse.js';

@@ -171,8 +171,11 @@ describe('/metrics', () => {
     expect(samples.get(`vllm:kv_cache_usage_perc{${labels}}`)).toBe(0);
     const http = (status: string) =>
       `http_requests_total{handler="/v1/completions",method="POST",status="${status}"}`;
-    expect(samples.get(http('200'))).toBe(2);
-    expect(samples.get(http('400'))).toBe(1);
+    expect(samples.get(http('2xx'))).toBe(2);
+    expect(samples.get(http('4xx'))).toBe(1);
+    const exactly = 'skein:http_responses_total{handler="/v1/completions",status="400"}';
+    expect(samples.get(exactly)).toBe(1);
+    expect(samples.get('skein:requests_refused_total{code="invalid_type"}')).toBe(1);
     expect(samples.has(`vllm:time_to_first_token_seconds_bucket{le="2560",${labels}}`)).toBe(true);
   });
 
@@ -203,7 +206,7 @@ describe('/metrics', () => {
     const toy = toyServer(script);
     for (const path of ['/a', '/b', '/v1/models/x', '/v1/models/y']) await toy.get(path);
     const samples = await scrape(toy);
-    expect(samples.get('http_requests_total{handler="unmatched",method="GET",status="404"}')).toBe(2);
-    expect(samples.get('http_requests_total{handler="/v1/models/{id}",method="GET",status="404"}')).toBe(2);
+    expect(samples.get('http_requests_total{handler="unmatched",method="GET",status="4xx"}')).toBe(2);
+    expect(samples.get('http_requests_total{handler="/v1/models/{id}",method="GET",status="4xx"}')).toBe(2);
   });
 });

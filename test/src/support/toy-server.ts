@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { createParser } from 'eventsource-parser';
 import { type AppOptions, createApp } from '../../../src/server/app.js';
-import { ServerMetrics } from '../../../src/server/metrics.js';
+import { ServerMetrics } from '../../../src/server/metrics/server-metrics.js';
 import type { ServedGenerator } from '../../../src/server/served-model.js';
 import { ServerState } from '../../../src/server/server-state.js';
 import { FakeEngine, type Script, type Step } from './fake-engine.js';
@@ -54,7 +54,7 @@ export function toyServer(script: Script, options: ToyOptions = {}): ToyServer {
   const gauges = () => ({ running: engine.active, waiting: 0, maxBlocks: 10, usedBlocks: engine.active });
   const app = createApp({
     state,
-    metrics: new ServerMetrics({ modelName: model.id, maxSeqLen: model.maxSeqLen, gauges }),
+    metrics: new ServerMetrics([{ name: model.id, maxSeqLen: model.maxSeqLen, gauges }]),
     version: '0.0.0-test',
     log: { debug: () => {}, info: () => {}, error: () => {} },
     ...appOptions,

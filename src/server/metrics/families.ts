@@ -1,0 +1,149 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import {
+  BATCH_BUCKETS,
+  CHOICE_BUCKETS,
+  FIRST_TOKEN_BUCKETS,
+  ITERATION_BUCKETS,
+  ITERATION_TOKEN_BUCKETS,
+  LATENCY_BUCKETS,
+  TOKEN_BUCKETS,
+  tokenCountBuckets,
+} from './buckets.js';
+
+/** Every metric of a model has these. `engine` is '0': each model has one. */
+export const MODEL_LABELS = ['model_name', 'engine'] as const;
+export type ModelLabels = Record<(typeof MODEL_LABELS)[number], string>;
+
+/** vLLM's histograms, of seconds: the name without prefix and _seconds, what it measures, its buckets. */
+const SECONDS = {
+  firstToken: ['time_to_first_token', 'Arrival to the first token', FIRST_TOKEN_BUCKETS],
+  interToken: ['inter_token_latency', 'Between two tokens of a request', TOKEN_BUCKETS],
+  // What dashboards for vLLM before 0.11 read for the same.
+  perOutputToken: ['time_per_output_token', 'Between two tokens of a request', TOKEN_BUCKETS],
+  perToken: [
+    'request_time_per_output_token',
+    'Mean time of a token after the first, per request',
+    TOKEN_BUCKETS,
+  ],
+  latency: ['e2e_request_latency', 'Arrival to the last token', LATENCY_BUCKETS],
+  decodeTime: ['request_decode_time', 'First token to the last', LATENCY_BUCKETS],
+  queueTime: ['request_queue_time', 'Arrival to the first scheduling', LATENCY_BUCKETS],
+  prefillTime: ['request_prefill_time', 'First scheduling to the first token', LATENCY_BUCKETS],
+  inferenceTime: ['request_inference_time', 'First scheduling to the last token', LATENCY_BUCKETS],
+} as const;
+
+/** vLLM's histograms of tokens, with buckets up to the longest sequence. */
+const LENGTHS = {
+  promptLength: ['request_prompt_tokens', 'Prompt tokens per request'],
+  generatedLength: ['request_generation_tokens', 'Tokens generated per request'],
+  maxTokens: ['request_max_num_generation_tokens', 'Tokens asked for per request'],
+  maxTokensParam: ['request_params_max_tokens', 'Tokens asked for per request'],
+} as const;
+
+/** Further histograms, with their prefix. */
+const COUNTS = {
+  iterationTokens: ['vllm:iteration_tokens_total', 'Tokens per iteration', ITERATION_TOKEN_BUCKETS],
+  choices: ['vllm:request_params_n', 'Answers asked for per prompt', CHOICE_BUCKETS],
+  iterationTime: [
+    'skein:iteration_duration_seconds',
+    'Iterations of the loop, in seconds',
+    ITERATION_BUCKETS,
+  ],
+  batchRequests: ['skein:iteration_requests', 'Requests in an iteration', BATCH_BUCKETS],
+  batchContexts: ['skein:iteration_context_requests', 'Of them those that run their prompt', BATCH_BUCKETS],
+} as const;
+
+const COUNTERS = {
+  promptTokens: ['vllm:prompt_tokens_total', 'Prompt tokens of accepted requests'],
+  cachedTokens: [
+    'vllm:prompt_tokens_cached_total',
+    'Prompt tokens found in the cache when their request began',
+  ],
+  generatedTokens: ['vllm:generation_tokens_total', 'Tokens generated'],
+  preemptions: ['vllm:num_preemptions_total', 'Times that a request was paused'],
+  prefixQueries: ['vllm:prefix_cache_queries_total', 'Prompt tokens looked for in the prefix cache'],
+  prefixHits: ['vllm:prefix_cache_hits_total', 'Prompt tokens found in the prefix cache'],
+  // What dashboards for vLLM before 0.11 read for these.
+  gpuPrefixQueries: ['vllm:gpu_prefix_cache_queries_total', 'Prompt tokens looked for in the prefix cache'],
+  gpuPrefixHits: ['vllm:gpu_prefix_cache_hits_total', 'Prompt tokens found in the prefix cache'],
+  drafts: ['vllm:spec_decode_num_drafts_total', 'Drafts verified, one a request and iteration'],
+  draftedTokens: ['vllm:spec_decode_num_draft_tokens_total', 'Tokens of drafts verified'],
+  acceptedTokens: ['vllm:spec_decode_num_accepted_tokens_total', 'Tokens of drafts accepted'],
+  restarts: ['skein:engine_restarts_total', 'Times that the engine was started again after it had died'],
+  iterations: ['skein:iterations_total', 'Iterations of the loop'],
+  executorTime: ['skein:executor_seconds_total', 'Seconds spent inside the executor'],
+  contextTokens: ['skein:context_tokens_total', 'Prompt tokens computed, those after a pause too'],
+  reusedBlocks: ['skein:kv_blocks_reused_total', 'Full blocks of prompts found in the cache'],
+  missedBlocks: ['skein:kv_blocks_missed_total', 'Full blocks of prompts that could have been in the cache'],
+  swappedOut: ['skein:kv_blocks_swapped_out_total', 'Blocks moved to the secondary pool'],
+  swappedIn: ['skein:kv_blocks_swapped_in_total', 'Blocks moved back from the secondary pool'],
+  guided: ['skein:guided_requests_total', 'Requests whose answer follows a grammar'],
+} as const;
+
+const GAUGES = {
+  running: ['vllm:num_requests_running', 'Requests in the batch'],
+  waiting: ['vllm:num_requests_waiting', 'Requests that wait for a place in it'],
+  cacheUsage: ['vllm:kv_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
+  // What dashboards for vLLM before 0.10 read for the same.
+  gpuCacheUsage: ['vllm:gpu_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
+  ready: ['skein:engine_ready', '1 where the engine runs, 0 where it is being restarted or has failed'],
+  queueLimit: ['skein:queue_limit', 'Requests that may wait'],
+  blockTokens: ['skein:kv_block_tokens', 'Tokens of a KV cache block'],
+} as const;
+
+type Of<Names, M> = { readonly [Name in keyof Names]: M };
+
+/** All metrics of models: each of them once, whatever the number of models. */
+export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
+  Of<typeof LENGTHS, ModelHistogram> &
+  Of<typeof COUNTS, ModelHistogram> &
+  Of<typeof COUNTERS, Counter<keyof ModelLabels>> &
+  Of<typeof GAUGES, Gauge<keyof ModelLabels>> & {
+    success: Counter<keyof ModelLabels | 'finished_reason'>;
+    /** KV cache blocks by state: used, free, secondary_used, secondary_free. */
+    blocks: Gauge<keyof ModelLabels | 'state'>;
+    cacheConfig: Gauge<
+      keyof ModelLabels | 'block_size' | 'num_gpu_blocks' | 'num_cpu_blocks' | 'cache_dtype'
+    >;
+  };
+
+type ModelHistogram = Histogram<keyof ModelLabels>;
+
+/** @param maxSeqLen of the model with the longest sequences: a histogram has the same buckets for all models. */
+export function modelFamilies(registry: Registry, maxSeqLen: number): ModelFamilies {
+  const common = { labelNames: MODEL_LABELS, registers: [registry] };
+  const histogram = (name: string, help: string, buckets: readonly number[]) =>
+    new Histogram({ name, help, buckets: [...buckets], ...common });
+  return {
+    ...each(SECONDS, ([name, help, buckets]) =>
+      histogram(`vllm:${name}_seconds`, `${help}, in seconds`, buckets),
+    ),
+    ...each(LENGTHS, ([name, help]) => histogram(`vllm:${name}`, help, tokenCountBuckets(maxSeqLen))),
+    ...each(COUNTS, ([name, help, buckets]) => histogram(name, help, buckets)),
+    ...each(COUNTERS, ([name, help]) => new Counter({ name, help, ...common })),
+    ...each(GAUGES, ([name, help]) => new Gauge({ name, help, ...common })),
+    success: new Counter({
+      name: 'vllm:request_success_total',
+      help: 'Requests that ended, by reason',
+      labelNames: [...MODEL_LABELS, 'finished_reason'],
+      registers: [registry],
+    }),
+    blocks: new Gauge({
+      name: 'skein:kv_blocks',
+      help: 'KV cache blocks by state; free ones may hold what a prompt to come can reuse',
+      labelNames: [...MODEL_LABELS, 'state'],
+      registers: [registry],
+    }),
+    cacheConfig: new Gauge({
+      name: 'vllm:cache_config_info',
+      help: 'The KV cache, in labels',
+      labelNames: [...MODEL_LABELS, 'block_size', 'num_gpu_blocks', 'num_cpu_blocks', 'cache_dtype'],
+      registers: [registry],
+    }),
+  };
+}
+
+function each<Names extends object, M>(names: Names, make: (entry: Names[keyof Names]) => M): Of<Names, M> {
+  const made = Object.entries(names).map(([key, entry]) => [key, make(entry as Names[keyof Names])]);
+  return Object.fromEntries(made) as Of<Names, M>;
+}

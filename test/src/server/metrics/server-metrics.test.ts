@@ -1,0 +1,183 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { IterationCounts } from '../../../../src/server/metrics/model-metrics.js';
+import { ServerMetrics } from '../../../../src/server/metrics/server-metrics.js';
+import { grafanaDashboard } from '../../../../tools/monitoring/dashboard.js';
+import {
+  dashboardQueries,
+  queriedSeries,
+  queryFaults,
+} from '../../../../tools/monitoring/dashboard-queries.js';
+import { type Family, parseExposition } from '../../../../tools/monitoring/exposition.js';
+import { STOCK_QUERIES } from './stock-queries.js';
+
+const gauges = (running: number) => () => ({ running, waiting: 2, maxBlocks: 10, usedBlocks: 4 });
+const MODELS = [
+  {
+    name: 'chat',
+    maxSeqLen: 2048,
+    gauges: gauges(1),
+    maxQueueSize: 256,
+    tokensPerBlock: 32,
+    kvDtype: 'bf16',
+  },
+  { name: 'org/"code"\\', maxSeqLen: 8192, gauges: gauges(3), maxQueueSize: 8, secondaryBlocks: 6 },
+];
+const STATS: IterationCounts = {
+  iterationMs: 20,
+  executorMs: 15,
+  scheduledRequests: 3,
+  contextRequests: 1,
+  contextTokens: 100,
+  generatedTokens: 2,
+  totalPauses: 1,
+  queriedTokens: 100,
+  reusedTokens: 64,
+  drafts: 1,
+  draftedTokens: 4,
+  acceptedDraftTokens: 3,
+  reusedBlocks: 2,
+  missedBlocks: 1,
+  swappedOutBlocks: 5,
+  swappedInBlocks: 2,
+  secondaryUsedBlocks: 3,
+};
+
+async function scrape(metrics: ServerMetrics): Promise<Map<string, Family>> {
+  return parseExposition(await metrics.text());
+}
+
+/** The value of a series; undefined where there is none. */
+function value(families: Map<string, Family>, name: string, labels: Record<string, string>) {
+  const family = families.get(name) ?? families.get(name.replace(/_(bucket|sum|count)$/, ''));
+  return family?.samples.find(
+    (sample) =>
+      sample.name === name &&
+      Object.entries(labels).every(([label, wanted]) => sample.labels[label] === wanted),
+  )?.value;
+}
+
+describe('the metrics of several models', () => {
+  it('are one family each, with a series for every model from the start, in valid text', async () => {
+    const families = await scrape(new ServerMetrics(MODELS, { process: true }));
+    const ofModels = [...families.values()].filter(({ samples }) =>
+      samples.some(({ labels }) => 'model_name' in labels),
+    );
+    expect(ofModels.length).toBeGreaterThan(40);
+    for (const { name, samples } of ofModels) {
+      const models = new Set(samples.map(({ labels }) => labels.model_name));
+      // What a model's cache is made of is told where it is known.
+      const expected = name === 'vllm:cache_config_info' ? ['chat'] : MODELS.map((model) => model.name);
+      expect([...models], name).toEqual(expected);
+      for (const { labels } of samples) expect(labels.engine, name).toBe('0');
+    }
+    for (const name of ['process_cpu_seconds_total', 'nodejs_eventloop_lag_p99_seconds']) {
+      expect(families.has(name), name).toBe(true);
+    }
+  });
+
+  it('are those that the format names by their type: what has a total only grows', async () => {
+    for (const { name, type } of (await scrape(new ServerMetrics(MODELS))).values()) {
+      if (type === 'histogram') expect(name).toMatch(/^(vllm|skein|http)[:_]/);
+      // vLLM calls this histogram so.
+      else if (name.endsWith('_total')) expect(type, name).toBe('counter');
+      else expect(type, name).toBe('gauge');
+    }
+  });
+
+  it('count for the model that they are of', async () => {
+    const metrics = new ServerMetrics(MODELS);
+    metrics.model('chat').iteration(STATS);
+    metrics.model('chat').iteration({ ...STATS, totalPauses: 4, reusedBlocks: 2, swappedInBlocks: 3 });
+    const request = metrics.observe({
+      model: 'chat',
+      promptTokens: 7,
+      maxTokens: 9,
+      isGuided: true,
+      choices: 2,
+    });
+    request.onTokens(1);
+    request.onTokens(3);
+    request.onEnd('length');
+    const families = await scrape(metrics);
+    const chat = (name: string, more = {}) => value(families, name, { model_name: 'chat', ...more });
+    expect(chat('vllm:iteration_tokens_total_sum')).toBe(204);
+    expect(chat('vllm:num_preemptions_total')).toBe(4);
+    expect(chat('vllm:prefix_cache_hits_total')).toBe(128);
+    expect(chat('vllm:spec_decode_num_accepted_tokens_total')).toBe(6);
+    expect(chat('vllm:inter_token_latency_seconds_count')).toBe(3);
+    expect(chat('vllm:request_success_total', { finished_reason: 'length' })).toBe(1);
+    expect(chat('vllm:request_success_total', { finished_reason: 'stop' })).toBe(0);
+    expect(chat('vllm:request_params_n_sum')).toBe(2);
+    expect(chat('vllm:cache_config_info', { block_size: '32', num_gpu_blocks: '10' })).toBe(1);
+    expect(chat('skein:iteration_duration_seconds_bucket', { le: '0.025' })).toBe(2);
+    expect(chat('skein:executor_seconds_total')).toBeCloseTo(0.03);
+    expect(chat('skein:kv_blocks_reused_total')).toBe(2);
+    expect(chat('skein:kv_blocks_swapped_in_total')).toBe(3);
+    expect(chat('skein:guided_requests_total')).toBe(1);
+    expect(chat('skein:kv_blocks', { state: 'used' })).toBe(4);
+    expect(chat('skein:kv_blocks', { state: 'free' })).toBe(6);
+    expect(chat('skein:queue_limit')).toBe(256);
+    const code = (name: string) => value(families, name, { model_name: MODELS[1]!.name });
+    expect(code('vllm:num_requests_running')).toBe(3);
+    expect(code('vllm:iteration_tokens_total_count')).toBe(0);
+    expect(code('vllm:prompt_tokens_total')).toBe(0);
+  });
+
+  it('go on counting where an engine dies, whose own totals begin anew', async () => {
+    const metrics = new ServerMetrics(MODELS);
+    const chat = metrics.model('chat');
+    chat.iteration(STATS);
+    chat.engineDown();
+    expect(value(await scrape(metrics), 'skein:engine_ready', { model_name: 'chat' })).toBe(0);
+    chat.engineRestarted();
+    chat.iteration(STATS);
+    const families = await scrape(metrics);
+    expect(value(families, 'skein:engine_ready', { model_name: 'chat' })).toBe(1);
+    expect(value(families, 'skein:engine_restarts_total', { model_name: 'chat' })).toBe(1);
+    expect(value(families, 'vllm:num_preemptions_total', { model_name: 'chat' })).toBe(2);
+  });
+
+  it('have buckets of tokens up to the longest sequence of any model', async () => {
+    const families = await scrape(new ServerMetrics(MODELS));
+    expect(value(families, 'vllm:request_prompt_tokens_bucket', { model_name: 'chat', le: '5000' })).toBe(0);
+    expect(value(families, 'vllm:request_prompt_tokens_bucket', { le: '10000' })).toBeUndefined();
+  });
+});
+
+describe('dashboards', () => {
+  async function served(): Promise<Map<string, Family>> {
+    const metrics = new ServerMetrics(MODELS, { process: true });
+    metrics.httpRequest({ handler: '/v1/completions', method: 'POST', status: 500, durationMs: 3 });
+    metrics.refused('queue_full');
+    return scrape(metrics);
+  }
+
+  it('are read query by query: names, the labels chosen and grouped by, and what has no rate', async () => {
+    expect(queriedSeries('sum by(le) (rate(a_bucket{m="$m",x!~"y"}[5m])) / on (m) b > 0.5')).toEqual([
+      { name: 'a_bucket', labels: ['m', 'x', 'le'], isRate: true },
+      { name: 'b', labels: ['le', 'm'], isRate: false },
+    ]);
+    const families = await served();
+    expect(queryFaults('rate(vllm:num_requests_running[5m])', families)).toHaveLength(1);
+    expect(queryFaults('vllm:num_requests_running{gpu="0"}', families)).toHaveLength(1);
+    expect(queryFaults('vllm:num_requests_swapped', families)).toHaveLength(1);
+    expect(queryFaults('vllm:time_to_first_token_seconds', families)).toHaveLength(1);
+    expect(queryFaults('vllm:num_requests_running{job="x"}', families)).toEqual([]);
+  });
+
+  it.each(Object.entries(STOCK_QUERIES))('of vLLM find what they read: %s', async (_, queries) => {
+    const families = await served();
+    for (const query of queries) expect(queryFaults(query, families), query).toEqual([]);
+  });
+
+  it('of this repository find what they read, and the file is what its source says', async () => {
+    const path = new URL('../../../../tools/monitoring/grafana-dashboard.json', import.meta.url);
+    const written = JSON.parse(readFileSync(path, 'utf8')) as unknown;
+    expect(written).toEqual(grafanaDashboard());
+    const families = await served();
+    const queries = dashboardQueries(written);
+    expect(queries.length).toBeGreaterThan(30);
+    for (const query of queries) expect(queryFaults(query, families), query).toEqual([]);
+  });
+});

@@ -1,0 +1,70 @@
+const M = 'model_name="$model_name"';
+const percentiles = (name: string, more = '') =>
+  [0.99, 0.95, 0.9, 0.5].map(
+    (share) =>
+      `histogram_quantile(${share}, sum by(le) (rate(${name}_bucket{${M}${more}}[$__rate_interval])))`,
+  );
+const average = (name: string) =>
+  `rate(${name}_sum{${M}}[$__rate_interval]) / rate(${name}_count{${M}}[$__rate_interval])`;
+const rate = (name: string) => `rate(${name}{${M}}[$__rate_interval])`;
+const lengths = (name: string) => `sum by(le) (increase(${name}_bucket{${M}}[$__rate_interval]))`;
+const ofTarget = 'job=~"$job", model_name=~"$model_name", instance=~"$instance"';
+
+/**
+ * What the dashboards read that vLLM publishes (its repository, examples/observability): the series, labels and functions of
+ * their panels.
+ */
+export const STOCK_QUERIES: Readonly<Record<string, readonly string[]>> = {
+  'grafana.json': [
+    ...percentiles('vllm:e2e_request_latency_seconds'),
+    average('vllm:e2e_request_latency_seconds'),
+    rate('vllm:prompt_tokens_total'),
+    rate('vllm:generation_tokens_total'),
+    ...percentiles('vllm:inter_token_latency_seconds'),
+    average('vllm:inter_token_latency_seconds'),
+    `vllm:num_requests_running{${M}}`,
+    `vllm:num_requests_waiting{${M}}`,
+    ...percentiles('vllm:time_to_first_token_seconds'),
+    average('vllm:time_to_first_token_seconds'),
+    `vllm:kv_cache_usage_perc{${M}}`,
+    lengths('vllm:request_prompt_tokens'),
+    lengths('vllm:request_generation_tokens'),
+    `sum by(finished_reason) (increase(vllm:request_success_total{${M}}[$__rate_interval]))`,
+    rate('vllm:request_queue_time_seconds_sum'),
+    rate('vllm:request_prefill_time_seconds_sum'),
+    rate('vllm:request_decode_time_seconds_sum'),
+    rate('vllm:request_max_num_generation_tokens_sum'),
+  ],
+  'grafana.json before 0.11': [
+    ...percentiles('vllm:time_per_output_token_seconds'),
+    average('vllm:time_per_output_token_seconds'),
+    `vllm:gpu_cache_usage_perc{${M}}`,
+  ],
+  'performance_statistics.json': [
+    'rate(vllm:e2e_request_latency_seconds_sum[$__rate_interval]) / rate(vllm:e2e_request_latency_seconds_count[$__rate_interval])',
+    'histogram_quantile(0.99, sum by(le) (rate(vllm:e2e_request_latency_seconds_bucket[$__range])))',
+    'sum(increase(vllm:time_to_first_token_seconds_sum[$__range])) / sum(increase(vllm:time_to_first_token_seconds_count[$__range]))',
+    'histogram_quantile(0.90, sum by(le) (rate(vllm:time_to_first_token_seconds_bucket[$__range])))',
+    'histogram_quantile(0.50, sum by(le) (rate(vllm:inter_token_latency_seconds_bucket[$__range])))',
+    'sum(vllm:prompt_tokens_total) + sum(vllm:generation_tokens_total)',
+  ],
+  'query_statistics.json': [
+    'label_values(vllm:request_success_total,model_name)',
+    'sum by (model_name) (rate(vllm:request_success_total{model_name=~"$id"}[$__rate_interval]))',
+    'histogram_quantile(0.99, sum by(le, model_name) (rate(vllm:e2e_request_latency_seconds_bucket{model_name=~"$id"}[$__rate_interval])))',
+    'sum by (le, model_name) (rate(vllm:request_prompt_tokens_bucket{model_name=~"$id"}[$__rate_interval]))',
+    'sum(rate(vllm:prompt_tokens_total{model_name=~"$id"}[$__rate_interval])) / sum(rate(vllm:request_success_total{model_name=~"$id"}[$__rate_interval]))',
+    'sum by (model_name) (rate(vllm:generation_tokens_total{model_name=~"$id"}[$__rate_interval]))',
+  ],
+  'vllm_overview.json': [
+    `sum(rate(vllm:request_success_total{${ofTarget}}[$__rate_interval]))`,
+    '(sum(rate(http_requests_total{job=~"$job", status="5xx"}[$__rate_interval])) or vector(0)) / (sum(rate(http_requests_total{job=~"$job"}[$__rate_interval])) > 0)',
+    `count(vllm:num_requests_running{${ofTarget}})`,
+    `sum(rate(vllm:time_to_first_token_seconds_bucket{${ofTarget}, le="$ttft_slo"}[$__rate_interval])) / (sum(rate(vllm:time_to_first_token_seconds_count{${ofTarget}}[$__rate_interval])) > 0)`,
+    `sum(rate(vllm:request_time_per_output_token_seconds_bucket{${ofTarget}, le="$tpot_slo"}[$__rate_interval])) / (sum(rate(vllm:request_time_per_output_token_seconds_count{${ofTarget}}[$__rate_interval])) > 0)`,
+    `sum by (model_name) (rate(vllm:request_success_total{${ofTarget}, finished_reason="error"}[$__range])) / (sum by (model_name) (rate(vllm:request_success_total{${ofTarget}}[$__range])) > 0)`,
+    `max by (model_name) (max_over_time(vllm:kv_cache_usage_perc{${ofTarget}}[$__range]))`,
+    `round(sum by (model_name) (increase(vllm:num_preemptions_total{${ofTarget}}[$__range])))`,
+    'count(up{job=~"$job"} == 0) or vector(0)',
+  ],
+};
