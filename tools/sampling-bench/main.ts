@@ -19,7 +19,7 @@ import { makeRandomEngine } from '../iteration-bench/random-engine.js';
 import { DISTRIBUTIONS, type Distribution } from './distributions.js';
 
 const FLAGS = {
-  weights: { argument: 'NAME', default: 'bf16', help: 'precision of the weights (default bf16)' },
+  weights: { argument: 'NAMES', default: 'bf16,int4', help: 'precisions of the weights (default bf16,int4)' },
   threads: { argument: 'N', default: String(availableParallelism()), help: 'threads (default: all)' },
   rounds: { argument: 'N', default: '15', help: 'rounds, whose median counts (default 15)' },
   write: { help: 'write the table into BENCHMARKS.md too' },
@@ -29,6 +29,7 @@ const SEQUENCES = 64;
 const CONTEXT = 128;
 const TOKENS_PER_BLOCK = 32;
 const VOCAB = 49152;
+const FEW_BLOCKS = Int32Array.of(0);
 
 const CASES: readonly { name: string; row: SamplingRow }[] = [
   { name: 'greedy', row: {} },
@@ -79,6 +80,7 @@ function measure(executor: NativeExecutor, frequencies: Float32Array, logits: Fl
         view = executor.forward(batch);
       });
       view.set(logits);
+      executor.areFinite(FEW_BLOCKS); // what it finds is of no interest: the helpers are awake after it, as after a forward
       const samplingMs = timed(() => executor.sample(params, output));
       if (round < 0) continue;
       forward.push(forwardMs);
@@ -101,32 +103,41 @@ function table(measured: readonly { forwardMs: number; samplingMs: number[] }[])
   return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-function main(): void {
-  const flags = flagsOrHelp(FLAGS, 'Measures sampling beside an iteration of 64 sequences.');
-  if (flags === null) return;
-  const engine = makeRandomEngine(flags.weights as WeightPrecision);
+/** What is printed for weights of one precision. */
+function reportOf(weights: WeightPrecision, threads: number, rounds: number): string {
+  const engine = makeRandomEngine(weights);
   const executor = new NativeExecutor(engine, {
-    threads: countOf('threads', flags.threads),
+    threads,
     ...{ maxNumTokens: SEQUENCES, maxNumSequences: SEQUENCES, maxLogitRows: SEQUENCES, maxSeqLen: 2048 },
     ...{ numBlocks: SEQUENCES * 5, tokensPerBlock: TOKENS_PER_BLOCK, kvDtype: 'bf16' },
   });
   try {
-    const rounds = countOf('rounds', flags.rounds);
     const measured = DISTRIBUTIONS.map(({ logits }: Distribution) =>
       measure(executor, engine.inverseFrequencies, logits(SEQUENCES, VOCAB), rounds),
     );
-    const report = [
-      `${machineLine(describeMachine())}; ${executor.instructionSet}, ${flags.threads} threads, ${flags.weights} weights.`,
-      `An iteration of ${SEQUENCES} sequences without sampling: ${median(measured.map((m) => m.forwardMs)).toFixed(1)} ms.`,
+    const forwardMs = median(measured.map((m) => m.forwardMs)).toFixed(1);
+    return [
+      `${weights} weights, ${executor.instructionSet}, ${threads} threads: an iteration of ${SEQUENCES} sequences without sampling takes ${forwardMs} ms.`,
       '',
       table(measured),
     ].join('\n');
-    console.log(report);
-    if (flags.write) writeSection('BENCHMARKS.md', 'sampling', report);
   } finally {
     executor.close();
     engine.remove();
   }
+}
+
+function main(): void {
+  const flags = flagsOrHelp(FLAGS, 'Measures sampling beside an iteration of 64 sequences.');
+  if (flags === null) return;
+  const threads = countOf('threads', flags.threads);
+  const rounds = countOf('rounds', flags.rounds);
+  const reports = flags.weights
+    .split(',')
+    .map((weights) => reportOf(weights as WeightPrecision, threads, rounds));
+  const report = [`${machineLine(describeMachine())}.`, ...reports].join('\n\n');
+  console.log(report);
+  if (flags.write) writeSection('BENCHMARKS.md', 'sampling', report);
 }
 
 main();

@@ -9,6 +9,11 @@
 namespace skein {
 namespace {
 
+// A chunk in which most tokens weigh something against the greatest. Where a row is so flat, top-p weighs most of it once
+// more for each draw, so its weights are kept; where it is not, writing them costs more than weighing the few again.
+constexpr float kFlatSum = 64;
+// More than sums in f64 are rounded by.
+constexpr double kRoundingMargin = 1e-12;
 constexpr int32_t kGroupsPerChunk = kVocabChunk / kVocabGroup;
 
 size_t partsOf(int32_t vocabSize, int32_t part) { return static_cast<size_t>((vocabSize + part - 1) / part); }
@@ -21,11 +26,11 @@ RowSampler::RowSampler(const KernelTable& kernels, int32_t vocabSize)
       maxima_(partsOf(vocabSize, kVocabChunk)),
       sums_(maxima_.size()),
       factors_(maxima_.size()),
-      weights_(kVocabChunk),
+      weights_(partsOf(vocabSize, kVocabChunk) * kVocabChunk),
       groupMaxima_(partsOf(vocabSize, kVocabGroup)),
       logSoftmax_(static_cast<size_t>(vocabSize)),
       changes_(vocabSize),
-      selection_(vocabSize),
+      selection_(kernels, vocabSize),
       rejection_(kernels, vocabSize) {}
 
 void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits) {
@@ -53,14 +58,15 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
   bool finite = changes_.replacedFinite();
   int32_t best = -1;
   inverseTemperature_ = isGreedy ? 1.0f : 1.0f / temperature;
+  weightsKnown_ = false;
   if (isGreedy || truncatesK) {
     *maximum = -INFINITY;  // what it is where no value is finite
     best = kernels_.argmax(logits, vocabSize_, maximum, groupMaxima_.data());
     if (best < 0) *maximum = *std::max_element(groupMaxima_.begin(), groupMaxima_.end());
     finite = finite && best >= 0;
   } else {
-    const bool truncates = sampling.topP[row] < 1 || sampling.minP[row] > 0;
-    finite = weighChunks(logits, truncates ? groupMaxima_.data() : nullptr, maximum) && finite;
+    const bool truncatesP = sampling.topP[row] < 1;
+    finite = weighChunks(logits, truncatesP || sampling.minP[row] > 0, truncatesP, maximum) && finite;
   }
   if (!finite) return -1;
   if (isGreedy) return best;
@@ -70,8 +76,14 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
   return hasDraft ? rejection_.draw(sampling, row, *draft, logits, *maximum) : draw(sampling, row, logits, *maximum);
 }
 
-bool RowSampler::weighChunks(const float* logits, float* groupMaxima, float* maximum) {
-  kernels_.chunkExp(logits, vocabSize_, inverseTemperature_, maxima_.data(), sums_.data(), groupMaxima);
+bool RowSampler::weighChunks(const float* logits, bool wantsGroups, bool truncatesP, float* maximum) {
+  const auto weigh = [&](int32_t count) {
+    kernels_.chunkExp(logits, count, inverseTemperature_, maxima_.data(), sums_.data(), wantsGroups ? groupMaxima_.data() : nullptr,
+                      weightsKnown_ ? weights_.data() : nullptr);
+  };
+  if (truncatesP) weigh(std::min(kVocabChunk, vocabSize_));
+  weightsKnown_ = truncatesP && sums_[0] > kFlatSum;
+  weigh(vocabSize_);
   *maximum = *std::max_element(maxima_.begin(), maxima_.end());
   const bool numbers = std::none_of(sums_.begin(), sums_.end(), [](float sum) { return std::isnan(sum); });
   return numbers && *maximum > -INFINITY && *maximum < INFINITY;
@@ -111,20 +123,33 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
     const int32_t token = tokenAt(logits, bound, uniform * sum);
     if (topP >= 1) return token;
     bound = {logits[token], token};
-    sum = weighBefore(logits, bound);
+    sum = weighBefore(logits, bound, mass);
     if (sum <= 0 || sum < mass) return token;  // nothing lies before the most probable token, which always stays
   }
 }
 
-double RowSampler::weighBefore(const float* logits, OrderBound bound) {
-  kernels_.chunkExpAbove(logits, vocabSize_, inverseTemperature_, maxima_.data(), groupMaxima_.data(), bound.logit, bound.before,
-                         sums_.data());
+double RowSampler::weighBefore(const float* logits, OrderBound bound, double mass) {
+  const int32_t chunks = static_cast<int32_t>(maxima_.size());
+  // Of what was before the last bound no chunk can hold more: sums of fewer terms are never rounded above it.
+  double most = mass > 0 ? totalOfSums() : 0;
+  const double margin = most * kRoundingMargin;
+  for (int32_t chunk = 0; chunk < chunks; ++chunk) {
+    const int32_t first = chunk * kVocabChunk;
+    if (mass > 0) most -= massOf(chunk, chunk + 1);
+    kernels_.chunkExpAbove(logits + first, std::min(kVocabChunk, vocabSize_ - first), inverseTemperature_, maxima_.data() + chunk,
+                           groupMaxima_.data() + chunk * kGroupsPerChunk, weightsKnown_ ? weights_.data() + first : nullptr,
+                           bound.logit, bound.before - first, sums_.data() + chunk);
+    if (mass <= 0) continue;
+    most += massOf(chunk, chunk + 1);
+    if (most + margin < mass) return most;
+  }
   return totalOfSums();
 }
 
-double RowSampler::totalOfSums() const {
+double RowSampler::massOf(int32_t begin, int32_t end) const {
   double total = 0;
-  for (size_t chunk = 0; chunk < sums_.size(); ++chunk) total += static_cast<double>(sums_[chunk]) * static_cast<double>(factors_[chunk]);
+  for (size_t chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk)
+    total += static_cast<double>(sums_[chunk]) * static_cast<double>(factors_[chunk]);
   return total;
 }
 
@@ -142,10 +167,11 @@ int32_t RowSampler::tokenAt(const float* logits, OrderBound bound, double target
   // Past the last chunk, or past the end of one whose sum was rounded above its parts: the last token that can be drawn.
   const int32_t begin = last * kVocabChunk, count = std::min(kVocabChunk, vocabSize_ - begin);
   const double factor = static_cast<double>(factors_[static_cast<size_t>(last)]);
-  kernels_.expRow(logits + begin, count, maxima_[static_cast<size_t>(last)], inverseTemperature_, weights_.data());
+  float* weights = weights_.data() + begin;
+  if (!weightsKnown_) kernels_.expRow(logits + begin, count, maxima_[static_cast<size_t>(last)], inverseTemperature_, weights);
   int32_t token = -1;
   for (int32_t i = 0; i < count; ++i) {
-    const float weight = weights_[static_cast<size_t>(i)];
+    const float weight = weights[i];
     if (weight <= 0 || !bound.holds(logits[begin + i], begin + i)) continue;
     before += static_cast<double>(weight) * factor;
     token = begin + i;

@@ -24,6 +24,9 @@
 //
 // A row that draws against a draft token whose distribution is known does so in another way: draft_rejection.h.
 //
+// Whether enough lies before a token that was drawn is known as soon as what lies before it in the chunks looked at so far,
+// with all of the others, is less than p of the mass: then it is taken without looking further.
+//
 // Weights are exp((logit - maximum) / temperature). Sums run over fixed chunks of the vocabulary (f32 inside a chunk, f64
 // over chunks), and the numbers are Philox's of (seed, sequence, position, draw): nothing depends on any other row.
 #pragma once
@@ -52,11 +55,13 @@ class RowSampler {
   // The token drawn, and the row's maximum; -1 where there is none.
   int32_t choose(const SamplingView& sampling, int64_t row, const float* logits, float* maximum);
   int32_t draw(const SamplingView& sampling, int64_t row, const float* logits, float maximum);
-  // Maxima and sums of the chunks, and of groups where they are wanted; false: not finite.
-  bool weighChunks(const float* logits, float* groupMaxima, float* maximum);
-  // groupMaxima_ is there. Leaves in sums_ what lies before `bound`, and returns the sum of it.
-  double weighBefore(const float* logits, OrderBound bound);
-  double totalOfSums() const;
+  // Maxima and sums of the chunks, and what top-p and min-p need of the groups and tokens; false: not finite.
+  bool weighChunks(const float* logits, bool wantsGroups, bool truncatesP, float* maximum);
+  // groupMaxima_ is there. Leaves in sums_ what lies before `bound`, which is stricter than the bound of the sums there, and
+  // returns the sum of it; or, leaving nothing, less than `mass`, as soon as it is known to be less.
+  double weighBefore(const float* logits, OrderBound bound, double mass = 0);
+  double massOf(int32_t begin, int32_t end) const;  // of chunks
+  double totalOfSums() const { return massOf(0, static_cast<int32_t>(sums_.size())); }
   int32_t tokenAt(const float* logits, OrderBound bound, double target);
   void listCandidates(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, const float* logits);
   void writeLogProbs(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, const float* logits,
@@ -68,7 +73,8 @@ class RowSampler {
   std::vector<float> maxima_;   // of chunks
   std::vector<float> sums_;     // of chunks, relative to their maxima
   std::vector<float> factors_;  // of chunks: weight of their maximum
-  std::vector<float> weights_;  // of one chunk
+  std::vector<float> weights_;  // of the row's tokens by chunk maximum where weightsKnown_, else of one chunk
+  bool weightsKnown_ = false;
   std::vector<float> groupMaxima_;
   std::vector<float> logSoftmax_;  // of rows that list candidates
   LogitChanges changes_;

@@ -55,10 +55,12 @@ void insertGreatest(const float* logits, int32_t n, int32_t count, int32_t* toke
 
 }  // namespace
 
-Selection::Selection(int32_t n)
-    : candidates_(static_cast<size_t>(n) + 1),
+Selection::Selection(const KernelTable& kernels, int32_t n)
+    : kernels_(kernels),
+      candidates_(static_cast<size_t>(n) + 1),
       histogram_(size_t{1} << kBucketBits),
-      sample_(static_cast<size_t>(std::max((n + kVocabGroup - 1) / kVocabGroup, (n + kSampleStride - 1) / kSampleStride))) {}
+      sample_(static_cast<size_t>(std::max((n + kVocabGroup - 1) / kVocabGroup, (n + kSampleStride - 1) / kSampleStride))),
+      indices_(static_cast<size_t>(n)) {}
 
 OrderBound Selection::boundOfGreatest(const float* logits, int32_t n, int32_t k, const float* groupMaxima) {
   const int32_t groups = (n + kVocabGroup - 1) / kVocabGroup;
@@ -72,14 +74,13 @@ OrderBound Selection::boundOfGreatest(const float* logits, int32_t n, int32_t k,
   return {logits[token], token + 1};
 }
 
-// Appends what is at least `least`, which is above -infinity. Written without a choice: which tokens these are nobody can guess.
+// Appends what is at least `least`, which is above -infinity.
 void Selection::gatherFrom(const float* logits, int32_t begin, int32_t end, float least) {
-  int32_t size = size_;
-  for (int32_t i = begin; i < end; ++i) {
-    candidates_[static_cast<size_t>(size)] = keyOf(logits[i], i);
-    size += logits[i] >= least;
+  const int32_t count = kernels_.indicesFrom(logits + begin, end - begin, least, indices_.data());
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t token = begin + indices_[static_cast<size_t>(i)];
+    candidates_[static_cast<size_t>(size_++)] = keyOf(logits[token], token);
   }
-  size_ = size;
 }
 
 // Candidates: what is at least the k-th greatest of the groups' maxima. That is k tokens or more, in few groups.

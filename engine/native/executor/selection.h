@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/kernels.h"
+
 namespace skein {
 
 // A beginning of the order: the tokens whose logit is greater, and those with this logit whose id is below `before`.
@@ -23,7 +25,7 @@ inline bool isStricter(OrderBound a, OrderBound b) {
 // Memory of one thread, for rows of up to n tokens.
 class Selection {
  public:
-  explicit Selection(int32_t n);
+  Selection(const KernelTable& kernels, int32_t n);
 
   // The beginning with k tokens, 1 <= k < n, or all tokens above -infinity where there are fewer.
   // groupMaxima: of each kVocabGroup logits the greatest (null: not known).
@@ -38,9 +40,11 @@ class Selection {
   int32_t gatherBucket(const float* logits, int32_t n, int32_t k);
   void gatherFrom(const float* logits, int32_t begin, int32_t end, float least);
 
+  const KernelTable& kernels_;
   std::vector<uint64_t> candidates_;  // keys: see keyOf
   std::vector<int32_t> histogram_;
   std::vector<float> sample_;
+  std::vector<int32_t> indices_;
   int32_t size_ = 0;
 };
 

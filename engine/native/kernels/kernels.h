@@ -191,11 +191,15 @@ struct KernelTable {
   void (*expRow)(const float* logits, int32_t n, float maximum, float inverseTemperature, float* probabilities);
   // Of each chunk the greatest value, and the sum of exp((logits[i] - that) * inverseTemperature): 0 where all is -inf, NaN
   // where any value is NaN or +inf.
-  // groupMaxima: as of argmax.
-  void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums, float* groupMaxima);
+  // groupMaxima: as of argmax. weights: the terms of these sums, of chunks that are not all -inf (null: not wanted).
+  void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums, float* groupMaxima,
+                   float* weights);
   // The same sums, given the maxima, over values above `bound`, and over those equal to it whose index is below `before`.
+  // weights: what chunkExp wrote (null: they are computed again, to the same bits).
   void (*chunkExpAbove)(const float* logits, int32_t n, float inverseTemperature, const float* maxima,
-                        const float* groupMaxima, float bound, int32_t before, float* sums);
+                        const float* groupMaxima, const float* weights, float bound, int32_t before, float* sums);
+  // Indices of the values that are at least `least`, above -inf, ascending; returns how many. Room for n of them.
+  int32_t (*indicesFrom)(const float* values, int32_t n, float least, int32_t* indices);
 };
 constexpr int32_t kVocabChunk = 1024;
 constexpr int32_t kVocabGroup = 64;

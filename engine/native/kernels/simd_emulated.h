@@ -64,6 +64,11 @@ struct EmulatedSimd {
   }
   // a < b ? x : y in each lane
   static F selectLess(F a, F b, F x, F y) { return each([&](int i) { return a.v[i] < b.v[i] ? x.v[i] : y.v[i]; }); }
+  static uint32_t atLeast(F a, F b) {
+    uint32_t bits = 0;
+    for (int i = 0; i < W; i++) bits |= uint32_t(a.v[i] >= b.v[i]) << i;
+    return bits;
+  }
   static F iota() { return each([&](int i) { return float(i); }); }
   static bool anyNan(F a) {
     bool found = false;

@@ -38,6 +38,7 @@ constexpr KernelTable makeTable(const char* name) {
       .expRow = expRow<V>,
       .chunkExp = chunkExp<V>,
       .chunkExpAbove = chunkExpAbove<V>,
+      .indicesFrom = indicesFrom<V>,
   };
 }
 

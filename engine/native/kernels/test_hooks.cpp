@@ -224,13 +224,19 @@ void expRow(const Napi::CallbackInfo& info) {
 void chunkExp(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).chunkExp(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"), f.data("sums"),
-                         f.data("groupMaxima"));
+                         f.data("groupMaxima"), f.data("weights"));
 }
 
 void chunkExpAbove(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).chunkExpAbove(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"),
-                              f.data("groupMaxima"), f.number("bound"), f.integer("before"), f.data("sums"));
+                              f.data("groupMaxima"), f.data("weights"), f.number("bound"), f.integer("before"), f.data("sums"));
+}
+
+Napi::Value indicesFrom(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  return Napi::Number::New(info.Env(), tableOf(info).indicesFrom(f.data("values"), f.integer("n"), f.number("least"),
+                                                                 f.data<int32_t>("indices")));
 }
 
 Napi::Value names(const Napi::CallbackInfo& info) {
@@ -298,6 +304,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("expRow", expRow);
   add("chunkExp", chunkExp);
   add("chunkExpAbove", chunkExpAbove);
+  add("indicesFrom", indicesFrom);
   add("peak", peak);
   add("read", read);
   return hooks;

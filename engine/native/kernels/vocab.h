@@ -81,9 +81,11 @@ inline float greatestOfGroups(const float* logits, int begin, int end, float* gr
   return V::reduceMax(top);
 }
 
-// One pass over memory: a chunk that has just been searched for its maximum is still in the first cache.
+// One pass over memory: a chunk that has just been searched for its maximum is still in the first cache, and the next one is
+// called for while this one is weighed.
 template <class V>
-void chunkExp(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums, float* groupMaxima) {
+void chunkExp(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums, float* groupMaxima,
+              float* weights) {
   for (int begin = 0; begin < n; begin += kVocabChunk) {
     const int end = n - begin < kVocabChunk ? n : begin + kVocabChunk;
     const float m = greatestOfGroups<V>(logits, begin, end, groupMaxima);
@@ -94,8 +96,11 @@ void chunkExp(const float* logits, int32_t n, float inverseTemperature, float* m
       if (nan) sum = V::set1(__builtin_nanf(""));
     } else {
       for (int i = begin; i < end; i += V::W) {
-        const auto a = loadHead<V>(logits + i, end - i < V::W ? end - i : V::W, kMinusInfinity);
-        sum = V::add(sum, weightOf<V>(a, m, inverseTemperature));
+        const int lanes = end - i < V::W ? end - i : V::W;
+        __builtin_prefetch(logits + i + kVocabChunk);
+        const auto w = weightOf<V>(loadHead<V>(logits + i, lanes, kMinusInfinity), m, inverseTemperature);
+        if (weights != nullptr) storeHead<V>(weights + i, lanes, w);
+        sum = V::add(sum, w);
       }
     }
     maxima[begin / kVocabChunk] = m;
@@ -103,12 +108,14 @@ void chunkExp(const float* logits, int32_t n, float inverseTemperature, float* m
   }
 }
 
-// The weights of values above `bound`, and of those equal to it whose index is below `before`, summed over a chunk.
-template <class V>
+// The weights of values above `bound`, and of those equal to it whose index is below `before`, summed over a chunk. They are
+// computed, or read from where chunkExp has put them.
+template <class V, bool kKnown>
 struct WeightsBefore {
   float m, inverseTemperature, bound;
   int before;
   const float* logits;
+  const float* weights;
 
   // Adds those of [begin, end), a group. An equal of the bound counts in front of `before` only.
   typename V::F add(typename V::F sum, int begin, int end) const {
@@ -117,12 +124,17 @@ struct WeightsBefore {
   }
 
  private:
+  typename V::F weigh(typename V::F logit, int i, int lanes) const {
+    if constexpr (kKnown) return loadHead<V>(weights + i, lanes, 0.0f);
+    return weightOf<V>(logit, m, inverseTemperature);
+  }
   template <bool kStrict>
   typename V::F addAll(typename V::F sum, int begin, int end) const {
     const auto limit = V::set1(bound), zero = V::set1(0.0f);
     for (int i = begin; i < end; i += V::W) {
-      const auto a = loadHead<V>(logits + i, end - i < V::W ? end - i : V::W, kMinusInfinity);
-      const auto w = weightOf<V>(a, m, inverseTemperature);
+      const int lanes = end - i < V::W ? end - i : V::W;
+      const auto a = loadHead<V>(logits + i, lanes, kMinusInfinity);
+      const auto w = weigh(a, i, lanes);
       sum = V::add(sum, kStrict ? V::selectLess(limit, a, w, zero) : V::selectLess(a, limit, zero, w));
     }
     return sum;
@@ -130,8 +142,9 @@ struct WeightsBefore {
   typename V::F addAround(typename V::F sum, int begin, int end) const {
     const auto limit = V::set1(bound), zero = V::set1(0.0f);
     for (int i = begin; i < end; i += V::W) {
-      const auto a = loadHead<V>(logits + i, end - i < V::W ? end - i : V::W, kMinusInfinity);
-      const auto w = weightOf<V>(a, m, inverseTemperature);
+      const int lanes = end - i < V::W ? end - i : V::W;
+      const auto a = loadHead<V>(logits + i, lanes, kMinusInfinity);
+      const auto w = weigh(a, i, lanes);
       const auto inFront = V::selectLess(V::iota(), V::set1(float(before - i)), V::selectLess(a, limit, zero, w), zero);
       sum = V::add(sum, V::selectLess(limit, a, w, inFront));
     }
@@ -140,15 +153,15 @@ struct WeightsBefore {
 };
 
 // Groups that lie below the bound as a whole add zeros only: they are passed over.
-template <class V>
-void chunkExpAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima, const float* groupMaxima,
-                   float bound, int32_t before, float* sums) {
+template <class V, bool kKnown>
+void chunksAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima, const float* groupMaxima,
+                 const float* known, float bound, int32_t before, float* sums) {
   for (int begin = 0; begin < n; begin += kVocabChunk) {
     const int end = n - begin < kVocabChunk ? n : begin + kVocabChunk;
     const float m = maxima[begin / kVocabChunk];
     auto sum = V::set1(0.0f);
     if (m >= bound && m > kMinusInfinity) {
-      const WeightsBefore<V> weights{m, inverseTemperature, bound, before, logits};
+      const WeightsBefore<V, kKnown> weights{m, inverseTemperature, bound, before, logits, known};
       for (int group = begin; group < end; group += kVocabGroup) {
         if (groupMaxima[group / kVocabGroup] < bound) continue;
         sum = weights.add(sum, group, end - group < kVocabGroup ? end : group + kVocabGroup);
@@ -156,6 +169,26 @@ void chunkExpAbove(const float* logits, int32_t n, float inverseTemperature, con
     }
     sums[begin / kVocabChunk] = V::reduceAdd(sum);
   }
+}
+
+template <class V>
+void chunkExpAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima, const float* groupMaxima,
+                   const float* weights, float bound, int32_t before, float* sums) {
+  if (weights != nullptr) return chunksAbove<V, true>(logits, n, inverseTemperature, maxima, groupMaxima, weights, bound, before, sums);
+  chunksAbove<V, false>(logits, n, inverseTemperature, maxima, groupMaxima, nullptr, bound, before, sums);
+}
+
+// Writes the indices of the values that are at least `least`, ascending, and returns how many these are. There must be room
+// for n of them.
+template <class V>
+int32_t indicesFrom(const float* values, int32_t n, float least, int32_t* indices) {
+  const auto limit = V::set1(least);
+  int32_t count = 0;
+  for (int i = 0; i < n; i += V::W) {
+    uint32_t found = V::atLeast(loadHead<V>(values + i, n - i < V::W ? n - i : V::W, kMinusInfinity), limit);
+    for (; found != 0; found &= found - 1) indices[count++] = i + __builtin_ctz(found);
+  }
+  return count;
 }
 
 template <class V>

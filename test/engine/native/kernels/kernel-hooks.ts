@@ -27,6 +27,7 @@ interface KernelHooks {
   expRow(table: string, fields: Fields): void;
   chunkExp(table: string, fields: Fields): void;
   chunkExpAbove(table: string, fields: Fields): void;
+  indicesFrom(table: string, fields: Fields): number;
   peak(table: string, fields: Fields): number;
 }
 

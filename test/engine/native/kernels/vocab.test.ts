@@ -26,7 +26,9 @@ function chunks(table: string, logits: Float32Array, temperature: number, bounds
   const groups = guarded(1, Math.ceil(n / 64), Math.ceil(n / 64));
   const row = { logits: guardedRow(logits), n, inverseTemperature: 1 / temperature };
   const fields = { ...row, maxima: maxima.view, groupMaxima: groups.view };
-  kernels.chunkExp(table, { ...fields, sums: sums.view });
+  const weights = guarded(1, n, n);
+  kernels.chunkExp(table, { ...fields, sums: sums.view, weights: weights.view });
+  expect(weights.guardsIntact()).toBe(true);
   expect(maxima.guardsIntact() && sums.guardsIntact() && groups.guardsIntact()).toBe(true);
   const alone = [guarded(1, count, count), guarded(1, count, count)] as const;
   kernels.chunkExp(table, { ...row, maxima: alone[0].view, sums: alone[1].view });
@@ -35,6 +37,9 @@ function chunks(table: string, logits: Float32Array, temperature: number, bounds
     const part = guarded(1, count, count);
     kernels.chunkExpAbove(table, { ...fields, bound, before, sums: part.view });
     expect(part.guardsIntact()).toBe(true);
+    const read = guarded(1, count, count);
+    kernels.chunkExpAbove(table, { ...fields, weights: weights.view, bound, before, sums: read.view });
+    expect(read.row(0)).toEqual(part.row(0));
     return part.row(0);
   });
   return { maxima: maxima.row(0), groups: groups.row(0), sums: sums.row(0), above };
@@ -176,6 +181,20 @@ describe.each(tables)('vocabulary, %s', (table) => {
     expect([weights[5], weights[36]]).toEqual([0, 0]);
     const others = weights.reduce((a, b) => a + b, 0);
     expect(Math.abs(sum - others)).toBeLessThan(1e-5 * others);
+  });
+
+  it('lists what is at least a value, in order, and nothing beyond the end', () => {
+    for (const n of SIZES)
+      for (const least of [-9.5, 0, 2, 11]) {
+        const values = coarse(n);
+        values[n >> 1] = Number.NaN;
+        values[n >> 2] = Number.NEGATIVE_INFINITY;
+        const indices = new Int32Array(n + 1).fill(-7);
+        const count = kernels.indicesFrom(table, { values: guardedRow(values), n, least, indices });
+        const expected = [...values.keys()].filter((i) => values[i]! >= least);
+        expect([...indices.subarray(0, count)]).toEqual(expected);
+        expect(indices[n]).toBe(-7);
+      }
   });
 
   it('sums fixed chunks of 1024, added in double precision in ascending order', () => {
