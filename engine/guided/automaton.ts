@@ -1,5 +1,6 @@
 import { checkedGrammar } from './check-grammar.js';
 import { type Expr, type Grammar, GuideError } from './grammar.js';
+import { specialBytes } from './special-bytes.js';
 import { encoded, utf8Ranges } from './utf8-ranges.js';
 
 /** Most states of an automaton: some 100 bytes each. */
@@ -57,6 +58,13 @@ export class Automaton {
       case 'text':
         this.#addBytes(
           Array.from(Buffer.from(expr.text), (byte) => [byte, byte]),
+          from,
+          to,
+        );
+        break;
+      case 'special':
+        this.#addBytes(
+          Array.from(specialBytes(expr.text), (byte) => [byte, byte]),
           from,
           to,
         );

@@ -71,6 +71,7 @@ function isProductive(expr: Expr, rules: ReadonlySet<string>): boolean {
     case 'chars':
       return expr.ranges.length > 0;
     case 'text':
+    case 'special':
       return true;
     case 'seq':
       return expr.items.every((item) => isProductive(item, rules));
@@ -106,6 +107,7 @@ function prune(expr: Expr, productive: ReadonlySet<string>): Expr | null {
 function isNullable(expr: Expr, rules: ReadonlySet<string>): boolean {
   switch (expr.kind) {
     case 'chars':
+    case 'special':
       return false;
     case 'text':
       return expr.text === '';

@@ -3,11 +3,12 @@ export type CodePoints = readonly (readonly [number, number])[];
 
 /**
  * What a text may look like. `chars` is one character, `text` these very characters; `repeat` with max null has no upper
- * bound. An `alt` without items matches nothing, a `seq` without items the empty text.
+ * bound; `special` is the special token of this text, which no character stands for. An `alt` without items matches nothing, a `seq` without items the empty text.
  */
 export type Expr =
   | { readonly kind: 'chars'; readonly ranges: CodePoints }
   | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'special'; readonly text: string }
   | { readonly kind: 'seq'; readonly items: readonly Expr[] }
   | { readonly kind: 'alt'; readonly items: readonly Expr[] }
   | { readonly kind: 'repeat'; readonly item: Expr; readonly min: number; readonly max: number | null }
@@ -28,6 +29,8 @@ export const EMPTY: Expr = { kind: 'seq', items: [] };
 export const NOTHING: Expr = { kind: 'alt', items: [] };
 
 export const text = (value: string): Expr => ({ kind: 'text', text: value });
+/** One special token of the vocabulary, such as [TOOL_CALLS]. */
+export const special = (value: string): Expr => ({ kind: 'special', text: value });
 export const rule = (name: string): Expr => ({ kind: 'rule', name });
 export const chars = (...ranges: [number, number][]): Expr => ({ kind: 'chars', ranges: normalized(ranges) });
 

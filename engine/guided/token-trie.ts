@@ -6,7 +6,7 @@
  *                                         token    5     7     9
  *                                         skip     2     2     3      the first node behind its subtree
  *
- * Tokens without bytes are not in it: neither special ones nor places that the vocabulary leaves empty.
+ * Tokens without bytes are not in it: places that the vocabulary leaves empty.
  */
 export class TokenTrie {
   readonly numNodes: number;

@@ -1,15 +1,18 @@
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
+import { specialBytes } from './special-bytes.js';
 
 /**
- * The bytes of each token that a guide may choose, [vocabSize]; null for the others: special tokens, which are no text, and
- * places of the model's vocabulary that the tokenizer leaves empty.
+ * The bytes of each token that a guide may choose, [vocabSize]; null for places of the model's vocabulary that the tokenizer
+ * leaves empty. Special tokens are no text: they have bytes of their own.
  */
 export async function vocabularyBytes(
   engineDirectory: string,
   vocabSize: number,
 ): Promise<(Uint8Array | null)[]> {
   const tokenizer = new Tokenizer(await readTokenizerFiles(engineDirectory));
-  return Array.from({ length: vocabSize }, (_, token) =>
-    token >= tokenizer.vocabSize || tokenizer.specialTokenIds.has(token) ? null : tokenizer.tokenBytes(token),
-  );
+  return Array.from({ length: vocabSize }, (_, token) => {
+    if (token >= tokenizer.vocabSize) return null;
+    if (!tokenizer.specialTokenIds.has(token)) return tokenizer.tokenBytes(token);
+    return specialBytes(Buffer.from(tokenizer.tokenBytes(token)).toString());
+  });
 }

@@ -4,6 +4,8 @@ import { decodableUtf8Length } from './utf8.js';
 export interface StreamingDetokenizerOptions {
   /** Leave special tokens out of the text. Default true. */
   skipSpecialTokens?: boolean;
+  /** Ids of special tokens that stay all the same. */
+  shownTokens?: ReadonlySet<number>;
   /**
    * The tokens continue a text (a completion): with SentencePiece models the space before the first word then belongs
    * to the text. Default false: the tokens stand by themselves, as in Tokenizer.decode.
@@ -18,6 +20,7 @@ export interface StreamingDetokenizerOptions {
 export class StreamingDetokenizer {
   readonly #tokenizer: Tokenizer;
   readonly #skipSpecialTokens: boolean;
+  readonly #shownTokens: ReadonlySet<number>;
   /** Bytes of an unfinished character, at most 3. */
   #pending = new Uint8Array(0);
   #dropSpace: boolean;
@@ -25,6 +28,7 @@ export class StreamingDetokenizer {
   constructor(tokenizer: Tokenizer, options: StreamingDetokenizerOptions = {}) {
     this.#tokenizer = tokenizer;
     this.#skipSpecialTokens = options.skipSpecialTokens ?? true;
+    this.#shownTokens = options.shownTokens ?? new Set();
     this.#dropSpace = tokenizer.dropsLeadingSpace && !(options.continuesText ?? false);
   }
 
@@ -32,7 +36,8 @@ export class StreamingDetokenizer {
   push(tokens: Iterable<number>): string {
     let text = '';
     for (const id of tokens) {
-      if (this.#skipSpecialTokens && this.#tokenizer.specialTokenIds.has(id)) continue;
+      const isSkipped = this.#skipSpecialTokens && this.#tokenizer.specialTokenIds.has(id);
+      if (isSkipped && !this.#shownTokens.has(id)) continue;
       text += this.#pushOne(id);
     }
     return text;

@@ -5,7 +5,7 @@ import {
   Tokenizer,
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
-import type { ChatRenderOptions, Detokenizer, PromptTokens, TextCodec } from './text-model.js';
+import type { ChatRenderOptions, Detokenizer, DetokenizerOptions, PromptTokens, TextCodec } from './text-model.js';
 
 /** The tokenizer and the chat template of an engine directory. Long texts are encoded in a thread of their own. */
 export class ModelCodec implements TextCodec {
@@ -13,10 +13,13 @@ export class ModelCodec implements TextCodec {
   readonly #pool: TokenizerPool;
   readonly #chatTemplate: ChatTemplate;
 
-  private constructor(tokenizer: Tokenizer, pool: TokenizerPool, chatTemplate: ChatTemplate) {
+  readonly templateSource: string | null;
+
+  private constructor(tokenizer: Tokenizer, pool: TokenizerPool, templateSource: string | null) {
     this.#tokenizer = tokenizer;
     this.#pool = pool;
-    this.#chatTemplate = chatTemplate;
+    this.#chatTemplate = new ChatTemplate(templateSource, tokenizer);
+    this.templateSource = templateSource;
   }
 
   /** @throws TokenizerError, ChatTemplateError where the engine's files are not usable. */
@@ -24,7 +27,7 @@ export class ModelCodec implements TextCodec {
     const files = await readTokenizerFiles(engineDirectory);
     const tokenizer = new Tokenizer(files);
     const pool = new TokenizerPool(tokenizer, { directory: engineDirectory });
-    return new ModelCodec(tokenizer, pool, new ChatTemplate(files.chatTemplate, tokenizer));
+    return new ModelCodec(tokenizer, pool, files.chatTemplate);
   }
 
   /** A prompt for completion is the caller's own: special tokens in it are tokens. */
@@ -41,14 +44,20 @@ export class ModelCodec implements TextCodec {
       addGenerationPrompt: options.addGenerationPrompt ?? true,
       continueFinalMessage: options.continueFinalMessage ?? false,
     };
+    if (options.tools !== undefined) render.tools = options.tools;
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
     // The template writes its own BOS: the tokenizer adds no second one.
     const { segments } = this.#chatTemplate.render(messages, render);
     return this.#pool.encodeSegments(segments, { addSpecialTokens: false });
   }
 
-  createDetokenizer(options: { skipSpecialTokens: boolean }): Detokenizer {
-    return new StreamingDetokenizer(this.#tokenizer, options);
+  createDetokenizer({ skipSpecialTokens, shownTokens = [] }: DetokenizerOptions): Detokenizer {
+    const shown = shownTokens.map((text) => this.#tokenizer.tokenId(text)).filter((id) => id !== null);
+    return new StreamingDetokenizer(this.#tokenizer, { skipSpecialTokens, shownTokens: new Set(shown) });
+  }
+
+  get specialTexts(): readonly string[] {
+    return this.#tokenizer.specialTokenTexts;
   }
 
   tokenBytes(token: number): Uint8Array {

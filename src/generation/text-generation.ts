@@ -58,6 +58,8 @@ export interface TextRequest extends SamplingOptions {
   includeStop?: boolean | undefined;
   /** Default true. */
   skipSpecialTokens?: boolean | undefined;
+  /** Texts of special tokens that are not skipped. */
+  shownTokens?: readonly string[] | undefined;
   /** Not given: none; 0: the drawn token's log-prob; n: the n most probable ones too. */
   logProbs?: number | undefined;
   returnContextLogits?: boolean | undefined;
@@ -268,6 +270,7 @@ class TextStream {
     this.#request = request;
     this.#detokenizer = model.codec.createDetokenizer({
       skipSpecialTokens: request.skipSpecialTokens ?? true,
+      shownTokens: request.shownTokens,
     });
     const stops = request.stop ?? [];
     this.#stops =

@@ -1,5 +1,7 @@
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
 import type { ChatMessage } from '../../models/chat-template.js';
+import type { ReasoningParserName } from './reasoning/reasoning-style.js';
+import type { ToolFormatName } from './tools/types.js';
 
 export interface ChatRenderOptions {
   /** Ends the prompt with the header of an assistant message. Default true. */
@@ -8,6 +10,14 @@ export interface ChatRenderOptions {
   continueFinalMessage?: boolean | undefined;
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
+  /** Functions, as the template knows them. */
+  tools?: readonly unknown[] | undefined;
+}
+
+export interface DetokenizerOptions {
+  skipSpecialTokens: boolean;
+  /** Texts of special tokens that are not skipped. */
+  shownTokens?: readonly string[] | undefined;
 }
 
 export type PromptTokens = Int32Array | readonly number[];
@@ -30,9 +40,13 @@ export interface TextCodec {
     messages: readonly ChatMessage[],
     options: ChatRenderOptions,
   ): PromptTokens | Promise<PromptTokens>;
-  createDetokenizer(options: { skipSpecialTokens: boolean }): Detokenizer;
+  createDetokenizer(options: DetokenizerOptions): Detokenizer;
   /** The bytes that a token stands for; of one character possibly only a part. */
   tokenBytes(token: number): Uint8Array;
+  /** The chat template's source; null: the model has none. Absent: not known. */
+  readonly templateSource?: string | null;
+  /** Texts of the special tokens. */
+  readonly specialTexts?: readonly string[];
 }
 
 /** The engine as the text level sees it. */
@@ -58,4 +72,8 @@ export interface TextModel {
   fitsTogether?(count: number, promptLength: number, maxTokens: number): boolean;
   /** Tokens that end an answer. */
   endTokens: readonly number[];
+  /** How calls of functions are written; absent, auto: as the template has it. */
+  toolCallParser?: ToolFormatName | 'auto';
+  /** How reasoning is told from answers; absent, auto: as the template has it. */
+  reasoningParser?: ReasoningParserName | 'auto';
 }

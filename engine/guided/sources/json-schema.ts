@@ -26,6 +26,7 @@ import {
 } from './json-text.js';
 import { MAX_REPETITION, regexExpr } from './regex.js';
 import {
+  checkedKeywords,
   fault,
   isOfType,
   type JsonValue,
@@ -45,6 +46,9 @@ const MAX_SCHEMAS = 20_000;
 /** How deep schemas may be nested; a $ref begins anew. */
 const MAX_DEPTH = 200;
 
+/** How an object is written: {"a": 1} or, the outermost one only, a=1. */
+export type ObjectStyle = 'json' | 'keyword_arguments';
+
 /**
  * The JSON texts of a schema, as a grammar: properties in the order in which the schema has them, at most a space or a line
  * break with an indent where JSON allows white space. Not every valid text is among them (additional properties only
@@ -52,9 +56,13 @@ const MAX_DEPTH = 200;
  *
  * `prefix` tells its rules from those of other schemas in one grammar. @throws GuideError naming keyword and place.
  */
-export function jsonSchemaGrammar(schema: JsonValue, prefix = 'schema'): Grammar {
+export function jsonSchemaGrammar(
+  schema: JsonValue,
+  prefix = 'schema',
+  style: ObjectStyle = 'json',
+): Grammar {
   const reader = new SchemaReader(schema, prefix);
-  const root = reader.read();
+  const root = style === 'json' ? reader.read() : reader.readKeywordArguments();
   return { rules: new Map([...jsonRules(), ...reader.rules, ['root', root]]), root: 'root' };
 }
 
@@ -78,6 +86,20 @@ class SchemaReader {
 
   read(): Expr {
     return this.#value(this.#root, '');
+  }
+
+  /** The members of an object as arguments in a call are written in Python, their values as JSON. */
+  readKeywordArguments(): Expr {
+    const schema = checkedKeywords(this.#root, '');
+    if (typeof schema === 'boolean' || schema.type !== 'object' || !this.#resolver.isPlain(schema)) {
+      throw fault('', 'for keyword arguments an object without choices and references is expected');
+    }
+    const odd = Object.keys(schema.properties ?? {}).find((name) => !/^[A-Za-z_]\w*$/.test(name));
+    if (odd !== undefined) throw fault('', `the property ${shown(odd)} cannot be the name of an argument`);
+    if (schema.additionalProperties !== undefined && schema.additionalProperties !== false) {
+      throw fault('', 'additionalProperties is not supported in keyword arguments');
+    }
+    return this.#memberList({ ...schema, additionalProperties: false }, '', (name) => text(`${name}=`));
   }
 
   /** A value of the schema at `path`. */
@@ -203,6 +225,12 @@ class SchemaReader {
 
   #object(schema: SchemaObject, path: string): Expr {
     if (KEYWORDS_OF.object.every((keyword) => schema[keyword] === undefined)) return JSON_OBJECT;
+    const members = this.#memberList(schema, path, (name) => seq(literal(name), text(':'), WS));
+    return seq(text('{'), members, text('}'));
+  }
+
+  /** What stands between the braces. */
+  #memberList(schema: SchemaObject, path: string, key: (name: string) => Expr): Expr {
     const given = (schema.properties ?? {}) as { [name: string]: JsonValue };
     const required = new Set((schema.required ?? []) as string[]);
     const additional = schema.additionalProperties;
@@ -213,7 +241,7 @@ class SchemaReader {
       const value = Object.hasOwn(given, name) ? given[name]! : (additional ?? true);
       return {
         isRequired: required.has(name),
-        expr: seq(literal(name), text(':'), WS, this.#value(value, `${path}/properties/${name}`)),
+        expr: seq(key(name), this.#value(value, `${path}/properties/${name}`)),
       };
     });
     const other =
@@ -223,7 +251,7 @@ class SchemaReader {
     checkNumberOfProperties(schema, names.size, required.size, other !== null, path);
     const most = (schema.maxProperties as number | undefined) ?? null;
     const least = Math.max(0, ((schema.minProperties as number | undefined) ?? 0) - required.size);
-    return seq(text('{'), this.#members(members, other, least, most), text('}'));
+    return this.#members(members, other, least, most);
   }
 
   /**

@@ -128,6 +128,7 @@ function escapedIn(expr: Expr): Expr {
     case 'repeat':
       return { ...expr, item: escapedIn(expr.item) };
     case 'rule':
+    case 'special':
       return expr;
   }
 }

@@ -12,10 +12,11 @@ import {
   repeat,
   rule,
   seq,
+  special,
   text,
 } from '../grammar.js';
 import { ebnfGrammar } from './ebnf.js';
-import { jsonSchemaGrammar } from './json-schema.js';
+import { jsonSchemaGrammar, type ObjectStyle } from './json-schema.js';
 import { regexExpr } from './regex.js';
 import { isObject, type JsonValue, shown } from './schema-keywords.js';
 
@@ -23,7 +24,8 @@ const MAX_DEPTH = 50;
 type Fields = { [field: string]: JsonValue };
 
 interface Tag {
-  begin: string;
+  /** A text, or a special token. */
+  begin: string | { token: string };
   content: JsonValue;
   end: string;
   path: string;
@@ -36,7 +38,9 @@ interface Tag {
  *     "content": { "type": "json_schema", "json_schema": {...} }, "end": "</f>" }] } }
  *
  * and in the older form { "structures": [{ "begin", "schema", "end" }], "triggers" }. Formats: const_string, any_text,
- * json_schema, regex, grammar, sequence, or, tag, triggered_tags, tags_with_separator.
+ * json_schema, regex, grammar, sequence, or, tag, triggered_tags, tags_with_separator, token. A token is a special token of
+ * the vocabulary, { "type": "token", "token": "[TOOL_CALLS]" }, and may stand for the begin of a tag, which then needs no
+ * trigger. A json_schema of "style": "keyword_arguments" is an object's written as a=1, b="x".
  * @throws GuideError naming the place.
  */
 export function structuralTagGrammar(tag: JsonValue): Grammar {
@@ -79,11 +83,17 @@ class TagReader {
     switch (fields.type) {
       case 'const_string':
         return text(textOf(fields.value, `${path}.value`));
+      case 'token':
+        return special(textOf(fields.token, `${path}.token`));
       case 'any_text':
         return until === null || until === '' ? repeat(ANY_CHARACTER, 0, null) : this.#textWithout(until);
       case 'json_schema':
         return this.#nested(
-          jsonSchemaGrammar(fields.json_schema ?? true, `tag-schema-${this.#numRules++}`),
+          jsonSchemaGrammar(
+            fields.json_schema ?? true,
+            `tag-schema-${this.#numRules++}`,
+            styleOf(fields.style, `${path}.style`),
+          ),
           false,
         );
       case 'regex':
@@ -110,7 +120,7 @@ class TagReader {
       case 'triggered_tags':
         return this.#triggered(
           tagsOf(fields.tags, path),
-          textsOf(fields.triggers, `${path}.triggers`),
+          isEmptyList(fields.triggers) ? [] : textsOf(fields.triggers, `${path}.triggers`),
           switches(fields),
         );
       case 'tags_with_separator':
@@ -122,7 +132,8 @@ class TagReader {
 
   /** The tag behind `begun`, with which its begin begins. */
   #tag({ begin, content, end, path }: Tag, begun: string): Expr {
-    return seq(text(begin.slice(begun.length)), this.#format(content, `${path}.content`, end), text(end));
+    const first = typeof begin === 'string' ? text(begin.slice(begun.length)) : special(begin.token);
+    return seq(first, this.#format(content, `${path}.content`, end), text(end));
   }
 
   #separated(fields: Fields, path: string): Expr {
@@ -133,24 +144,30 @@ class TagReader {
     return atLeastOne ? some : alt(EMPTY, some);
   }
 
-  /** Any text, in which each trigger begins a tag. */
+  /** Any text, in which each trigger begins a tag, and so does each special token that a tag begins with. */
   #triggered(
     tags: readonly Tag[],
     triggers: readonly string[],
     { atLeastOne, stopAfterFirst }: { atLeastOne: boolean; stopAfterFirst: boolean },
   ): Expr {
     const ways = triggers.map((trigger) => {
-      const fitting = tags.filter(({ begin }) => begin.startsWith(trigger));
+      const fitting = tags.filter((tag) => beginsWith(tag, trigger));
       if (fitting.length === 0) throw fault('triggers', `no tag begins with the trigger ${shown(trigger)}`);
       return alt(...fitting.map((tag) => this.#tag(tag, trigger)));
     });
-    const lost = tags.find(({ begin }) => !triggers.some((trigger) => begin.startsWith(trigger)));
-    if (lost) throw fault(lost.path, `no trigger is the beginning of ${shown(lost.begin)}`);
+    const byToken = tags.filter(({ begin }) => typeof begin !== 'string');
+    const lost = tags.find(
+      (tag) => typeof tag.begin === 'string' && !triggers.some((trigger) => beginsWith(tag, trigger)),
+    );
+    if (lost) throw fault(lost.path, `no trigger is the beginning of ${shown(lost.begin as string)}`);
     const after = this.#newRule();
-    const loop = this.#textUntil(triggers, (i) => seq(ways[i]!, stopAfterFirst ? EMPTY : rule(after)), true);
+    const behind = stopAfterFirst ? EMPTY : rule(after);
+    const token = byToken.length === 0 ? null : seq(alt(...byToken.map((tag) => this.#tag(tag, ''))), behind);
+    const textUntil = (mayEnd: boolean) =>
+      this.#textUntil(triggers, (i) => seq(ways[i]!, behind), mayEnd, token);
+    const loop = textUntil(true);
     this.rules.set(after, stopAfterFirst ? EMPTY : loop);
-    if (!atLeastOne) return loop;
-    return this.#textUntil(triggers, (i) => seq(ways[i]!, stopAfterFirst ? EMPTY : rule(after)), false);
+    return atLeastOne ? textUntil(false) : loop;
   }
 
   #textWithout(end: string): Expr {
@@ -158,10 +175,15 @@ class TagReader {
   }
 
   /**
-   * Text in which none of the words comes up but where `behind` goes on; a rule for each beginning of a word that the text may
-   * have come to (Aho and Corasick's automaton).
+   * Text in which none of the words comes up but where `behind` goes on, and `token` anywhere; a rule for each beginning of a
+   * word that the text may have come to (Aho and Corasick's automaton).
    */
-  #textUntil(words: readonly string[], behind: (word: number) => Expr, mayEnd: boolean): Expr {
+  #textUntil(
+    words: readonly string[],
+    behind: (word: number) => Expr,
+    mayEnd: boolean,
+    token: Expr | null = null,
+  ): Expr {
     const prefix = this.#newRule();
     const beginnings = new Set(['']);
     for (const word of words) {
@@ -169,6 +191,8 @@ class TagReader {
       for (let i = 1; i < characters.length; i++) beginnings.add(characters.slice(0, i).join(''));
     }
     const alphabet = [...new Set(words.flatMap((word) => [...word]))];
+    const tokenRule = token === null ? null : this.#newRule();
+    if (tokenRule !== null) this.rules.set(tokenRule, token!);
     const exits = words.map((_, i) => {
       const name = this.#newRule();
       this.rules.set(name, behind(i));
@@ -178,6 +202,7 @@ class TagReader {
     const names = new Map([...beginnings].map((beginning, i) => [beginning, `${prefix}-${i}`]));
     for (const [beginning, name] of names) {
       const ways: Expr[] = mayEnd ? [EMPTY] : [];
+      if (tokenRule !== null) ways.push(rule(tokenRule));
       ways.push(seq({ kind: 'chars', ranges: others }, rule(names.get('')!)));
       for (const character of alphabet) {
         const come = beginning + character;
@@ -238,11 +263,30 @@ function tagsOf(value: JsonValue | undefined, path: string): Tag[] {
 
 function tagOf(fields: Fields, path: string): Tag {
   return {
-    begin: textOf(fields.begin, `${path}.begin`),
+    begin: beginOf(fields.begin, `${path}.begin`),
     content: fields.content ?? null,
     end: textOf(fields.end, `${path}.end`),
     path,
   };
+}
+
+function beginOf(value: JsonValue | undefined, path: string): Tag['begin'] {
+  if (!isObject(value ?? null)) return textOf(value, path);
+  return { token: textOf(fieldsOf(value!, path).token, `${path}.token`) };
+}
+
+function beginsWith({ begin }: Tag, trigger: string): boolean {
+  return typeof begin === 'string' && begin.startsWith(trigger);
+}
+
+function isEmptyList(value: JsonValue | undefined): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+function styleOf(value: JsonValue | undefined, path: string): ObjectStyle {
+  if (value === undefined || value === 'json') return 'json';
+  if (value === 'keyword_arguments') return value;
+  throw fault(path, `it is ${shown(value)}; json or keyword_arguments is expected`);
 }
 
 function switches(fields: Fields): { atLeastOne: boolean; stopAfterFirst: boolean } {

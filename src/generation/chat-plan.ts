@@ -1,0 +1,211 @@
+import type { Guide } from '../../engine/guided/guide.js';
+import type { ChatMessage } from '../../models/chat-template.js';
+import { InvalidRequestError } from './errors.js';
+import { checkGuideEnds, guideOf } from './guided.js';
+import {
+  PlainParser,
+  ReasoningParser,
+  type ReasoningStart,
+  THINK_BEGIN,
+  THINK_END,
+} from './reasoning/reasoning-parser.js';
+import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
+import type { PromptTokens, TextModel } from './text-model.js';
+import { type ToolStyle, toolStyle } from './tools/detect-format.js';
+import { guideAsFormat } from './tools/guide-format.js';
+import { HermesParser } from './tools/hermes-parser.js';
+import { Llama3Parser, PYTHON_TAG } from './tools/llama3-parser.js';
+import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser.js';
+import { PythonicParser } from './tools/pythonic-parser.js';
+import {
+  type CallGuideOptions,
+  callsFormat,
+  either,
+  freeFormat,
+  marker,
+  parametersOf,
+  sequence,
+  type TagFormat,
+} from './tools/tool-guide.js';
+import { plainMessages, templateTool, withResultNames } from './tools/tool-messages.js';
+import type { AnswerParser, FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
+
+/** A chat in which functions may be called, and whose answer may begin with reasoning. */
+export interface ChatAsk {
+  messages: readonly ChatMessage[];
+  /** Functions that the model may call. */
+  tools?: readonly FunctionTool[] | undefined;
+  /** Default auto. */
+  toolChoice?: ToolChoice | undefined;
+  /** false: at most one call. Default true. */
+  parallelToolCalls?: boolean | undefined;
+  /** Every call is of one of `tools`, even where the model chooses whether to call. */
+  onlyKnownTools?: boolean | undefined;
+  /** What the answer has to look like where it is no call. */
+  guide?: Guide | undefined;
+  /** It goes on past the model's end tokens. */
+  ignoreEos?: boolean | undefined;
+  addGenerationPrompt?: boolean | undefined;
+  continueFinalMessage?: boolean | undefined;
+  /** Further variables of the template. */
+  variables?: Readonly<Record<string, unknown>> | undefined;
+  reasoningEffort?: string | undefined;
+}
+
+/** How a chat is asked of the model, and how its answers are read. */
+export interface ChatPlan {
+  promptTokens: PromptTokens;
+  guide: Guide | undefined;
+  /** Special tokens that are text to the parser. */
+  shownTokens: readonly string[];
+  /** How an answer begins; null: without reasoning. */
+  reasoning: ReasoningStart | null;
+  /** Form of the ids that the template wants its calls to have. */
+  callIds: 'openai' | 'mistral';
+  /** A new one for each answer; null: an answer is content and nothing else. */
+  createParser: (() => AnswerParser) | null;
+}
+
+const MARKERS: Readonly<Record<ToolFormatName, readonly string[]>> = {
+  hermes: ['<tool_call>', '</tool_call>'],
+  llama3_json: [PYTHON_TAG],
+  pythonic: [],
+  mistral: [TOOL_CALLS, CALL_ID, ARGS],
+};
+
+/** @throws InvalidRequestError, ChatTemplateError. */
+export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
+  const source = model.codec.templateSource ?? null;
+  const choice: ToolChoice = ask.toolChoice ?? { mode: 'auto' };
+  const tools = choice.mode === 'none' ? [] : toolsOf(ask.tools ?? [], choice);
+  const style = toolStyle(source, model.toolCallParser ?? 'auto');
+  const promptTokens = await promptOf(model, ask, style);
+  const reasoning = reasoningStart(
+    reasoningStyle(source, model.reasoningParser ?? 'auto'),
+    model.codec,
+    promptTokens,
+  );
+  const specialTexts = new Set(model.codec.specialTexts ?? []);
+  const calls = tools.length === 0 ? null : callGuide(ask, choice, tools, { style, source, specialTexts });
+  const names = new Set(tools.map(({ name }) => name));
+  const hasParts = tools.length > 0 || reasoning !== null;
+  return {
+    promptTokens,
+    guide: wholeGuide(ask, choice, calls, { reasoning, specialTexts }),
+    shownTokens: [
+      ...(tools.length > 0 ? MARKERS[style.format] : []),
+      ...(reasoning === null ? [] : [THINK_BEGIN, THINK_END]),
+    ].filter((text) => specialTexts.has(text)),
+    reasoning,
+    callIds: style.format === 'mistral' && style.usesTemplate ? 'mistral' : 'openai',
+    createParser: hasParts
+      ? () => {
+          const inner = tools.length === 0 ? new PlainParser() : callParser(style.format, names);
+          return reasoning === null ? inner : new ReasoningParser(reasoning, inner);
+        }
+      : null,
+  };
+}
+
+function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly FunctionTool[] {
+  if (choice.mode !== 'named') return tools;
+  return tools.filter(({ name }) => name === choice.name);
+}
+
+/** All tools are told to the model, whichever it has to call: so prompts of one conversation begin alike. */
+function promptOf(model: TextModel, ask: ChatAsk, style: ToolStyle): PromptTokens | Promise<PromptTokens> {
+  const tools = ask.toolChoice?.mode === 'none' ? [] : (ask.tools ?? []);
+  const variables = templateVariables(
+    model.codec.templateSource,
+    { effort: ask.reasoningEffort, variables: ask.variables },
+    (param, reason) => {
+      throw new InvalidRequestError(`${param} is refused: ${reason}.`, param, 'unsupported_parameter');
+    },
+  );
+  const messages = style.usesTemplate ? withResultNames(ask.messages) : plainMessages(ask.messages, tools);
+  return model.codec.encodeChat(messages, {
+    addGenerationPrompt: ask.addGenerationPrompt,
+    continueFinalMessage: ask.continueFinalMessage,
+    variables,
+    ...(style.usesTemplate && tools.length > 0 ? { tools: tools.map(templateTool) } : {}),
+  });
+}
+
+function callParser(format: ToolFormatName, names: ReadonlySet<string>): AnswerParser {
+  switch (format) {
+    case 'hermes':
+      return new HermesParser();
+    case 'llama3_json':
+      return new Llama3Parser(names);
+    case 'pythonic':
+      return new PythonicParser(names);
+    case 'mistral':
+      return new MistralParser();
+  }
+}
+
+/** What the calls have to look like; null: as the model likes. @throws InvalidRequestError naming the schema at fault. */
+function callGuide(
+  ask: ChatAsk,
+  choice: ToolChoice,
+  tools: readonly FunctionTool[],
+  known: { style: ToolStyle; source: string | null; specialTexts: ReadonlySet<string> },
+): TagFormat | null {
+  const isForced = choice.mode === 'required' || choice.mode === 'named';
+  const isSingle = choice.mode === 'named' || ask.parallelToolCalls === false;
+  const isStrict = tools.some(({ strict }) => strict);
+  if (!isForced && !isSingle && !isStrict && !ask.onlyKnownTools && ask.guide === undefined) return null;
+  const followsSchema = (tool: FunctionTool) => isForced || (tool.strict ?? false);
+  for (const tool of tools) if (followsSchema(tool)) checkParameters(tool, ask.tools ?? []);
+  checkGuideEnds(ask.ignoreEos ?? false, isForced || isSingle ? 'tool_choice' : 'tools');
+  const { format } = known.style;
+  const options: CallGuideOptions = {
+    format,
+    tools,
+    isSingle,
+    specialTexts: known.specialTexts,
+    templateSource: known.source,
+    // Keyword arguments have names, so there they are those of the schema all the same.
+    schemaOf: (tool) =>
+      followsSchema(tool) || format === 'pythonic' ? parametersOf(tool) : { type: 'object' },
+  };
+  return isForced || ask.guide !== undefined ? callsFormat(options) : freeFormat(options);
+}
+
+function checkParameters(tool: FunctionTool, tools: readonly FunctionTool[]): void {
+  const param = `tools[${tools.indexOf(tool)}].function.parameters`;
+  guideOf({ json: parametersOf(tool) }, param);
+}
+
+/** Calls, what the client asked for, and the reasoning in front of both, as one guide. */
+function wholeGuide(
+  ask: ChatAsk,
+  choice: ToolChoice,
+  calls: TagFormat | null,
+  {
+    reasoning,
+    specialTexts,
+  }: { reasoning: ReasoningStart | null; specialTexts: ReadonlySet<string> },
+): Guide | undefined {
+  if (calls === null && (ask.guide === undefined || reasoning === null)) return ask.guide;
+  const isForced = choice.mode === 'required' || choice.mode === 'named';
+  const asked = ask.guide === undefined || (calls !== null && isForced) ? null : guideAsFormat(ask.guide);
+  const formats = [calls, asked].filter((format) => format !== null);
+  const answer = formats.length === 1 ? formats[0]! : either(...formats);
+  const format = reasoning === null ? answer : behindReasoning(answer, reasoning, specialTexts);
+  return guideOf({ structuralTag: { type: 'structural_tag', format } }, calls === null ? 'response_format' : 'tools');
+}
+
+function behindReasoning(
+  answer: TagFormat,
+  start: ReasoningStart,
+  specialTexts: ReadonlySet<string>,
+): TagFormat {
+  const isSpecial = specialTexts.has(THINK_END);
+  const thoughts: TagFormat = isSpecial
+    ? sequence({ type: 'any_text' }, marker(THINK_END, { specialTexts }))
+    : { type: 'tag', begin: '', content: { type: 'any_text' }, end: THINK_END };
+  const space: TagFormat = { type: 'regex', pattern: '\\n{0,2}' };
+  const begun = sequence(marker(THINK_BEGIN, { specialTexts }), thoughts, space, answer);
+  return start === 'open' ? sequence(thoughts, space, answer) : either(begun, answer);
+}

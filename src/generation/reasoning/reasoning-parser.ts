@@ -1,0 +1,110 @@
+import { MarkerFinder } from '../tools/marker-finder.js';
+import { PartList } from '../tools/part-list.js';
+import type { AnswerParser, AnswerPart } from '../tools/types.js';
+
+export const THINK_BEGIN = '<think>';
+export const THINK_END = '</think>';
+
+/**
+ * How an answer begins.
+ *
+ *   open     with reasoning: the prompt opened it, or the model always thinks
+ *   maybe    with reasoning if it opens it
+ */
+export type ReasoningStart = 'open' | 'maybe';
+
+/**
+ * Parts reasoning from the answer that follows it, which another parser takes:
+ *
+ *   <think>\nHm.\n</think>\n\nYes.    ->    reasoning "Hm.", content "Yes."
+ *
+ * White space at the borders of both is the format's.
+ */
+export class ReasoningParser implements AnswerParser {
+  readonly #inner: AnswerParser;
+  readonly #start: ReasoningStart;
+  readonly #endFinder = new MarkerFinder([THINK_END]);
+  readonly #parts = new PartList();
+  #state: 'start' | 'reasoning' | 'gap' | 'answer' = 'start';
+  /** What the answer has begun with, as long as it may be the marker. */
+  #begun = '';
+  #space = '';
+  #hasReasoning = false;
+
+  constructor(start: ReasoningStart, inner: AnswerParser) {
+    this.#start = start;
+    this.#inner = inner;
+  }
+
+  /** Whether what comes next is reasoning; null: not known yet. */
+  get isReasoning(): boolean | null {
+    if (this.#state === 'start') return this.#start === 'open' ? true : null;
+    return this.#state === 'reasoning';
+  }
+
+  push(text: string): AnswerPart[] {
+    let i = 0;
+    while (i < text.length && this.#state !== 'answer') this.#step(text.charAt(i++));
+    if (i < text.length) this.#parts.append(this.#inner.push(text.slice(i)));
+    return this.#parts.take();
+  }
+
+  end(): AnswerPart[] {
+    if (this.#state === 'start') this.#begin(this.#start === 'open');
+    if (this.#state === 'reasoning') this.#think(this.#endFinder.flush());
+    this.#parts.append(this.#inner.end());
+    return this.#parts.take();
+  }
+
+  #step(character: string): void {
+    if (this.#state === 'start') this.#atStart(character);
+    else if (this.#state === 'reasoning') {
+      const { text, marker } = this.#endFinder.step(character);
+      this.#think(text);
+      if (marker !== null) this.#state = 'gap';
+    } else if (!/\s/.test(character)) {
+      this.#state = 'answer';
+      this.#parts.append(this.#inner.push(character));
+    }
+  }
+
+  #atStart(character: string): void {
+    this.#begun += character;
+    const begun = this.#begun.trimStart();
+    if (begun === THINK_BEGIN) {
+      this.#begun = '';
+      this.#begin(true);
+    } else if (!THINK_BEGIN.startsWith(begun)) this.#begin(this.#start === 'open');
+  }
+
+  /** What was begun with is no marker, or was one. */
+  #begin(isReasoning: boolean): void {
+    const begun = this.#begun;
+    this.#begun = '';
+    this.#state = isReasoning ? 'reasoning' : 'answer';
+    if (!isReasoning) this.#parts.append(this.#inner.push(begun));
+    else for (const unit of begun.split('')) this.#step(unit);
+  }
+
+  #think(text: string): void {
+    const end = text.trimEnd().length;
+    if (end > 0) {
+      const first = this.#hasReasoning ? this.#space + text.slice(0, end) : text.slice(0, end).trimStart();
+      this.#parts.add('reasoning', first);
+      this.#hasReasoning = true;
+      this.#space = '';
+    }
+    if (this.#hasReasoning) this.#space += text.slice(end);
+  }
+}
+
+/** An answer that is text and nothing else. */
+export class PlainParser implements AnswerParser {
+  push(text: string): AnswerPart[] {
+    return text === '' ? [] : [{ type: 'content', text }];
+  }
+
+  end(): AnswerPart[] {
+    return [];
+  }
+}

@@ -1,0 +1,75 @@
+import type { PromptTokens, TextCodec } from '../text-model.js';
+import { mentions } from '../tools/detect-format.js';
+import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
+
+/**
+ * How reasoning is told from the answer.
+ *
+ *   none          it is not
+ *   qwen3         it stands between the markers, the first of which may be the prompt's
+ *   deepseek_r1   the same, and an answer begins with it even without a marker
+ */
+export const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'none'] as const;
+export type ReasoningParserName = (typeof REASONING_PARSER_NAMES)[number];
+
+/** By the template: those of models that reason open it, or take it out of earlier answers. */
+export function reasoningStyle(
+  source: string | null,
+  chosen: ReasoningParserName | 'auto',
+): ReasoningParserName {
+  if (chosen !== 'auto') return chosen;
+  return source?.includes(THINK_END) ? 'qwen3' : 'none';
+}
+
+/** Enough for the markers and what stands around them. */
+const TAIL = 16;
+
+/** How the answer to this prompt begins; null: without reasoning. */
+export function reasoningStart(
+  style: ReasoningParserName,
+  codec: TextCodec,
+  prompt: PromptTokens,
+): ReasoningStart | null {
+  if (style === 'none') return null;
+  const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
+  const tail = (detokenizer.push(prompt.slice(-TAIL)) + detokenizer.flush()).trimEnd();
+  if (tail.endsWith(THINK_BEGIN)) return 'open';
+  if (tail.endsWith(THINK_END)) return null;
+  return style === 'deepseek_r1' ? 'open' : 'maybe';
+}
+
+/** What a client may say of reasoning. */
+export interface ReasoningWishes {
+  effort?: string | undefined;
+  /** Variables for the template. */
+  variables?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * The template's variables with what was asked of reasoning. Throws, through `refuse`, what the template does not know: it would
+ * have no effect.
+ */
+export function templateVariables(
+  source: string | null | undefined,
+  { effort, variables }: ReasoningWishes,
+  refuse: (param: string, reason: string) => never,
+): Record<string, unknown> {
+  const result = { ...variables };
+  if (source === undefined) return result;
+  const knows = (name: string) => source !== null && mentions(source, name);
+  for (const [name, value] of Object.entries(result)) {
+    const asksForNothing = name === 'enable_thinking' && value === false && !source?.includes(THINK_END);
+    if (asksForNothing) delete result[name];
+    else if (!knows(name)) {
+      refuse(`chat_template_kwargs.${name}`, `the chat template of this model has no variable ${name}`);
+    }
+  }
+  if (effort === undefined) return result;
+  if (knows('reasoning_effort')) return { reasoning_effort: effort, ...result };
+  if (effort === 'none' && knows('enable_thinking')) return { enable_thinking: false, ...result };
+  if (effort === 'none' && !source?.includes(THINK_END)) return result;
+  const possible = knows('enable_thinking')
+    ? "knows reasoning to be on or off only; 'none' turns it off"
+    : 'has no variable reasoning_effort';
+  return refuse('reasoning_effort', `the chat template of this model ${possible}`);
+}

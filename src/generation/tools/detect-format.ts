@@ -1,0 +1,41 @@
+import type { ToolFormatName } from './types.js';
+
+/** How a model is asked to call functions, and how it writes its calls. */
+export interface ToolStyle {
+  format: ToolFormatName;
+  /** The template describes the functions and writes calls and results; else the messages have to. */
+  usesTemplate: boolean;
+}
+
+/** What tells a format from others in the template that asks for it, or writes it. */
+const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[] = [
+  ['mistral', (source) => source.includes('[TOOL_CALLS]')],
+  // Some write functions as tags within the same markers, which is another format.
+  ['hermes', (source) => source.includes('<tool_call>') && !source.includes('<function=')],
+  ['pythonic', (source) => /\[func_name1?\(/.test(source) || source.includes('<|python_start|>')],
+  [
+    'llama3_json',
+    (source) => source.includes('<|start_header_id|>') && /"parameters\\?"\s*:/.test(source),
+  ],
+];
+
+/**
+ * A template that knows functions, but writes calls in a form that is not known here, is not used for them: the model would
+ * answer with calls that nobody can read.
+ * @param source the chat template; null: none. @param chosen the operator's choice.
+ */
+export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'): ToolStyle {
+  const knowsTools = source !== null && mentions(source, 'tools');
+  if (chosen !== 'auto') return { format: chosen, usesTemplate: knowsTools };
+  const format = knowsTools ? SIGNS.find(([, isThere]) => isThere(source))?.[0] : undefined;
+  return format === undefined
+    ? { format: 'hermes', usesTemplate: false }
+    : { format, usesTemplate: true };
+}
+
+/** Whether a template's statements or expressions use the variable. */
+export function mentions(source: string, variable: string): boolean {
+  const word = new RegExp(`(?<![\\w.'"])${variable}(?![\\w'"])`);
+  for (const [code] of source.matchAll(/\{%[\s\S]*?%\}|\{\{[\s\S]*?\}\}/g)) if (word.test(code)) return true;
+  return false;
+}

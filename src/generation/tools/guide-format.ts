@@ -1,0 +1,33 @@
+import type { Guide } from '../../../engine/guided/guide.js';
+import { either, type TagFormat, text } from './tool-guide.js';
+
+interface OlderTag {
+  triggers: string[];
+  structures: { begin: string; schema?: unknown; end: string }[];
+}
+
+/** A guide as a format, so that something else can stand before or beside it. The guide was checked. */
+export function guideAsFormat({ type, guide }: Guide): TagFormat {
+  switch (type) {
+    case 'json':
+      return { type: 'json_schema', json_schema: { type: 'object' } };
+    case 'json_schema':
+      return { type: 'json_schema', json_schema: JSON.parse(guide) };
+    case 'regex':
+      return { type: 'regex', pattern: guide };
+    case 'choice':
+      return either(...(JSON.parse(guide) as string[]).map(text));
+    case 'ebnf_grammar':
+      return { type: 'grammar', grammar: guide };
+    case 'structural_tag':
+      return structuralFormat(JSON.parse(guide) as { format: TagFormat } | OlderTag);
+  }
+}
+
+function structuralFormat(tag: { format: TagFormat } | OlderTag): TagFormat {
+  if (!('structures' in tag)) return tag.format;
+  const tags = tag.structures.map(({ begin, schema, end }) => {
+    return { type: 'tag', begin, content: { type: 'json_schema', json_schema: schema ?? true }, end };
+  });
+  return { type: 'triggered_tags', triggers: tag.triggers, tags };
+}

@@ -1,0 +1,38 @@
+/**
+ * Finds markers in a text that comes character by character, and holds back the longest end of it that could become one.
+ *
+ *   marker "<tool_call>"     "a"  ->  "a"      "<", "t"  ->  ""      "x"  ->  "<tx"
+ */
+export class MarkerFinder {
+  readonly #markers: readonly string[];
+  #held = '';
+
+  /** No marker may begin with another one. */
+  constructor(markers: readonly string[]) {
+    this.#markers = markers;
+  }
+
+  /** `text`: what is no part of a marker; `marker`: the one that is complete with this character, or null. */
+  step(character: string): { text: string; marker: string | null } {
+    // Most text has nothing of a marker.
+    if (this.#held === '' && !this.#markers.some((marker) => marker.startsWith(character))) {
+      return { text: character, marker: null };
+    }
+    this.#held += character;
+    let text = '';
+    while (!this.#markers.some((marker) => marker.startsWith(this.#held))) {
+      text += this.#held.charAt(0);
+      this.#held = this.#held.slice(1);
+    }
+    const marker = this.#markers.includes(this.#held) ? this.#held : null;
+    if (marker !== null) this.#held = '';
+    return { text, marker };
+  }
+
+  /** What was held back. */
+  flush(): string {
+    const held = this.#held;
+    this.#held = '';
+    return held;
+  }
+}

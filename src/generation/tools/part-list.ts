@@ -1,0 +1,31 @@
+import type { AnswerPart } from './types.js';
+
+/** Parts in the order in which they came, neighbours of one kind joined. */
+export class PartList {
+  #parts: AnswerPart[] = [];
+
+  add(type: 'content' | 'reasoning' | 'arguments', text: string): void {
+    if (text === '') return;
+    const last = this.#parts.at(-1);
+    if (last !== undefined && last.type === type) last.text += text;
+    else this.#parts.push({ type, text });
+  }
+
+  addCall(name: string): void {
+    this.#parts.push({ type: 'call', name });
+  }
+
+  append(parts: readonly AnswerPart[]): void {
+    for (const part of parts) {
+      if (part.type === 'call') this.addCall(part.name);
+      else this.add(part.type, part.text);
+    }
+  }
+
+  /** The parts so far; from now on it is empty. */
+  take(): AnswerPart[] {
+    const parts = this.#parts;
+    this.#parts = [];
+    return parts;
+  }
+}

@@ -1,0 +1,143 @@
+import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
+import { ARGS, CALL_ID, TOOL_CALLS } from './mistral-parser.js';
+import { PYTHON_TAG } from './llama3-parser.js';
+import type { FunctionTool, ToolFormatName } from './types.js';
+
+/** A format of a structural tag, as the engine's guides have it. */
+export type TagFormat = { readonly type: string } & { readonly [field: string]: unknown };
+
+export interface CallGuideOptions {
+  format: ToolFormatName;
+  tools: readonly FunctionTool[];
+  /** At most one call. */
+  isSingle: boolean;
+  /** The special tokens of the vocabulary, which are no text to a guide. */
+  specialTexts: ReadonlySet<string>;
+  /** The model's template; of Mistral's forms it tells which one is its own. */
+  templateSource: string | null;
+  /** The arguments that a call of the function may have. */
+  schemaOf: (tool: FunctionTool) => unknown;
+}
+
+/** The schema of a function's arguments; one that says nothing of them has none. */
+export function parametersOf({ parameters }: FunctionTool): Readonly<Record<string, unknown>> {
+  if (parameters !== undefined && Object.keys(parameters).length > 0) return parameters;
+  return { type: 'object', properties: {}, additionalProperties: false };
+}
+
+/** An answer that is calls and nothing else, at least one. */
+export function callsFormat(options: CallGuideOptions): TagFormat {
+  const { format } = options;
+  if (format === 'hermes') return listOf(hermesTags(options), '\n', options);
+  if (format === 'llama3_json') return listOf(llama3Tags(options), '; ', options);
+  if (format === 'pythonic') {
+    return sequence(text('['), listOf(pythonicTags(options), ', ', options), text(']'));
+  }
+  if (hasNamedForm(options)) return listOf(mistralTags(options), '', options);
+  return sequence(marker(TOOL_CALLS, options), mistralList(options));
+}
+
+/** Any answer, in which calls, where there are any, have their form. */
+export function freeFormat(options: CallGuideOptions): TagFormat {
+  const { format, isSingle } = options;
+  switch (format) {
+    case 'hermes':
+      return within(hermesTags(options), HERMES_BEGIN, isSingle);
+    case 'mistral':
+      if (hasNamedForm(options)) return within(mistralTags(options), TOOL_CALLS, isSingle);
+      // One list holds all calls.
+      return within(
+        [{ type: 'tag', begin: beginMarker(TOOL_CALLS, options), content: mistralList(options), end: '' }],
+        TOOL_CALLS,
+        true,
+      );
+    case 'pythonic':
+      return either(callsFormat(options), textNotFrom('['));
+    case 'llama3_json': {
+      const calls = callsFormat(options);
+      return either(calls, sequence(marker(PYTHON_TAG, options), calls), textNotFrom('{'));
+    }
+  }
+}
+
+function hermesTags(options: CallGuideOptions): TagFormat[] {
+  return options.tools.map((tool) => {
+    const head = `\n{"name": ${JSON.stringify(tool.name)}, "arguments": `;
+    const begin = beginMarker(HERMES_BEGIN, options);
+    const end = [text('}\n'), marker(HERMES_END, options)];
+    return { type: 'tag', begin, content: sequence(text(head), schema(tool, options), ...end), end: '' };
+  });
+}
+
+function llama3Tags(options: CallGuideOptions): TagFormat[] {
+  return options.tools.map((tool) => ({
+    type: 'tag',
+    begin: `{"name": ${JSON.stringify(tool.name)}, "parameters": `,
+    content: schema(tool, options),
+    end: '}',
+  }));
+}
+
+function pythonicTags(options: CallGuideOptions): TagFormat[] {
+  return options.tools.map((tool) => ({
+    type: 'tag',
+    begin: `${tool.name}(`,
+    content: { type: 'json_schema', json_schema: options.schemaOf(tool), style: 'keyword_arguments' },
+    end: ')',
+  }));
+}
+
+function mistralList(options: CallGuideOptions): TagFormat {
+  const tags = options.tools.map((tool) => ({
+    type: 'tag',
+    begin: `{"name": ${JSON.stringify(tool.name)}, "arguments": `,
+    content: schema(tool, options),
+    end: '}',
+  }));
+  return sequence({ type: 'regex', pattern: ' ?\\[' }, listOf(tags, ', ', options), text(']'));
+}
+
+function mistralTags(options: CallGuideOptions): TagFormat[] {
+  const hasIds = options.templateSource?.includes(CALL_ID) ?? false;
+  const id = hasIds ? [marker(CALL_ID, options), { type: 'regex', pattern: '[a-zA-Z0-9]{9}' }] : [];
+  return options.tools.map((tool) => ({
+    type: 'tag',
+    begin: beginMarker(TOOL_CALLS, options),
+    content: sequence(text(tool.name), ...id, marker(ARGS, options), schema(tool, options)),
+    end: '',
+  }));
+}
+
+function hasNamedForm({ templateSource }: CallGuideOptions): boolean {
+  return templateSource?.includes(ARGS) ?? false;
+}
+
+function schema(tool: FunctionTool, { schemaOf }: CallGuideOptions): TagFormat {
+  return { type: 'json_schema', json_schema: schemaOf(tool) };
+}
+
+export const text = (value: string): TagFormat => ({ type: 'const_string', value });
+export const sequence = (...elements: TagFormat[]): TagFormat => ({ type: 'sequence', elements });
+export const either = (...elements: TagFormat[]): TagFormat => ({ type: 'or', elements });
+
+export function marker(value: string, { specialTexts }: Pick<CallGuideOptions, 'specialTexts'>): TagFormat {
+  return specialTexts.has(value) ? { type: 'token', token: value } : text(value);
+}
+
+function beginMarker(value: string, options: CallGuideOptions): string | TagFormat {
+  return options.specialTexts.has(value) ? marker(value, options) : value;
+}
+
+function listOf(tags: readonly TagFormat[], separator: string, { isSingle }: CallGuideOptions): TagFormat {
+  return { type: 'tags_with_separator', tags, separator, at_least_one: true, stop_after_first: isSingle };
+}
+
+function within(tags: readonly TagFormat[], trigger: string, isSingle: boolean): TagFormat {
+  const triggers = tags.some(({ begin }) => typeof begin === 'string') ? [trigger] : [];
+  return { type: 'triggered_tags', tags, triggers, stop_after_first: isSingle };
+}
+
+/** Text that no call begins with. */
+function textNotFrom(bracket: '[' | '{'): TagFormat {
+  return { type: 'regex', pattern: `\\s*([^\\s\\${bracket}][\\s\\S]*)?` };
+}
