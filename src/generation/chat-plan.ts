@@ -182,10 +182,7 @@ function wholeGuide(
   ask: ChatAsk,
   choice: ToolChoice,
   calls: TagFormat | null,
-  {
-    reasoning,
-    specialTexts,
-  }: { reasoning: ReasoningStart | null; specialTexts: ReadonlySet<string> },
+  { reasoning, specialTexts }: { reasoning: ReasoningStart | null; specialTexts: ReadonlySet<string> },
 ): Guide | undefined {
   if (calls === null && (ask.guide === undefined || reasoning === null)) return ask.guide;
   const isForced = choice.mode === 'required' || choice.mode === 'named';
@@ -193,7 +190,10 @@ function wholeGuide(
   const formats = [calls, asked].filter((format) => format !== null);
   const answer = formats.length === 1 ? formats[0]! : either(...formats);
   const format = reasoning === null ? answer : behindReasoning(answer, reasoning, specialTexts);
-  return guideOf({ structuralTag: { type: 'structural_tag', format } }, calls === null ? 'response_format' : 'tools');
+  return guideOf(
+    { structuralTag: { type: 'structural_tag', format } },
+    calls === null ? 'response_format' : 'tools',
+  );
 }
 
 function behindReasoning(

@@ -5,7 +5,13 @@ import {
   Tokenizer,
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
-import type { ChatRenderOptions, Detokenizer, DetokenizerOptions, PromptTokens, TextCodec } from './text-model.js';
+import type {
+  ChatRenderOptions,
+  Detokenizer,
+  DetokenizerOptions,
+  PromptTokens,
+  TextCodec,
+} from './text-model.js';
 
 /** The tokenizer and the chat template of an engine directory. Long texts are encoded in a thread of their own. */
 export class ModelCodec implements TextCodec {

@@ -13,10 +13,7 @@ const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[]
   // Some write functions as tags within the same markers, which is another format.
   ['hermes', (source) => source.includes('<tool_call>') && !source.includes('<function=')],
   ['pythonic', (source) => /\[func_name1?\(/.test(source) || source.includes('<|python_start|>')],
-  [
-    'llama3_json',
-    (source) => source.includes('<|start_header_id|>') && /"parameters\\?"\s*:/.test(source),
-  ],
+  ['llama3_json', (source) => source.includes('<|start_header_id|>') && /"parameters\\?"\s*:/.test(source)],
 ];
 
 /**
@@ -28,9 +25,7 @@ export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'
   const knowsTools = source !== null && mentions(source, 'tools');
   if (chosen !== 'auto') return { format: chosen, usesTemplate: knowsTools };
   const format = knowsTools ? SIGNS.find(([, isThere]) => isThere(source))?.[0] : undefined;
-  return format === undefined
-    ? { format: 'hermes', usesTemplate: false }
-    : { format, usesTemplate: true };
+  return format === undefined ? { format: 'hermes', usesTemplate: false } : { format, usesTemplate: true };
 }
 
 /** Whether a template's statements or expressions use the variable. */

@@ -1,6 +1,6 @@
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
-import { ARGS, CALL_ID, TOOL_CALLS } from './mistral-parser.js';
 import { PYTHON_TAG } from './llama3-parser.js';
+import { ARGS, CALL_ID, TOOL_CALLS } from './mistral-parser.js';
 import type { FunctionTool, ToolFormatName } from './types.js';
 
 /** A format of a structural tag, as the engine's guides have it. */

@@ -71,7 +71,8 @@ function plainMessage(message: ChatMessage): ChatMessage {
   const { tool_calls: _, ...rest } = message;
   if (calls.length === 0) return rest;
   const written = calls.map(
-    ({ name, args }) => `${HERMES_BEGIN}\n{"name": ${JSON.stringify(name)}, "arguments": ${args}}\n${HERMES_END}`,
+    ({ name, args }) =>
+      `${HERMES_BEGIN}\n{"name": ${JSON.stringify(name)}, "arguments": ${args}}\n${HERMES_END}`,
   );
   const said = textOf(message);
   return { ...rest, content: [...(said === '' ? [] : [said]), ...written].join('\n') };
@@ -88,9 +89,13 @@ function textOf({ content }: ChatMessage): string {
 
 function callsOf(message: ChatMessage): { id: unknown; name: string; args: string }[] {
   return (message.tool_calls ?? []).flatMap((call) => {
-    const { id, function: callee } = call as { id?: unknown; function?: { name?: unknown; arguments?: unknown } };
+    const { id, function: callee } = call as {
+      id?: unknown;
+      function?: { name?: unknown; arguments?: unknown };
+    };
     if (typeof callee?.name !== 'string') return [];
-    const args = typeof callee.arguments === 'string' ? callee.arguments : JSON.stringify(callee.arguments ?? {});
+    const args =
+      typeof callee.arguments === 'string' ? callee.arguments : JSON.stringify(callee.arguments ?? {});
     return [{ id, name: callee.name, args: args.trim() === '' ? '{}' : args }];
   });
 }

@@ -1,0 +1,281 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { HermesParser } from '../../../../src/generation/tools/hermes-parser.js';
+import { Llama3Parser } from '../../../../src/generation/tools/llama3-parser.js';
+import { MistralParser } from '../../../../src/generation/tools/mistral-parser.js';
+import { PartList } from '../../../../src/generation/tools/part-list.js';
+import { PythonicParser } from '../../../../src/generation/tools/pythonic-parser.js';
+import type { AnswerParser, AnswerPart } from '../../../../src/generation/tools/types.js';
+
+const NAMES = new Set(['f', 'get_weather', 'a.b']);
+const PARSERS: Record<string, () => AnswerParser> = {
+  hermes: () => new HermesParser(),
+  llama3_json: () => new Llama3Parser(NAMES),
+  pythonic: () => new PythonicParser(NAMES),
+  mistral: () => new MistralParser(),
+};
+
+function read(format: string, pieces: readonly string[]): AnswerPart[] {
+  const parser = PARSERS[format]!();
+  const parts = new PartList();
+  for (const piece of pieces) parts.append(parser.push(piece));
+  parts.append(parser.end());
+  return parts.take();
+}
+
+/** Such as ['text', { f: '{"a":1}' }]. */
+function told(format: string, text: string): (string | Record<string, string>)[] {
+  const list: (string | Record<string, string>)[] = [];
+  let name = '';
+  for (const part of read(format, [text])) {
+    if (part.type === 'call') {
+      name = part.name;
+      list.push({ [name]: '' });
+    } else if (part.type === 'arguments') (list.at(-1) as Record<string, string>)[name] = part.text;
+    else list.push(part.text);
+  }
+  return list;
+}
+
+describe('calls', () => {
+  it.each<[string, string, (string | Record<string, string>)[]]>([
+    ['hermes', 'Hello <b>you</b>', ['Hello <b>you</b>']],
+    ['hermes', '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', [{ f: '{"a": 1}' }]],
+    [
+      'hermes',
+      'Let me look.\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n<tool_call>{"arguments":{"b":[1,{"c":"}"}]},"name":"g"}</tool_call>\n',
+      ['Let me look.', { f: '{}' }, { g: '{"b":[1,{"c":"}"}]}' }],
+    ],
+    ['hermes', '<tool_call>{"name": "f"}</tool_call> Done', [{ f: '{}' }, ' Done']],
+    ['hermes', '<tool_call>{"name": "f", "arguments": "{\\"a\\":1}"}</tool_call>', [{ f: '{"a":1}' }]],
+    ['hermes', '<tool_call>{"name": "f", "arguments": {"a": 1}</tool_call>', [{ f: '{"a": 1}' }]],
+    ['hermes', '<tool_call>{"name": "f", "arguments": {"a": 1}}', [{ f: '{"a": 1}' }]],
+    [
+      'hermes',
+      '<tool_call>{"name":"f","arguments":{}}\n{"name":"g","arguments":{}}</tool_call>',
+      [{ f: '{}' }, { g: '{}' }],
+    ],
+    ['hermes', 'x <tool_call>f(1)</tool_call> y', ['x <tool_call>f(1)</tool_call> y']],
+    [
+      'hermes',
+      '<tool_call>{"name": 1, "arguments": {}}</tool_call>',
+      ['<tool_call>{"name": 1, "arguments": {}}</tool_call>'],
+    ],
+    ['hermes', '<tool_call><tool_call>{"name":"f","arguments":{}}</tool_call>', ['<tool_call>', { f: '{}' }]],
+    [
+      'hermes',
+      '<tool_call>{"name": "f", "arguments": {\'a\': 1}}</tool_call>',
+      ['<tool_call>{"name": "f", "arguments": {\'a\': 1}}</tool_call>'],
+    ],
+    ['hermes', '<tool_call>{"name": "f", "arguments": {"a": x}}</tool_call>!', [{ f: '{"a": x}}' }, '!']],
+    ['hermes', 'cut <tool_call>{"name": "f", "argu', ['cut <tool_call>{"name": "f", "argu']],
+    ['hermes', 'cut <tool_call>{"name": "f", "arguments": {"a": "x', ['cut', { f: '{"a": "x' }]],
+    ['hermes', 'cut <tool_c', ['cut <tool_c']],
+    ['llama3_json', '{"name": "f", "parameters": {"a": 1}}', [{ f: '{"a": 1}' }]],
+    [
+      'llama3_json',
+      '{"name": "f", "parameters": {}}; {"name": "a.b", "parameters": {"x": -1.5e3}}',
+      [{ f: '{}' }, { 'a.b': '{"x": -1.5e3}' }],
+    ],
+    [
+      'llama3_json',
+      '<|python_tag|>{"type": "function", "name": "other", "parameters": {"a": null}};',
+      [{ other: '{"a": null}' }],
+    ],
+    ['llama3_json', 'So: <|python_tag|>{"name": "f", "parameters": {}} yes', ['So:', { f: '{}' }, ' yes']],
+    ['llama3_json', '{"name": "John", "parameters": {}}', ['{"name": "John", "parameters": {}}']],
+    ['llama3_json', '{"city": "Paris"}', ['{"city": "Paris"}']],
+    ['llama3_json', '{"name": "f"}', ['{"name": "f"}']],
+    ['llama3_json', '<|python_tag|>print(1)', ['<|python_tag|>print(1)']],
+    [
+      'llama3_json',
+      ' \n plain {"name": "f", "parameters": {}}',
+      [' \n plain {"name": "f", "parameters": {}}'],
+    ],
+    [
+      'mistral',
+      '[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}, "id": "abc"}, {"name": "g", "arguments": {}}]',
+      [{ f: '{"a": 1}' }, { g: '{}' }],
+    ],
+    ['mistral', 'Sure.[TOOL_CALLS]f{"a": 1}[TOOL_CALLS]g[ARGS]{}', ['Sure.', { f: '{"a": 1}' }, { g: '{}' }]],
+    ['mistral', '[TOOL_CALLS]f[CALL_ID]aB3dE5gH7[ARGS]{"a": [1, 2]}', [{ f: '{"a": [1, 2]}' }]],
+    ['mistral', '[TOOL_CALLS]{"name": "f", "arguments": {}}', [{ f: '{}' }]],
+    ['mistral', '[TOOL_CALLS] none', ['[TOOL_CALLS] none']],
+    ['mistral', '[TOOL_CALLS] [{"name": "f", "arguments": {}}, {"x": 1}]', [{ f: '{}' }, '{"x": 1}]']],
+    ['mistral', '[1, 2] and [TOOL', ['[1, 2] and [TOOL']],
+    ['pythonic', '[f(a=1, b="x")]', [{ f: '{"a": 1, "b": "x"}' }]],
+    [
+      'pythonic',
+      "[f(), get_weather(city='Par\\'is', n=[1, (2,), {'k': None}], ok=True,)]",
+      [{ f: '{}' }, { get_weather: '{"city": "Par\'is", "n": [1, [2], {"k": null}], "ok": true}' }],
+    ],
+    ['pythonic', '[f(a="\\u00e9\\n\\"")] thanks', [{ f: '{"a": "é\\n\\""}' }, ' thanks']],
+    ['pythonic', '[f(a=.5, b=1_000, c=-2.)]', [{ f: '{"a": 0.5, "b": 1000, "c": -2.0}' }]],
+    ['pythonic', '[g(a=1)]', ['[g(a=1)]']],
+    ['pythonic', '[1, 2]', ['[1, 2]']],
+    ['pythonic', '[f(1)]', ['[f(1)]']],
+    ['pythonic', 'see [f(a=1)]', ['see [f(a=1)]']],
+    ['pythonic', '[f(a=1), x', [{ f: '{"a": 1}' }, ', x']],
+  ])('%s: %s', (format, text, parts) => {
+    expect(told(format, text)).toEqual(parts);
+  });
+});
+
+/** Texts that are nearly calls: fragments of the formats in any order. */
+const fragment = fc.oneof(
+  fc.constantFrom(
+    ...[
+      '<tool_call>',
+      '</tool_call>',
+      '<tool',
+      '[TOOL_CALLS]',
+      '[TOOL_',
+      '[ARGS]',
+      '[CALL_ID]',
+      '<|python_tag|>',
+    ],
+    ...[
+      '{"name": "f", "arguments": {"a": 1}}',
+      '{"name": "f", "parameters": {',
+      '"a": "x"',
+      '}}',
+      '{',
+      '}',
+      '[',
+      ']',
+    ],
+    ...[
+      '[f(a=1)]',
+      'f(',
+      "b='x",
+      ')',
+      'a=',
+      ', ',
+      ';',
+      ' ',
+      '\n',
+      '"',
+      '\\',
+      '"arguments": "{}"',
+      'null',
+      '-1.5e',
+      'True',
+    ],
+  ),
+  fc.string({ maxLength: 4, unit: 'grapheme' }),
+);
+const text = fc.array(fragment, { maxLength: 14 }).map((parts) => parts.join(''));
+
+/** The text cut at these places. */
+function cut(whole: string, places: readonly number[]): string[] {
+  const borders = [...new Set(places.map((place) => place % (whole.length + 1)))].sort((a, b) => a - b);
+  return [0, ...borders].map((start, i) => whole.slice(start, borders[i] ?? whole.length));
+}
+
+describe.each(Object.keys(PARSERS))('%s', (format) => {
+  it('says the same however the text is cut', () => {
+    fc.assert(
+      fc.property(text, fc.array(fc.nat(200), { maxLength: 20 }), (whole, places) => {
+        const all = read(format, [whole]);
+        expect(read(format, cut(whole, places))).toEqual(all);
+        expect(read(format, whole.split(''))).toEqual(all);
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it('loses no text: what is no call is content', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 60, unit: 'grapheme' }), (whole) => {
+        // Nothing of it is one of the markers, and it names no function.
+        fc.pre(!/[[{<]/.test(whole));
+        expect(read(format, whole.split(''))).toEqual(whole === '' ? [] : [{ type: 'content', text: whole }]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('says arguments only of a call', () => {
+    fc.assert(
+      fc.property(text, (whole) => {
+        let hasCall = false;
+        for (const part of read(format, [whole])) {
+          if (part.type === 'call') hasCall = true;
+          if (part.type === 'content') hasCall = false;
+          if (part.type === 'arguments') expect(hasCall).toBe(true);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+const args = fc.dictionary(
+  fc.stringMatching(/^[a-z_]{1,8}$/),
+  fc.jsonValue({ maxDepth: 3, noUnicodeString: false }),
+  { maxKeys: 4, noNullPrototype: true },
+);
+const calls = fc.array(fc.record({ name: fc.constantFrom(...NAMES), args }), { minLength: 1, maxLength: 4 });
+
+const WRITERS: Record<string, (calls: readonly { name: string; args: object }[], indent: number) => string> =
+  {
+    hermes: (list, indent) =>
+      list
+        .map(
+          ({ name, args }) =>
+            `<tool_call>\n${JSON.stringify({ name, arguments: args }, null, indent)}\n</tool_call>`,
+        )
+        .join('\n'),
+    llama3_json: (list, indent) =>
+      list.map(({ name, args }) => JSON.stringify({ name, parameters: args }, null, indent)).join('; '),
+    mistral: (list, indent) =>
+      `[TOOL_CALLS] ${JSON.stringify(
+        list.map(({ name, args }) => ({ name, arguments: args })),
+        null,
+        indent,
+      )}`,
+    pythonic: (list) => `[${list.map(({ name, args }) => `${name}(${keywords(args)})`).join(', ')}]`,
+  };
+
+function keywords(args: object): string {
+  return Object.entries(args)
+    .map(([name, value]) => `${name}=${python(value)}`)
+    .join(', ');
+}
+
+function python(value: unknown): string {
+  if (value === null) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`;
+  if (typeof value !== 'object') return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([name, item]) => `${JSON.stringify(name)}: ${python(item)}`)
+    .join(', ')}}`;
+}
+
+describe('written calls', () => {
+  it.each(Object.keys(WRITERS))('%s: come back as they were meant', (format) => {
+    fc.assert(
+      fc.property(calls, fc.constantFrom(0, 2), (list, indent) => {
+        const found: { name: string; args: string }[] = [];
+        for (const part of read(format, WRITERS[format]!(list, indent).split(''))) {
+          if (part.type === 'call') found.push({ name: part.name, args: '' });
+          else if (part.type === 'arguments') found.at(-1)!.args += part.text;
+          else throw new Error(`content: ${part.text}`);
+        }
+        const meant = list.map(({ name, args }) => ({ name, args: JSON.parse(JSON.stringify(args)) }));
+        expect(found.map(({ name, args }) => ({ name, args: JSON.parse(args) }))).toEqual(meant);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('stream their arguments as they come', () => {
+    const parser = new HermesParser();
+    parser.push('<tool_call>\n{"name": "f", "arguments": {"city": "Pa');
+    expect(parser.push('ri')).toEqual([{ type: 'arguments', text: 'ri' }]);
+    expect(parser.push('s"')).toEqual([{ type: 'arguments', text: 's"' }]);
+    expect(parser.push('}}\n</tool_call>')).toEqual([{ type: 'arguments', text: '}' }]);
+    expect(parser.end()).toEqual([]);
+  });
+});
