@@ -9,6 +9,7 @@ import { runCli, type SkeinProcess, startServer } from './src/support/skein-proc
 import { testPython } from './src/support/test-python.js';
 import { readFrames } from './src/support/toy-server.js';
 import { tinyModelPath } from './support/test-engine.js';
+import { testModelPath } from './support/test-model.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -22,7 +23,7 @@ const blocks = (language: string) =>
   );
 
 const [commands, curl] = blocks('sh') as [string, string];
-const [openaiExample, callbackModule] = blocks('js') as [string, string];
+const [openaiExample, toolsExample, callbackModule] = blocks('js') as [string, string, string];
 const [pythonExample] = blocks('python') as [string];
 const typescript = blocks('ts');
 
@@ -51,9 +52,14 @@ function install(name: string, target: string): void {
 }
 
 /** Runs an example of the README, with the running server's address in it, in the user's folder. */
-async function run(command: string, name: string, code: string): Promise<{ stdout: string; stderr: string }> {
+async function run(
+  command: string,
+  name: string,
+  code: string,
+  url = server.url,
+): Promise<{ stdout: string; stderr: string }> {
   const path = join(folder, name);
-  writeFileSync(path, code.replaceAll(ADDRESS, server.url));
+  writeFileSync(path, code.replaceAll(ADDRESS, url));
   const env = { ...process.env, SKEIN_CACHE_DIR: join(folder, 'cache') };
   return promisify(execFile)(command, [path], { cwd: folder, env });
 }
@@ -89,6 +95,15 @@ describe('the README', () => {
     const { stderr } = await run(process.execPath, 'openai.mjs', openaiExample);
     expect(stderr).toBe('');
     await expect.poll(chats).toBe(before + 1);
+  });
+
+  // The tiny model's context is too short to be told of a tool.
+  it.skipIf(testModelPath === null)('has an example of tools that runs', async () => {
+    const real = await startServer(['--model', testModelPath!]);
+    const { stdout, stderr } = await run(process.execPath, 'tools.mjs', toolsExample, real.url);
+    await real.stop();
+    expect(stderr).toBe('');
+    expect(stdout.trim()).not.toBe('');
   });
 
   it.skipIf(testPython === null)('has an example for the openai package of pip that runs', async () => {

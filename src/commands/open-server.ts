@@ -83,5 +83,7 @@ function servedModel({ model, info }: LoadedModel, config: Config): ServedGenera
     created: Math.floor(Date.now() / 1000),
     fingerprint: info.fingerprint,
     defaultMaxTokens: config.defaultMaxTokens,
+    toolCallParser: config.toolCallParser,
+    reasoningParser: config.reasoningParser,
   };
 }

@@ -174,7 +174,12 @@ function callGuide(
 
 function checkParameters(tool: FunctionTool, tools: readonly FunctionTool[]): void {
   const param = `tools[${tools.indexOf(tool)}].function.parameters`;
-  guideOf({ json: parametersOf(tool) }, param);
+  try {
+    guideOf({ json: parametersOf(tool) }, param);
+  } catch (error) {
+    if (!(error instanceof InvalidRequestError)) throw error;
+    throw new InvalidRequestError(`${param}: ${error.message}`, param, error.code);
+  }
 }
 
 /** Calls, what the client asked for, and the reasoning in front of both, as one guide. */

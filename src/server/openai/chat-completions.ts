@@ -1,17 +1,16 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
-import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
-import type { ServedGenerator } from '../served-model.js';
+import { planChat } from '../../generation/chat-plan.js';
+import { ChatAnswer } from './chat-answer.js';
 import { ChoiceRun } from './choice-run.js';
-import { Envelope } from './envelope.js';
 import { ApiError } from './errors.js';
-import { chatLogProbs } from './log-probs.js';
-import type { Exchange, FrameWriter } from './respond.js';
+import { guideOfRequest } from './guides.js';
+import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { ChatRequest, ChatRequestMessage } from './schemas/chat.js';
 import { badWordsOf, chatMaxTokens, choiceCounts, textRequest } from './text-request.js';
-import { finishReason, stopReason } from './usage.js';
+import { toolRequest } from './tool-request.js';
 
 /** POST /v1/chat/completions with a body that its schema has taken. */
 export async function chatCompletions(
@@ -21,13 +20,20 @@ export async function chatCompletions(
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
-  const promptTokens = await model.codec.encodeChat(request.messages.map(templateMessage), {
+  const asked = toolRequest(request);
+  const plan = await planChat(model, {
+    ...asked,
+    messages: request.messages.map(templateMessage),
+    guide: guideOfRequest(request),
+    ignoreEos: request.ignore_eos,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
     variables: request.chat_template_kwargs,
+    reasoningEffort: request.reasoning_effort,
   });
-  const asked = request.max_completion_tokens ?? request.max_tokens;
-  const maxTokens = chatMaxTokens(model, asked, promptTokens.length);
+  const { promptTokens, guide, shownTokens } = plan;
+  const limit = request.max_completion_tokens ?? request.max_tokens;
+  const maxTokens = chatMaxTokens(model, limit, promptTokens.length);
   const logProbs = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
   const badWords = await badWordsOf(request, model);
   const choice = textRequest(request, {
@@ -36,9 +42,12 @@ export async function chatCompletions(
     maxTokens,
     badWords,
     logProbs,
+    guide,
+    shownTokens,
   });
   const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe);
-  const answer = new ChatAnswer(model, request, promptTokens.length, run);
+  const isNamed = asked.toolChoice.mode === 'named';
+  const answer = new ChatAnswer({ model, request, plan, run, isNamed });
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   }
@@ -78,61 +87,4 @@ function templateMessage(message: ChatRequestMessage): ChatMessage {
     result.tool_call_id = message.tool_call_id;
   }
   return result;
-}
-
-class ChatAnswer {
-  readonly #model: ServedGenerator;
-  readonly #request: ChatRequest;
-  readonly #envelope: Envelope;
-
-  constructor(model: ServedGenerator, request: ChatRequest, promptTokens: number, run: ChoiceRun) {
-    this.#model = model;
-    this.#request = request;
-    this.#envelope = new Envelope({ model, run, promptTokens, idPrefix: 'chatcmpl' });
-  }
-
-  #logProbs(entries: readonly TextLogProb[]) {
-    return this.#request.logprobs ? chatLogProbs(this.#model.codec, entries) : null;
-  }
-
-  whole(clientSignal: AbortSignal): Promise<Response> {
-    return this.#envelope.whole('chat.completion', clientSignal, (choice, index) => ({
-      index,
-      message: { role: 'assistant', content: choice.text, refusal: null },
-      logprobs: this.#logProbs(choice.logProbs),
-      finish_reason: choice.finish,
-      stop_reason: choice.stopReason,
-    }));
-  }
-
-  frameWriter(): FrameWriter {
-    const { chunk, end } = this.#envelope.frames('chat.completion.chunk', this.#request.stream_options);
-    const begun = new Set<number>();
-    const begin = (index: number): string => {
-      if (begun.has(index)) return '';
-      begun.add(index);
-      return chunk(
-        `{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`,
-      );
-    };
-    const delta = (index: number, piece: TextPiece): string => {
-      if (piece.text === '' && piece.logProbs.length === 0) return '';
-      const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
-      return chunk(
-        `{"index":${index},"delta":{"content":${JSON.stringify(piece.text)}},"logprobs":${logProbs},"finish_reason":null}`,
-      );
-    };
-    const finish = (index: number, piece: TextPiece): string => {
-      if (piece.finishReason === null) return '';
-      const reason = finishReason(piece.finishReason);
-      const stop = JSON.stringify(stopReason(piece));
-      return chunk(
-        `{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stop}}`,
-      );
-    };
-    return {
-      piece: (index, piece) => begin(index) + delta(index, piece) + finish(index, piece),
-      end,
-    };
-  }
 }

@@ -4,6 +4,7 @@ import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { Envelope } from './envelope.js';
 import { ApiError } from './errors.js';
+import { guideOfRequest } from './guides.js';
 import { legacyLogProbs } from './log-probs.js';
 import type { Exchange, FrameWriter } from './respond.js';
 import { respondWithStream } from './respond.js';
@@ -28,6 +29,7 @@ export async function completions(
     request.prompt.map((prompt) => (typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt)),
   );
   const badWords = await badWordsOf(request, model);
+  const guide = guideOfRequest(request);
   const requests = prompts.map((promptTokens) =>
     textRequest(request, {
       promptTokens,
@@ -35,6 +37,7 @@ export async function completions(
       maxTokens: request.max_tokens ?? DEFAULT_MAX_TOKENS,
       badWords,
       logProbs: request.logprobs,
+      guide,
     }),
   );
   const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe);

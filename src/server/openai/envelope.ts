@@ -9,6 +9,7 @@ import { finishReason, stopReason, type Usage, usage } from './usage.js';
 /** One choice of an answer that is not streamed. */
 export interface CollectedChoice {
   text: string;
+  tokens: number[];
   logProbs: TextLogProb[];
   finish: 'stop' | 'length';
   stopReason: string | number | null;
@@ -20,6 +21,8 @@ export interface EnvelopeOptions {
   /** Of all prompts together. */
   promptTokens: number;
   idPrefix: 'chatcmpl' | 'cmpl';
+  /** Tokens that were reasoning so far; absent: the model does not reason. */
+  reasoningTokens?: () => number;
 }
 
 /** What is around the choices of an answer, whole or in chunks, and the same on all routes. */
@@ -41,16 +44,18 @@ export class Envelope {
   ): Promise<Response> {
     const { run } = this.#options;
     const choices = Array.from({ length: run.numChoices }, (): CollectedChoice => {
-      return { text: '', logProbs: [], finish: 'stop', stopReason: null };
+      return { text: '', tokens: [], logProbs: [], finish: 'stop', stopReason: null };
     });
     await collect(run, clientSignal, (index, piece) => {
       const choice = choices[index]!;
       choice.text += piece.text;
+      choice.tokens.push(...piece.tokens);
       choice.logProbs.push(...piece.logProbs);
       if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
       choice.stopReason = stopReason(piece);
     });
-    return Response.json({ ...this.#fields(object), choices: choices.map(toJson), usage: this.#usage() });
+    const written = choices.map(toJson);
+    return Response.json({ ...this.#fields(object), choices: written, usage: this.#usage() });
   }
 
   /**
@@ -77,7 +82,7 @@ export class Envelope {
   }
 
   #usage(): Usage {
-    const { promptTokens, run } = this.#options;
-    return usage(promptTokens, run.completionTokens, run.cachedTokens);
+    const { promptTokens, run, reasoningTokens } = this.#options;
+    return usage(promptTokens, run.completionTokens, run.cachedTokens, reasoningTokens?.());
   }
 }

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { TokenBeams } from '../../../callbacks/token-request.js';
+import type { Guide } from '../../../engine/guided/guide.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
-import { guideOfRequest } from './guides.js';
 import type { CommonRequest } from './schemas/common.js';
 
 /** The part of a request that both routes read alike. */
@@ -18,6 +18,8 @@ export function textRequest(
     maxTokens: number;
     badWords?: readonly (readonly number[])[] | undefined;
     logProbs?: number | undefined;
+    guide?: Guide | undefined;
+    shownTokens?: readonly string[] | undefined;
   },
 ): TextRequest {
   if (request.min_tokens !== undefined && request.min_tokens > fields.maxTokens) {
@@ -50,7 +52,6 @@ export function textRequest(
     maxDraftLen: request.max_draft_len,
     priority: request.priority,
     timeLimitMs: request.time_limit_ms,
-    guide: guideOfRequest(request),
     cacheSalt: request.cache_salt === undefined ? undefined : saltOf(request.cache_salt),
   };
 }

@@ -3,15 +3,24 @@ export interface Usage {
   completion_tokens: number;
   total_tokens: number;
   prompt_tokens_details: { cached_tokens: number };
+  completion_tokens_details?: { reasoning_tokens: number };
 }
 
 /** `cachedTokens`: those of the prompt tokens that were found in the cache instead of being computed. */
-export function usage(promptTokens: number, completionTokens: number, cachedTokens: number): Usage {
+export function usage(
+  promptTokens: number,
+  completionTokens: number,
+  cachedTokens: number,
+  reasoningTokens?: number,
+): Usage {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: cachedTokens },
+    ...(reasoningTokens === undefined
+      ? {}
+      : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
   };
 }
 

@@ -1,5 +1,10 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
-import type { ChatRenderOptions, Detokenizer, TextCodec } from '../../../src/generation/text-model.js';
+import type {
+  ChatRenderOptions,
+  Detokenizer,
+  DetokenizerOptions,
+  TextCodec,
+} from '../../../src/generation/text-model.js';
 
 /** Tokens 0 to 255 are bytes; this one ends an answer. */
 export const END_TOKEN = 256;
@@ -18,16 +23,22 @@ export const toyCodec: TextCodec = {
   encodeText: (text) => [BOS_TOKEN, ...bytesOf(text)],
   encodePiece: bytesOf,
   encodeChat: (messages, options) => [BOS_TOKEN, ...bytesOf(render(messages, options))],
-  createDetokenizer: ({ skipSpecialTokens }) => new ToyDetokenizer(skipSpecialTokens),
+  createDetokenizer: (options) => new ToyDetokenizer(options),
   tokenBytes: (token) => (token < 256 ? Uint8Array.of(token) : encoder.encode(`<${token}>`)),
 };
+
+/** The same with a chat template, which is rendered by nobody but tells what the model knows. */
+export function templatedCodec(templateSource: string): TextCodec {
+  return { ...toyCodec, templateSource };
+}
 
 function render(messages: readonly ChatMessage[], options: ChatRenderOptions): string {
   const turns = messages.map((message, index) => {
     const open = options.continueFinalMessage && index === messages.length - 1;
     return `<${message.role}>${contentText(message)}${open ? '' : '</>'}`;
   });
-  return turns.join('') + (options.addGenerationPrompt ? '<assistant>' : '');
+  const tools = options.tools === undefined ? '' : `<tools>${JSON.stringify(options.tools)}</>`;
+  return tools + turns.join('') + (options.addGenerationPrompt ? '<assistant>' : '');
 }
 
 function contentText({ content }: ChatMessage): string {
@@ -35,17 +46,17 @@ function contentText({ content }: ChatMessage): string {
 }
 
 class ToyDetokenizer implements Detokenizer {
-  readonly #skipSpecialTokens: boolean;
+  readonly #options: DetokenizerOptions;
   readonly #decoder = new TextDecoder();
 
-  constructor(skipSpecialTokens: boolean) {
-    this.#skipSpecialTokens = skipSpecialTokens;
+  constructor(options: DetokenizerOptions) {
+    this.#options = options;
   }
 
   push(tokens: Iterable<number>): string {
     let text = '';
     for (const token of tokens) {
-      if (token >= 256 && this.#skipSpecialTokens) continue;
+      if (token >= 256 && this.#options.skipSpecialTokens) continue;
       text += this.#decoder.decode(toyCodec.tokenBytes(token), { stream: true });
     }
     return text;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Responses } from '../../routes/route.js';
 import { about, component } from '../schemas/fields.js';
-import { answerOrStream, envelope, errors, finishReason, stopReason, usageSchema } from './shared.js';
+import { answerOrStream, envelope, errors, stopReason, usageSchema } from './shared.js';
 
 const tokenFields = {
   token: about(z.string(), 'The text of the token; where it is no whole character, its bytes as \\xNN.'),
@@ -20,6 +20,33 @@ export const chatLogProbs = component(
 
 const logProbs = about(chatLogProbs.nullable(), 'With `logprobs` only.');
 
+const reasoningFields = {
+  reasoning: about(z.string().optional(), 'What the model thought before it answered.'),
+  reasoning_content: about(z.string().optional(), 'The same under the older name.'),
+};
+
+const call = component(
+  'ToolCall',
+  z.object({
+    id: z.string(),
+    type: z.literal('function'),
+    function: z.object({ name: z.string(), arguments: about(z.string(), 'JSON, as the model wrote it.') }),
+  }),
+  'A call of a function.',
+);
+
+const callDelta = z.object({
+  index: z.int(),
+  id: z.string().optional(),
+  type: z.literal('function').optional(),
+  function: z.object({ name: z.string().optional(), arguments: z.string() }),
+});
+
+const chatFinishReason = about(
+  z.enum(['stop', 'length', 'tool_calls']),
+  'stop: the model ended, or a stop text came; tool_calls: it ended and has called functions, none of them by your choice of its name; length: the limit of tokens or of time was reached.',
+);
+
 const chatCompletion = component(
   'ChatCompletion',
   z.object({
@@ -27,9 +54,15 @@ const chatCompletion = component(
     choices: z.array(
       z.object({
         index: z.int(),
-        message: z.object({ role: z.literal('assistant'), content: z.string(), refusal: z.null() }),
+        message: z.object({
+          role: z.literal('assistant'),
+          content: about(z.string().nullable(), 'null where there are calls and no text.'),
+          refusal: z.null(),
+          ...reasoningFields,
+          tool_calls: about(z.array(call).optional(), 'Calls of the functions that were given as tools.'),
+        }),
         logprobs: logProbs,
-        finish_reason: finishReason,
+        finish_reason: chatFinishReason,
         stop_reason: stopReason,
       }),
     ),
@@ -49,9 +82,14 @@ const chatChunk = component(
           delta: z.object({
             role: about(z.literal('assistant').optional(), 'In the first chunk of a choice.'),
             content: about(z.string().optional(), 'More text.'),
+            ...reasoningFields,
+            tool_calls: about(
+              z.array(callDelta).optional(),
+              'A call, or more of its arguments; id, type and name come once.',
+            ),
           }),
           logprobs: logProbs,
-          finish_reason: about(finishReason.nullable(), 'In the last chunk of a choice.'),
+          finish_reason: about(chatFinishReason.nullable(), 'In the last chunk of a choice.'),
           stop_reason: stopReason.optional(),
         }),
       ),

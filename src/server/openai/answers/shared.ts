@@ -85,6 +85,10 @@ export const usageSchema = component(
     prompt_tokens_details: z.object({
       cached_tokens: about(z.int(), 'Tokens of the prompts that were found in the cache.'),
     }),
+    completion_tokens_details: about(
+      z.object({ reasoning_tokens: z.int() }).optional(),
+      'Of models that reason: how many of the tokens generated were reasoning.',
+    ),
   }),
   'What a request took.',
 );

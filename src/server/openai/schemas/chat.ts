@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { responseFormat } from '../guides.js';
 import { commonFields } from './common.js';
 import { about, component, count, ignored, notSupported, optional } from './fields.js';
+import { madeCalls, toolFields } from './tools.js';
 
 const text = () => z.string();
 const textPart = z.object({ type: z.literal('text'), text: text() });
@@ -24,10 +25,7 @@ const message = component(
       content: about(content().nullish(), 'May be null where there are tool calls.'),
       refusal: optional(text(), 'Accepted; not part of the prompt.'),
       name: optional(text(), 'Reaches the chat template.'),
-      tool_calls: optional(
-        z.array(z.looseObject({ type: optional(text()) })),
-        'Calls that the model made; they reach the chat template.',
-      ),
+      tool_calls: optional(madeCalls, 'Calls that the model made; they reach the chat template.'),
     }),
     z.object({
       role: z.enum(['tool', 'function']),
@@ -72,16 +70,17 @@ export const chatRequestSchema = component(
       z.record(z.string(), z.unknown()),
       'Further variables of the chat template, such as {"enable_thinking": false}.',
     ),
-    parallel_tool_calls: ignored(),
+    ...toolFields,
     prediction: ignored(),
-    tools: notSupported('tools', []),
-    tool_choice: notSupported('tools', 'none', 'auto'),
-    functions: notSupported('tools', []),
-    function_call: notSupported('tools', 'none', 'auto'),
+    functions: notSupported("the older form of 'tools'", []),
+    function_call: notSupported("the older form of 'tool_choice'", 'none', 'auto'),
     response_format: optional(responseFormat, 'What the answer has to look like: any text, or JSON.'),
     modalities: notSupported('any modality but text', ['text']),
     audio: notSupported('audio'),
-    reasoning_effort: notSupported('reasoning', 'none'),
+    reasoning_effort: optional(
+      z.string().min(1).max(32),
+      "How much the model reasons, where its chat template knows that; 'none' turns reasoning off.",
+    ),
     verbosity: notSupported('verbosity', 'medium'),
     web_search_options: notSupported('web search'),
     store: notSupported('stored answers', false),

@@ -101,8 +101,8 @@ describe('a request that is refused', () => {
   });
 
   it.each<[string, unknown]>([
-    ['tools', [{ type: 'function', function: { name: 'f' } }]],
-    ['tool_choice', 'required'],
+    ['functions', [{ name: 'f' }]],
+    ['function_call', { name: 'f' }],
     ['audio', {}],
   ])('%s cannot work yet and is refused by name', async (field, value) => {
     const error = await refusal(chat, { messages, [field]: value });

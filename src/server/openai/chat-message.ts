@@ -1,0 +1,94 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { ChatPlan } from '../../generation/chat-plan.js';
+import { ReasoningCounter } from '../../generation/reasoning/reasoning-counter.js';
+import type { TextCodec } from '../../generation/text-model.js';
+import type { AnswerParser, AnswerPart } from '../../generation/tools/types.js';
+
+/** A call as an answer has it. */
+export interface MessageCall {
+  id: string;
+  type: 'function';
+  function: { name: string; arguments: string };
+}
+
+/** One choice on its way to a message: its parts, and what of it has to be counted. */
+export class ChatMessageReader {
+  readonly #parser: AnswerParser | null;
+  readonly #counter: ReasoningCounter | null;
+  readonly #newId: () => string;
+  #numCalls = 0;
+
+  constructor(plan: ChatPlan, codec: TextCodec) {
+    this.#parser = plan.createParser?.() ?? null;
+    this.#counter = plan.reasoning === null ? null : new ReasoningCounter(codec, plan.reasoning);
+    this.#newId = plan.callIds === 'mistral' ? mistralId : openaiId;
+  }
+
+  get hasCalls(): boolean {
+    return this.#numCalls > 0;
+  }
+
+  get reasoningTokens(): number {
+    return this.#counter?.count ?? 0;
+  }
+
+  /** What more there is of the answer. */
+  read(text: string, tokens: readonly number[], isEnd: boolean): AnswerPart[] {
+    this.#counter?.push(tokens);
+    if (this.#parser === null) return text === '' ? [] : [{ type: 'content', text }];
+    const parts = this.#parser.push(text);
+    return isEnd ? [...parts, ...this.#parser.end()] : parts;
+  }
+
+  /** The `delta` of a part, as JSON. */
+  delta(part: AnswerPart): string {
+    switch (part.type) {
+      case 'content':
+        return `{"content":${JSON.stringify(part.text)}}`;
+      case 'reasoning': {
+        const text = JSON.stringify(part.text);
+        return `{"reasoning":${text},"reasoning_content":${text}}`;
+      }
+      case 'call':
+        return JSON.stringify({ tool_calls: [{ index: this.#numCalls, ...this.newCall(part.name) }] });
+      case 'arguments': {
+        const index = this.#numCalls - 1;
+        return `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(part.text)}}}]}`;
+      }
+    }
+  }
+
+  /** The whole message. */
+  message(parts: readonly AnswerPart[]) {
+    let content = '';
+    let reasoning = '';
+    const calls: MessageCall[] = [];
+    for (const part of parts) {
+      if (part.type === 'call') calls.push(this.newCall(part.name));
+      else if (part.type === 'arguments') calls.at(-1)!.function.arguments += part.text;
+      else if (part.type === 'reasoning') reasoning += part.text;
+      else content += part.text;
+    }
+    return {
+      role: 'assistant',
+      content: content === '' && calls.length > 0 ? null : content,
+      refusal: null,
+      ...(reasoning === '' ? {} : { reasoning, reasoning_content: reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    };
+  }
+
+  newCall(name: string): MessageCall {
+    this.#numCalls++;
+    return { id: this.#newId(), type: 'function', function: { name, arguments: '' } };
+  }
+}
+
+function openaiId(): string {
+  return `call_${randomUUID().replaceAll('-', '').slice(0, 24)}`;
+}
+
+/** Nine letters and digits: Mistral's templates take no other. */
+function mistralId(): string {
+  return randomBytes(9).toString('hex').slice(0, 9);
+}

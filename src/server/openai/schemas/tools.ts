@@ -1,0 +1,70 @@
+import * as z from 'zod';
+import { about, component, optional } from './fields.js';
+
+const MAX_TOOLS = 512;
+
+/** Names that every format of calls can hold. */
+export const functionName = z
+  .string()
+  .regex(/^[\w.:/-]{1,128}$/, 'expected up to 128 letters, digits and any of _ . : / -');
+
+const functionTool = component(
+  'FunctionTool',
+  z.object({
+    type: z.literal('function', {
+      error: "expected 'function' (no other kind of tool is supported)",
+    }),
+    function: z.object({
+      name: functionName,
+      description: optional(z.string(), 'What it does; the model reads it.'),
+      parameters: optional(z.record(z.string(), z.unknown()), 'JSON schema of its arguments, an object.'),
+      strict: optional(z.boolean(), {
+        description: 'The arguments follow the schema even where the model chooses whether to call.',
+        default: false,
+      }),
+    }),
+  }),
+  'A function that the model may call.',
+);
+
+const named = z.object({ type: z.literal('function'), function: z.object({ name: functionName }) });
+
+export const toolFields = {
+  tools: optional(
+    z.array(functionTool).max(MAX_TOOLS),
+    'Functions that the model may call, in the form that its chat template has for them.',
+  ),
+  tool_choice: optional(
+    z.union(
+      [
+        z.enum(['none', 'auto', 'required']),
+        named,
+        z.object({
+          type: z.literal('allowed_tools'),
+          allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(named).min(1) }),
+        }),
+      ],
+      {
+        error:
+          'expected \'none\', \'auto\', \'required\', {"type": "function", "function": {"name": ...}} or allowed_tools',
+      },
+    ),
+    "Whether functions are called: 'none', 'auto' as the model likes, 'required' at least one, or one by its name. Required and named calls follow their schemas. Default auto.",
+  ),
+  parallel_tool_calls: optional(z.boolean(), {
+    description: 'false: at most one call in an answer.',
+    default: true,
+  }),
+};
+
+/** Calls that an assistant's message has made. */
+export const madeCalls = z.array(
+  z.object({
+    id: optional(z.string()),
+    type: z.literal('function').nullish(),
+    function: z.object({
+      name: z.string(),
+      arguments: about(z.string().nullish(), 'JSON, as it came.'),
+    }),
+  }),
+);

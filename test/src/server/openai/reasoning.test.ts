@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import type { TokenRequest } from '../../../../callbacks/token-request.js';
+import { bytesOf, templatedCodec } from '../../support/toy-codec.js';
+import { readChunks, toyServer } from '../../support/toy-server.js';
+
+const messages = [{ role: 'user', content: 'hi' }];
+const TEMPLATE =
+  "{{ messages }}{% if enable_thinking is defined %}{% endif %}{{ content.split('</think>') }}";
+
+interface Part {
+  content?: string | null;
+  reasoning?: string;
+  reasoning_content?: string;
+  role?: string;
+}
+interface Answer {
+  choices: { message: Part; delta: Part; finish_reason: string | null }[];
+  usage: { completion_tokens_details?: { reasoning_tokens: number } };
+  error?: { param: string; message: string };
+}
+
+function server(text: string, options: { template?: string; reasoningParser?: 'none' | 'deepseek_r1' } = {}) {
+  const seen: TokenRequest[] = [];
+  const { template = TEMPLATE, ...model } = options;
+  const toy = toyServer(
+    (request) => {
+      seen.push(request);
+      return [...bytesOf(text).map((token) => ({ tokens: [token] })), { finish: 'stop' as const }];
+    },
+    { model: { codec: templatedCodec(template), ...model } },
+  );
+  const post = (fields: object) => toy.post('/v1/chat/completions', { messages, ...fields });
+  return { seen, post, ask: async (fields: object) => (await (await post(fields)).json()) as Answer };
+}
+
+describe('reasoning text', () => {
+  const text = '<think>\nHm.\n</think>\n\nYes.';
+
+  it('comes apart from the answer, under both names, and is counted', async () => {
+    const answer = await server(text).ask({});
+    expect(answer.choices[0]!.message).toEqual({
+      role: 'assistant',
+      content: 'Yes.',
+      refusal: null,
+      reasoning: 'Hm.',
+      reasoning_content: 'Hm.',
+    });
+    expect(answer.usage.completion_tokens_details).toEqual({
+      reasoning_tokens: bytesOf('<think>\nHm.\n</think>').length,
+    });
+  });
+
+  it('is streamed under both names', async () => {
+    const response = await server(text).post({ stream: true, stream_options: { include_usage: true } });
+    const chunks = await readChunks<Answer>(response);
+    const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta));
+    for (const key of ['reasoning', 'reasoning_content'] as const) {
+      expect(deltas.map((delta) => delta[key] ?? '').join('')).toBe('Hm.');
+    }
+    expect(deltas.map((delta) => delta.content ?? '').join('')).toBe('Yes.');
+    expect(chunks.at(-1)!.usage.completion_tokens_details!.reasoning_tokens).toBe(20);
+  });
+
+  it('is found where the prompt has opened it, and not where the prompt has closed it', async () => {
+    const { ask } = server('Hm.</think>Yes.');
+    const open = {
+      messages: [...messages, { role: 'assistant', content: 'So <think>' }],
+      continue_final_message: true,
+    };
+    expect((await ask(open)).choices[0]!.message).toMatchObject({ content: 'Yes.', reasoning: 'Hm.' });
+    const closed = {
+      messages: [...messages, { role: 'assistant', content: '<think></think>' }],
+      continue_final_message: true,
+    };
+    expect((await ask(closed)).choices[0]!.message).toMatchObject({ content: 'Hm.</think>Yes.' });
+  });
+
+  it('is left alone where the model does not reason, or the operator says so', async () => {
+    for (const options of [{ template: '{{ messages }}' }, { reasoningParser: 'none' as const }]) {
+      const answer = await server(text, options).ask({});
+      expect(answer.choices[0]!.message).toEqual({ role: 'assistant', content: text, refusal: null });
+      expect(answer.usage.completion_tokens_details).toBeUndefined();
+    }
+  });
+
+  it('needs no marker with deepseek_r1', async () => {
+    const answer = await server('Hm.</think>Yes.', { reasoningParser: 'deepseek_r1' }).ask({});
+    expect(answer.choices[0]!.message).toMatchObject({ content: 'Yes.', reasoning: 'Hm.' });
+  });
+
+  it('stands before what a guide is for', async () => {
+    const { ask, seen } = server(text);
+    await ask({ response_format: { type: 'json_object' } });
+    const guide = JSON.parse(seen[0]!.guide!.guide) as { format: { type: string; elements: object[] } };
+    expect(seen[0]!.guide!.type).toBe('structural_tag');
+    expect(guide.format.type).toBe('or');
+    expect(JSON.stringify(guide.format.elements[0])).toContain('</think>');
+    expect(guide.format.elements[1]).toEqual({ type: 'json_schema', json_schema: { type: 'object' } });
+  });
+
+  it.each<[object, string | null]>([
+    [{ reasoning_effort: 'none' }, null],
+    [{ reasoning_effort: 'high' }, 'reasoning_effort'],
+    [{ chat_template_kwargs: { enable_thinking: false } }, null],
+    [{ chat_template_kwargs: { thinking: true } }, 'chat_template_kwargs.thinking'],
+  ])('%j is honoured or refused by name: %s', async (fields, param) => {
+    const answer = await server(text).ask(fields);
+    expect(answer.error?.param ?? null).toBe(param);
+  });
+
+  it('takes the effort where the template has it', async () => {
+    const { ask } = server('x', { template: '{{ reasoning_effort }}' });
+    expect((await ask({ reasoning_effort: 'high' })).error).toBeUndefined();
+  });
+});
