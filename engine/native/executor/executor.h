@@ -96,9 +96,10 @@ class Executor {
   KvLayer freshLayer() const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
-  // fn(row) for each row; on one thread where the rows are too few to be worth a barrier.
+  // fn(row) for each row; on one thread where the rows are too few to be worth a barrier. Tasks begin at multiples of
+  // `together` rows.
   template <typename Function>
-  void eachRow(int64_t rows, int64_t rowElements, const Function& fn);
+  void eachRow(int64_t rows, int64_t rowElements, const Function& fn, int64_t together = 1);
   // fn(rowBegin, rowEnd, panelBegin, panelEnd) over a matrix product of rows x panels with inner dimension k.
   template <typename Function>
   void eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn);

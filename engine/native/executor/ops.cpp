@@ -33,9 +33,9 @@ int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 }  // namespace
 
 template <typename Function>
-void Executor::eachRow(int64_t rows, int64_t rowElements, const Function& fn) {
+void Executor::eachRow(int64_t rows, int64_t rowElements, const Function& fn, int64_t together) {
   const int64_t tasks = rows * rowElements <= kSerialElements ? 1 : std::min<int64_t>(rows, config_.threads * kTasksPerThread);
-  const int64_t perTask = ceilDivide(std::max<int64_t>(rows, 1), tasks);
+  const int64_t perTask = ceilDivide(ceilDivide(std::max<int64_t>(rows, 1), tasks), together) * together;
   pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)), [&](int32_t task, int32_t) {
     const int64_t end = std::min(rows, (task + 1) * perTask);
     for (int64_t row = task * perTask; row < end; ++row) fn(row);
@@ -191,6 +191,8 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
   const KvLayer kv = layer(op.layer), freshKv = freshLayer();
   const bool anyFresh = fresh_.any();
   if (anyFresh) beginFreshChunks(op.layer, batch);
+  // The keys of a prompt's tokens share cache lines, 32 of them each: two threads would take the lines from each other.
+  const bool isPrompts = batch.numTokens >= 2 * static_cast<int64_t>(batch.numSequences);
   eachRow(batch.numTokens, stride, [&](int64_t row) {
     float* q = qkv + row * stride;
     float* k = q + plan.numHeads * plan.headDim;
@@ -210,7 +212,7 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
       kernels_.storeKv(kv, k, v, batch.slots[row]);
     else
       kernels_.storeKv(freshKv, k, v, freshSlot);
-  });
+  }, isPrompts ? kStepTokens : 1);
 }
 
 void Executor::beginFreshChunks(int32_t index, const BatchView& batch) {
