@@ -1,5 +1,6 @@
 const encoder = new TextEncoder();
-const KEEP_ALIVE = encoder.encode(': keep-alive\n\n');
+const KEEP_ALIVE_TEXT = ': keep-alive\n\n';
+const KEEP_ALIVE = encoder.encode(KEEP_ALIVE_TEXT);
 
 export interface EventStreamOptions {
   /** Milliseconds of silence after which a comment is sent, so that proxies do not cut the connection. */
@@ -16,17 +17,36 @@ export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
   highWaterMark: 64 * 1024,
 };
 
+/** The response of an HTTP server that carries the stream. */
+export interface StreamConnection {
+  readonly headersSent: boolean;
+  readonly destroyed: boolean;
+  readonly writableNeedDrain: boolean;
+  /** False where the reader is behind: 'drain' says when it is not any more. */
+  write(text: string): boolean;
+  once(event: 'drain', listener: () => void): unknown;
+  /** Closes the reader's connection. */
+  destroy(): unknown;
+}
+
 /**
  * A body of server-sent events. Writers wait while the reader is behind; meanwhile the tokens of a request gather in
  * its own queue, which the request's length bounds, and leave as one frame when the reader comes back.
+ *
+ * With a connection only the first frames take the way through the body, by which the HTTP library sends the headers. Once
+ * these are out and the library waits for more, frames are written to the connection itself, which costs a fraction:
+ *
+ *   write(1) -> body -> library: headers, 1, read() -> pull     write(2), write(3) -> connection     close -> body -> end
  */
 export class EventStream {
   readonly body: ReadableStream<Uint8Array>;
   readonly #options: EventStreamOptions;
   readonly #onGone: () => void;
-  readonly #disconnect: (() => void) | null;
+  readonly #connection: StreamConnection | null;
   readonly #keepAlive: NodeJS.Timeout;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
+  /** Everything that was put into the body has been read, and more is waited for. */
+  #isBodyRead = false;
   #closed = false;
   #lastWriteMs = performance.now();
   #drained: Promise<void> | null = null;
@@ -35,25 +55,30 @@ export class EventStream {
 
   /**
    * @param onGone called once when the reader leaves or is cut off.
-   * @param disconnect closes the reader's connection, where there is one. (An error in the stream itself, which is
-   * what a reader without a connection gets, the HTTP library would print as a fault of its own.)
+   * @param connection what the body is sent on, where there is one; it is closed where its reader is cut off. (An error
+   * in the stream itself, which is what a reader without a connection gets, the HTTP library would print as a fault of
+   * its own.)
    */
   constructor(
     options: EventStreamOptions,
-    { onGone, disconnect = null }: { onGone: () => void; disconnect?: (() => void) | null },
+    { onGone, connection = null }: { onGone: () => void; connection?: StreamConnection | null },
   ) {
     this.#options = options;
     this.#onGone = onGone;
-    this.#disconnect = disconnect;
+    this.#connection = connection;
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           this.#controller = controller;
         },
-        pull: () => this.#release(),
+        pull: () => {
+          this.#isBodyRead = true;
+          this.#release();
+        },
         cancel: () => this.#end(true),
       },
-      new ByteLengthQueuingStrategy({ highWaterMark: options.highWaterMark }),
+      // With 0 nothing is asked for in advance: a pull says that the one before was written to the connection.
+      new ByteLengthQueuingStrategy({ highWaterMark: connection === null ? options.highWaterMark : 0 }),
     );
     this.#keepAlive = setInterval(() => this.#breakSilence(), options.keepAliveMs).unref();
   }
@@ -65,9 +90,41 @@ export class EventStream {
   /** Writes whole frames. The promise is there only where the reader is behind; await it before the next write. */
   write(frames: string): Promise<void> | undefined {
     if (this.#closed) return undefined;
-    this.#controller.enqueue(encoder.encode(frames));
     this.#lastWriteMs = performance.now();
-    if ((this.#controller.desiredSize ?? 0) > 0) return undefined;
+    const connection = this.#direct();
+    if (connection !== null) {
+      // A connection that was closed says so to the body's reader in a moment.
+      if (connection.destroyed || connection.write(frames)) return undefined;
+      if (this.#drained === null) connection.once('drain', () => this.#release());
+      return this.#whenDrained();
+    }
+    this.#enqueue(encoder.encode(frames));
+    return this.#isBehind() ? this.#whenDrained() : undefined;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#controller.close();
+    this.#end(false);
+  }
+
+  /** The connection, where frames may be written past the body. */
+  #direct(): StreamConnection | null {
+    return this.#isBodyRead && this.#connection?.headersSent ? this.#connection : null;
+  }
+
+  #enqueue(bytes: Uint8Array): void {
+    this.#isBodyRead = false;
+    this.#controller.enqueue(bytes);
+  }
+
+  #isBehind(): boolean {
+    const { highWaterMark } = this.#options;
+    const free = this.#controller.desiredSize ?? 0;
+    return (this.#connection === null ? free : free + highWaterMark) <= 0;
+  }
+
+  #whenDrained(): Promise<void> {
     if (this.#drained === null) {
       this.#drained = new Promise((resolve) => {
         this.#resume = resolve;
@@ -77,23 +134,20 @@ export class EventStream {
     return this.#drained;
   }
 
-  close(): void {
-    if (this.#closed) return;
-    this.#controller.close();
-    this.#end(false);
-  }
-
   #breakSilence(): void {
     const silentMs = performance.now() - this.#lastWriteMs;
     if (this.#closed || silentMs < this.#options.keepAliveMs / 2) return;
-    if ((this.#controller.desiredSize ?? 0) > 0) this.#controller.enqueue(KEEP_ALIVE);
+    const connection = this.#direct();
+    if (connection === null) {
+      if (!this.#isBehind()) this.#enqueue(KEEP_ALIVE);
+    } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(KEEP_ALIVE_TEXT);
   }
 
   #cutOff(): void {
     if (this.#closed) return;
-    if (this.#disconnect === null) {
+    if (this.#connection === null) {
       this.#controller.error(new Error('The client did not read its stream in time.'));
-    } else this.#disconnect();
+    } else this.#connection.destroy();
     this.#end(true);
   }
 

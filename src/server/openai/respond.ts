@@ -1,7 +1,7 @@
 import type { TextPiece } from '../../generation/text-generation.js';
 import type { ChoiceRun } from './choice-run.js';
 import { ApiError, toApiError } from './errors.js';
-import type { EventStreamOptions } from './event-stream.js';
+import type { EventStreamOptions, StreamConnection } from './event-stream.js';
 import { EventStream } from './event-stream.js';
 
 const STREAM_HEADERS = {
@@ -23,8 +23,8 @@ export interface FrameWriter {
 export interface Exchange {
   /** Raised when the client leaves. */
   signal: AbortSignal;
-  /** Closes the client's connection; null where there is none. */
-  disconnect: (() => void) | null;
+  /** What the answer is sent on; null where there is no socket. */
+  connection: StreamConnection | null;
   logError: (error: unknown) => void;
 }
 
@@ -36,12 +36,12 @@ export async function respondWithStream(
   run: ChoiceRun,
   writer: FrameWriter,
   options: EventStreamOptions,
-  { signal, disconnect, logError }: Exchange,
+  { signal, connection, logError }: Exchange,
 ): Promise<Response> {
   // Until the body is read, this alone tells of a client that left.
   signal.addEventListener('abort', () => run.abort(), { once: true });
   if (signal.aborted) run.abort();
-  const stream = new EventStream(options, { onGone: () => run.abort(), disconnect });
+  const stream = new EventStream(options, { onGone: () => run.abort(), connection });
   let begin: () => void = () => {};
   const begun = new Promise<void>((resolve) => {
     begin = resolve;

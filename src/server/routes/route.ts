@@ -132,7 +132,7 @@ function exchangeOf(c: Context<AppEnv>, log: ServerLog): Exchange {
   const outgoing = c.env?.outgoing;
   return {
     signal: c.req.raw.signal,
-    disconnect: outgoing === undefined ? null : () => void outgoing.destroy(),
+    connection: outgoing ?? null,
     logError: (error) =>
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
   };

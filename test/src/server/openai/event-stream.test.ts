@@ -3,14 +3,15 @@ import {
   DEFAULT_EVENT_STREAM_OPTIONS,
   EventStream,
   type EventStreamOptions,
+  type StreamConnection,
 } from '../../../../src/server/openai/event-stream.js';
 
-function open(options: Partial<EventStreamOptions> = {}, disconnect: (() => void) | null = null) {
+function open(options: Partial<EventStreamOptions> = {}, connection: StreamConnection | null = null) {
   let gone = 0;
   const onGone = () => {
     gone++;
   };
-  const stream = new EventStream({ ...DEFAULT_EVENT_STREAM_OPTIONS, ...options }, { onGone, disconnect });
+  const stream = new EventStream({ ...DEFAULT_EVENT_STREAM_OPTIONS, ...options }, { onGone, connection });
   return { stream, gone: () => gone };
 }
 
@@ -63,11 +64,81 @@ describe('EventStream', () => {
     await reader.cancel();
   });
 
+  /** A connection that notes what is written past the body, and is as full as the test says. */
+  function fakeConnection() {
+    const listeners: (() => void)[] = [];
+    const connection = {
+      headersSent: false,
+      destroyed: false,
+      writableNeedDrain: false,
+      written: [] as string[],
+      write(text: string) {
+        connection.written.push(text);
+        return !connection.writableNeedDrain;
+      },
+      once: (_: 'drain', listener: () => void) => listeners.push(listener),
+      drain() {
+        connection.writableNeedDrain = false;
+        for (const listener of listeners.splice(0)) listener();
+      },
+      destroy() {
+        connection.destroyed = true;
+      },
+    };
+    return connection;
+  }
+
   it('closes the connection of a reader that stalls, and says that it is gone', async () => {
-    let disconnected = 0;
-    const { stream, gone } = open({ highWaterMark: 1, stallLimitMs: 5 }, () => disconnected++);
+    const connection = fakeConnection();
+    const { stream, gone } = open({ highWaterMark: 1, stallLimitMs: 5 }, connection);
     await stream.write('12');
-    expect([disconnected, gone(), stream.closed]).toEqual([1, 1, true]);
+    expect([connection.destroyed, gone(), stream.closed]).toEqual([true, 1, true]);
+  });
+
+  it('writes to the connection itself once the headers and all before are out, in order', async () => {
+    const connection = fakeConnection();
+    const { stream, gone } = open({}, connection);
+    const reader = stream.body.getReader();
+    const first = reader.read();
+    stream.write('1');
+    stream.write('2');
+    expect(new TextDecoder().decode((await first).value)).toBe('1');
+    // 2 is still in the body: 3 must not pass it.
+    connection.headersSent = true;
+    stream.write('3');
+    expect(connection.written).toEqual([]);
+    for (const frame of ['2', '3']) {
+      expect(new TextDecoder().decode((await reader.read()).value)).toBe(frame);
+    }
+    const end = reader.read();
+    stream.write('4');
+    stream.write('5');
+    expect(connection.written).toEqual(['4', '5']);
+    stream.close();
+    expect(await end).toEqual({ done: true, value: undefined });
+    expect(gone()).toBe(0);
+  });
+
+  it('waits for a connection that is full, stays silent meanwhile, and cuts it off after the limit', async () => {
+    const connection = fakeConnection();
+    connection.headersSent = true;
+    const { stream, gone } = open({ keepAliveMs: 5, stallLimitMs: 60 }, connection);
+    const reader = stream.body.getReader();
+    const end = reader.read();
+    await expect.poll(() => connection.written).toContain(': keep-alive\n\n');
+    connection.writableNeedDrain = true;
+    const behind = stream.write('1');
+    expect(stream.write('2')).toBe(behind);
+    connection.drain();
+    await behind;
+    expect(stream.write('3')).toBeUndefined();
+    connection.writableNeedDrain = true;
+    const before = connection.written.length;
+    await stream.write('4');
+    expect(connection.written.slice(before)).toEqual(['4']);
+    expect([connection.destroyed, gone(), stream.closed]).toEqual([true, 1, true]);
+    await reader.cancel();
+    await end;
   });
 
   it('fails the body where there is no connection to close', async () => {
