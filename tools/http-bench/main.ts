@@ -1,7 +1,7 @@
 // What the HTTP side costs: the real server, tokenizer and template included, over an executor that gives tokens at a
 // steady rate and computes nothing (steady-executor.mjs), read by bare sockets in this process.
 //
-//   npx tsx tools/http-bench/main.ts MODEL [--streams 128] [--rate 3000] [--seconds 20] [--write] [--profile FILE]
+//   npx tsx tools/http-bench/main.ts MODEL [--streams 128] [--rate 3000] [--seconds 20] [--write] [--profile FILE] [--routes TEXT] [--neighbours TEXT]
 //
 // 1. Processor time of the server's main thread, and of all its threads but the engine's, for `streams` streams at
 //    `rate` tokens a second, as shares of one core.
@@ -9,7 +9,8 @@
 //    stream, with the time to the first byte of a short request that comes at the same moment.
 //
 // `npm run build` comes first. --write puts the tables into BENCHMARKS.md; --profile writes a profile of the main
-// thread while the chats run (for Chrome's DevTools) instead of measuring.
+// thread while the chats run (for Chrome's DevTools) instead of measuring; --routes
+// and --neighbours pick those whose names hold a text.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
@@ -24,6 +25,8 @@ const { values, positionals } = parseArgs({
     streams: { type: 'string', default: '128' },
     rate: { type: 'string', default: '3000' },
     seconds: { type: 'string', default: '20' },
+    routes: { type: 'string', default: '' },
+    neighbours: { type: 'string', default: '' },
     profile: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
@@ -49,15 +52,20 @@ try {
     '| streams of | tokens/s | main thread, % of a core | other threads | µs a token | bytes a token |',
   );
   lines.push('|---|---|---|---|---|---|');
-  for (const [name, route] of Object.entries(ROUTES())) lines.push(await cost(name, route));
+  for (const [name, route] of Object.entries(ROUTES())) {
+    if (name.includes(values.routes)) lines.push(await cost(name, route));
+  }
   lines.push(
     '',
     '| a neighbour sends | answer | event loop, longest ms | silence of a stream, longest ms | first byte of a short request, ms |',
   );
   lines.push('|---|---|---|---|---|');
-  await withStreams(ROUTES().chat!, async (streams) => {
-    for (const [name, send] of Object.entries(NEIGHBOURS)) lines.push(await disturbance(name, send, streams));
-  });
+  const neighbours = Object.entries(NEIGHBOURS).filter(([name]) => name.includes(values.neighbours));
+  if (neighbours.length > 0) {
+    await withStreams(ROUTES().chat!, async (streams) => {
+      for (const [name, send] of neighbours) lines.push(await disturbance(name, send, streams));
+    });
+  }
 } finally {
   await server.stop();
 }

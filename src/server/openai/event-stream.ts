@@ -1,3 +1,5 @@
+import type { StreamConnection } from '../stream-connection.js';
+
 const encoder = new TextEncoder();
 const KEEP_ALIVE_TEXT = ': keep-alive\n\n';
 const KEEP_ALIVE = encoder.encode(KEEP_ALIVE_TEXT);
@@ -16,18 +18,6 @@ export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
   stallLimitMs: 30_000,
   highWaterMark: 64 * 1024,
 };
-
-/** The response of an HTTP server that carries the stream. */
-export interface StreamConnection {
-  readonly headersSent: boolean;
-  readonly destroyed: boolean;
-  readonly writableNeedDrain: boolean;
-  /** False where the reader is behind: 'drain' says when it is not any more. */
-  write(text: string): boolean;
-  once(event: 'drain', listener: () => void): unknown;
-  /** Closes the reader's connection. */
-  destroy(): unknown;
-}
 
 /**
  * A body of server-sent events. Writers wait while the reader is behind; meanwhile the tokens of a request gather in
@@ -104,6 +94,7 @@ export class EventStream {
 
   close(): void {
     if (this.#closed) return;
+    this.#direct()?.flush();
     this.#controller.close();
     this.#end(false);
   }

@@ -1,7 +1,8 @@
 import type { TextPiece } from '../../generation/text-generation.js';
+import type { StreamConnection } from '../stream-connection.js';
 import type { ChoiceRun } from './choice-run.js';
 import { ApiError, toApiError } from './errors.js';
-import type { EventStreamOptions, StreamConnection } from './event-stream.js';
+import type { EventStreamOptions } from './event-stream.js';
 import { EventStream } from './event-stream.js';
 
 const STREAM_HEADERS = {

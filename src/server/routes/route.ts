@@ -9,6 +9,7 @@ import { parseRequest } from '../openai/schemas/parse.js';
 import { readJson } from '../read-json.js';
 import type { ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
+import { HttpStreamConnection } from '../stream-connection.js';
 
 export type AppEnv = { Bindings: Partial<HttpBindings>; Variables: { requestId: string } };
 
@@ -132,7 +133,7 @@ function exchangeOf(c: Context<AppEnv>, log: ServerLog): Exchange {
   const outgoing = c.env?.outgoing;
   return {
     signal: c.req.raw.signal,
-    connection: outgoing ?? null,
+    connection: outgoing === undefined ? null : new HttpStreamConnection(outgoing),
     logError: (error) =>
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
   };

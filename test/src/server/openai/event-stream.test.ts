@@ -3,8 +3,8 @@ import {
   DEFAULT_EVENT_STREAM_OPTIONS,
   EventStream,
   type EventStreamOptions,
-  type StreamConnection,
 } from '../../../../src/server/openai/event-stream.js';
+import type { StreamConnection } from '../../../../src/server/stream-connection.js';
 
 function open(options: Partial<EventStreamOptions> = {}, connection: StreamConnection | null = null) {
   let gone = 0;
@@ -76,6 +76,7 @@ describe('EventStream', () => {
         connection.written.push(text);
         return !connection.writableNeedDrain;
       },
+      flush: () => {},
       once: (_: 'drain', listener: () => void) => listeners.push(listener),
       drain() {
         connection.writableNeedDrain = false;
