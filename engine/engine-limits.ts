@@ -117,6 +117,9 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     );
   }
   checkCount('threads', params.threads);
+  if (params.computeWeight !== undefined) {
+    checkRange('computeWeight', params.computeWeight, { min: 1, max: 1000, integer: true });
+  }
   checkWorkerRestart(params.workerRestart);
   for (const field of ['watchdogTimeoutMs', 'terminateTimeoutMs'] as const) {
     const value = params[field];

@@ -29,6 +29,10 @@ export interface ExecutorOptions {
   /** Tokens that a token attends to, and of these the sequence's first ones: see kvcache/attention-window.ts. Absent: all. */
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
+  /** Beside other engines of the process: with twice the weight an engine gets twice the time. Default 1. */
+  computeWeight?: number;
+  /** Its first element grows while a call waits for other engines of the process. */
+  heartbeat?: Int32Array;
   /** Not given: the best that this processor has, or what SKEIN_ISA names. */
   instructionSet?: InstructionSet;
 }
@@ -79,5 +83,7 @@ export interface Executor {
   /** Whether all keys and values of these blocks are finite, in every layer. */
   areFinite(blocks: Int32Array): boolean;
   memory(): ExecutorMemory;
+  /** Milliseconds since the start that calls have waited for other engines of the process; absent: they do not. */
+  waitedMs?(): number;
   close(): void;
 }

@@ -54,6 +54,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     params,
     modelType: setup.modelType,
     maxBeamWidth: setup.maxBeamWidth,
+    heartbeat: new Int32Array(setup.heartbeat),
   });
   const portCallbacks = new PortCallbacks(port, setup.wants);
   const moduleCallbacks = setup.callbackModule

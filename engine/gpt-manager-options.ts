@@ -4,6 +4,7 @@ import type {
   ReturnBatchManagerStatsCallback,
   SendResponseCallback,
 } from '../callbacks/types.js';
+import type { AvailableMemory } from '../kvcache/available-memory.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { InstructionSet, KvDtype } from './executor.js';
@@ -74,11 +75,21 @@ export interface OptionalParams {
   maxBatchSize?: number;
   /** Tokens of one iteration; default 2048 with chunked context, else the longest prompt (at least 2048). */
   maxNumTokens?: number;
+  /**
+   * What the KV cache counts as available after loading, in the place of what the system says: for a host that splits the
+   * memory between several engines. `from` says in an error where it comes from.
+   */
+  availableMemory?: AvailableMemory;
   /** Lower the engine's own limits. */
   maxInputLen?: number;
   maxSeqLen?: number;
   /** Threads that compute, the worker included; default: the container's CPU quota. */
   threads?: number;
+  /**
+   * Where several engines of this process compute: one with twice the weight of another gets twice its time. 1 to 1000,
+   * default 1.
+   */
+  computeWeight?: number;
   /** Default: f32 for f32 weights, else bf16. */
   kvDtype?: KvDtype;
   /** Default 32. */
@@ -200,6 +211,8 @@ export interface IterationStats {
   iterationMs: number;
   /** Of that, time inside the executor; the rest is JavaScript that nothing hides. */
   executorMs: number;
+  /** Of executorMs, the wait for other engines of this process, with which it shares the processors. */
+  waitedMs: number;
   /** With overlap 0 and 1 in turns, 0 for one that ran beside nothing; without it 0. */
   microBatchId: 0 | 1;
   activeRequests: number;

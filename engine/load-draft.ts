@@ -49,7 +49,7 @@ export function openDraft(path: string, { engine, limits, options, kvDtype }: Dr
   checkSameVocabulary(engine, draft);
   const { plan, weightsFile, directory: packedFolder, manifest } = draft;
   const { tensors, config } = manifest;
-  const { threads, tokensPerBlock, instructionSet } = options;
+  const { threads, tokensPerBlock, instructionSet, computeWeight, heartbeat } = options;
   const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);
   const sizes: Omit<ExecutorOptions, 'numBlocks'> = {
     threads,
@@ -60,6 +60,8 @@ export function openDraft(path: string, { engine, limits, options, kvDtype }: Dr
     maxLogitRows: limits.maxDraftRows,
     maxSeqLen,
     ...(instructionSet === undefined ? {} : { instructionSet }),
+    ...(computeWeight === undefined ? {} : { computeWeight }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   const native = { plan, weightsFile, tensors, packedFolder };
   const { weightBytes, workspaceBytes } = NativeExecutor.measure(native, { ...sizes, numBlocks: 1 });

@@ -2,11 +2,18 @@ import { type AvailableMemory, availableMemory } from '../kvcache/available-memo
 import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
 import { cpuQuota } from './cpu-quota.js';
 import { openEngine } from './engine.js';
-import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from './engine-limits.js';
+import {
+  DEFAULT_KV_FRACTION,
+  type EngineLimits,
+  kvBlocks,
+  resolveLimits,
+  secondaryBlocks,
+} from './engine-limits.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import { type LoadedDraft, openDraft } from './load-draft.js';
 import { addMemory, afterLoading, storedWeightBytes } from './memory-budget.js';
+import type { MemoryNeeds } from './memory-split.js';
 import { NativeExecutor } from './native/native-executor.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
@@ -21,6 +28,8 @@ export interface LoadRequest {
   modelType: ModelType;
   /** Default 1. The executor needs room for as many sequences of each request: EngineLimits.microBatch.maxSequences. */
   maxBeamWidth?: number;
+  /** See ExecutorOptions.heartbeat. */
+  heartbeat?: Int32Array;
 }
 
 /** An executor ready to run, and what the loop needs to know beside it. */
@@ -38,14 +47,8 @@ export interface LoadedExecutor {
 /** Rows of logits of one pass: where a prompt's logits are returned, few sequences must not mean one row at a time. */
 const ROWS_PER_PASS_MIN = 16;
 
-/**
- * Opens an engine directory, sizes the KV cache by what `memory` says is left beside everything else that is loaded, and
- * starts the native executor.
- */
-export const loadExecutor = (
-  { enginePath, params, modelType, maxBeamWidth = 1 }: LoadRequest,
-  memory: () => AvailableMemory = availableMemory,
-): LoadedExecutor => {
+/** What is known of an engine before any memory is taken for it. */
+function prepare({ enginePath, params, modelType, maxBeamWidth = 1, heartbeat }: LoadRequest) {
   const engine = openEngine(enginePath);
   const { config, precision, tensors } = engine.manifest;
   const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
@@ -61,6 +64,8 @@ export const loadExecutor = (
     kvDtype,
     ...limits.window?.options,
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
+    ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   const { plan, weightsFile, directory: packedFolder } = engine;
   const native = { plan, weightsFile, tensors, packedFolder };
@@ -76,11 +81,46 @@ export const loadExecutor = (
     storedWeights: storedWeightBytes(plan, tensors),
     workspace: needed.workspaceBytes,
   };
+  return {
+    config,
+    limits,
+    native,
+    withoutPool,
+    draft,
+    bytesPerBlock,
+    draftBytesPerBlock: draft?.bytesPerBlock ?? 0,
+    fixed: draft === null ? fixed : addMemory(fixed, draft.fixed),
+  };
+}
+
+/** What an engine needs of memory that it shares with others. Takes none. Throws as loadExecutor. */
+export function memoryNeeds(request: LoadRequest): MemoryNeeds {
+  const { limits, bytesPerBlock, draftBytesPerBlock, fixed } = prepare(request);
+  const { params } = request;
+  const available = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
+  const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
+  const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock);
+  const besides = (limits.padding.blocks + secondaryBlocks(params, bytesPerBlock)) * bytesPerBlock;
+  const fraction = params.kvCacheConfig?.freeGpuMemoryFraction ?? DEFAULT_KV_FRACTION;
+  return { fixed, mostBytes: Math.ceil(poolBytes / fraction) + besides };
+}
+
+/**
+ * Opens an engine directory, sizes the KV cache by what `memory` says is left beside everything else that is loaded, and
+ * starts the native executor.
+ */
+export const loadExecutor = (
+  request: LoadRequest,
+  memory: () => AvailableMemory = availableMemory,
+): LoadedExecutor => {
+  const { config, limits, native, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, fixed } =
+    prepare(request);
+  const { params } = request;
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
-    draftBytesPerBlock: draft?.bytesPerBlock ?? 0,
-    available: afterLoading(memory(), draft === null ? fixed : addMemory(fixed, draft.fixed)),
+    draftBytesPerBlock,
+    available: params.availableMemory ?? afterLoading(memory(), fixed),
   });
   const executor = new NativeExecutor(native, {
     ...withoutPool,

@@ -25,6 +25,7 @@ export interface IterationCounts {
   emptyGenerationSlots: number;
   replayMismatches: number;
   executorMs: number;
+  waitedMs: number;
 }
 
 export function noCounts(): IterationCounts {
@@ -49,6 +50,7 @@ export function noCounts(): IterationCounts {
     emptyGenerationSlots: 0,
     replayMismatches: 0,
     executorMs: 0,
+    waitedMs: 0,
   };
 }
 
@@ -93,6 +95,7 @@ export class LoopStatistics {
       iteration: this.#iteration,
       iterationMs,
       executorMs: counts.executorMs,
+      waitedMs: counts.waitedMs,
       microBatchId,
       activeRequests: counts.activeRequests,
       newRequests: counts.newRequests,

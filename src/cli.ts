@@ -52,7 +52,11 @@ function commanderOptions(name: string, spec: OptionSpec): Option[] {
   const isListed = spec.choices === undefined || spec.metavar === spec.choices.join('|');
   const choices = isListed ? '' : `; one of ${spec.choices?.join(', ')}`;
   const help = `${spec.help}${choices} (${variableName(name)}${preset})`;
-  if (spec.kind !== 'switch') return [new Option(`--${flagName(name)} <${spec.metavar}>`, help)];
+  const withValue = () => new Option(`--${flagName(name)} <${spec.metavar}>`, help);
+  if (spec.kind === 'list') {
+    return [withValue().argParser((value, before: string[] | undefined) => [...(before ?? []), value])];
+  }
+  if (spec.kind !== 'switch') return [withValue()];
   return [new Option(`--${flagName(name)}`, help), new Option(`--no-${flagName(name)}`).hideHelp()];
 }
 

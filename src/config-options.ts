@@ -3,7 +3,7 @@ import { MAX_COUNT, rangeText, TOKENS_PER_BLOCK } from './option-ranges.js';
 
 export interface OptionSpec {
   schema: z.ZodType;
-  kind: 'text' | 'number' | 'switch';
+  kind: 'text' | 'number' | 'switch' | 'list';
   /** The values, where there are only some. */
   choices?: readonly string[] | undefined;
   /** One line for --help and for the table of options. */
@@ -38,6 +38,8 @@ function describe(description: Description, kind: OptionSpec['kind'], preset: un
 }
 
 const SWITCH = 'true or false';
+const PATHS = 'a path, or NAME=PATH, or a list of these';
+const NAMES = 'a name, or a list of names';
 const SHARE = 'a number above 0 and at most 1';
 const NAME = 'a text that is not empty';
 
@@ -45,6 +47,15 @@ function text(description: Description & { metavar: string }) {
   return {
     schema: z.string({ error: NAME }).min(1, { error: NAME }).optional(),
     ...describe(description, 'text', undefined),
+  };
+}
+
+/** One text or several; each source may give several: see readList in config.ts. */
+function list(error: string, description: Description & { metavar: string }) {
+  const item = z.string({ error }).min(1, { error });
+  return {
+    schema: z.array(item, { error }).min(1, { error }).optional(),
+    ...describe(description, 'list', undefined),
   };
 }
 
@@ -85,22 +96,16 @@ const MOST = MAX_COUNT;
 
 /** Every option of the server, described once: flags, environment, file, --help and the documentation follow. */
 export const OPTIONS = {
-  model: {
-    schema: z.string({ error: NAME }).min(1, { error: NAME }),
-    ...describe(
-      {
-        metavar: 'PATH',
-        help: 'the model: a Hugging Face directory, a GGUF file or a folder with one, or an engine directory',
-        gptManagerField: 'enginePath',
-        seedName: 'trtEnginePath',
-      },
-      'text',
-      undefined,
-    ),
-  },
-  servedModelName: text({
+  model: list(PATHS, {
+    metavar: '[NAME=]PATH',
+    help: 'a model: a Hugging Face directory, a GGUF file or a folder with one, or an engine directory; again for further ones, each under its name (separated by commas in the variable)',
+    defaultText: 'required',
+    gptManagerField: 'enginePath',
+    seedName: 'trtEnginePath',
+  }),
+  servedModelName: list(NAMES, {
     metavar: 'NAME',
-    help: 'the name that clients ask for',
+    help: 'the name that clients ask for, where there is one model; again for further names of it',
     defaultText: "the model's folder or file name",
   }),
   host: textWithDefault('127.0.0.1', { metavar: 'ADDRESS', help: 'address to listen on' }),
@@ -120,6 +125,11 @@ export const OPTIONS = {
     help: 'threads that compute',
     defaultText: "the container's CPU quota",
     gptManagerField: 'optionalParams.threads',
+  }),
+  computeWeight: integerWithDefault(1, 1, 1000, {
+    metavar: 'WEIGHT',
+    help: 'share of the processors beside other models: with twice the weight of another, twice its time',
+    gptManagerField: 'optionalParams.computeWeight',
   }),
   cacheDir: text({
     metavar: 'DIR',

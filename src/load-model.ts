@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
 import type { EngineInfo } from '../callbacks/worker-messages.js';
 import type { BuildProgress } from '../engine/builder.js';
@@ -9,13 +9,16 @@ import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.j
 import type { KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
 import type { ManagerState } from '../engine/gpt-manager.js';
 import type { IterationStats, ModelType, OptionalParams, Speculate } from '../engine/gpt-manager-options.js';
+import type { LoadRequest } from '../engine/load-executor.js';
 import { loadAddon } from '../engine/native/load-addon.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
+import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { blocksToCompletion } from '../scheduler/block-needs.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { TextModel } from './generation/text-model.js';
+import { nameOf } from './model-name.js';
 
 /** How to load a model. Names and defaults are those of the flags of `skein serve`. */
 export interface ModelOptions {
@@ -25,6 +28,8 @@ export interface ModelOptions {
   outputWeights?: 'auto' | OutputPrecision | undefined;
   kvDtype?: 'auto' | KvDtype | undefined;
   threads?: number | undefined;
+  /** See OptionalParams.computeWeight. */
+  computeWeight?: number | undefined;
   cacheDir?: string | undefined;
   /** Default InflightFusedBatching. With V1, enableChunkedContext and enableBlockReuse have no effect. */
   modelType?: ModelType | undefined;
@@ -119,21 +124,52 @@ export interface LoadedModel {
   close(options?: CloseOptions): Promise<void>;
 }
 
+/** What a model runs on, found in the cache or built. */
+export interface FoundEngines {
+  engine: Engine;
+  draft: Engine | null;
+}
+
 /**
  * Builds the engine where that was not done before, and starts it.
  * @throws CheckpointError, EngineError, AddonError, each with one sentence about what is wrong.
  */
 export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
+  return startModel(options, await findEngines(options));
+}
+
+/** Builds the engine, and that of the draft model, where that was not done before. @throws as loadModel. */
+export async function findEngines(options: ModelOptions): Promise<FoundEngines> {
   // Everything needs it, and its absence has a better explanation than what would fail later.
   loadAddon();
   const engine = await engineOf(options);
   const { draftModel } = options;
   const draft = draftModel === undefined ? null : await engineOf({ ...options, model: draftModel });
   performance.mark('skein: engine found');
+  return { engine, draft };
+}
+
+/** What the worker will be told to load. */
+export function loadRequest(options: ModelOptions, engines: FoundEngines): LoadRequest {
+  const { enginePath, optionalParams = {}, modelType, maxBeamWidth } = hostOptions(engines, options);
+  return { enginePath, params: optionalParams, modelType, maxBeamWidth };
+}
+
+/**
+ * Starts a worker for an engine.
+ * @param memory what it may count as available for its KV cache, where others share the memory; else it looks for itself.
+ * @throws as loadModel.
+ */
+export async function startModel(
+  options: ModelOptions,
+  engines: FoundEngines,
+  memory?: AvailableMemory,
+): Promise<LoadedModel> {
+  const { engine } = engines;
   options.signal?.throwIfAborted();
   const events = new EngineEvents();
   const host = new InProcessHost({
-    ...hostOptions(engine, draft, options),
+    ...hostOptions(engines, options, memory),
     onIterationStats: (stats) => events.emitStats(stats),
     onStateChange: (state, failure) => events.emitState(state, failure),
     onError: (error) => events.emitError(error),
@@ -238,7 +274,7 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
   // A sequence that the whole cache cannot hold would be refused later, with less of an explanation. In a window all can.
   const maxSeqLen = Math.min(loaded.maxSeqLen, loaded.maxAttentionWindow === null ? kvTokens : Infinity);
   return {
-    name: basename(resolve(model)).replace(/\.gguf$/i, ''),
+    name: nameOf(model),
     fingerprint: fingerprint(engine),
     enginePath: engine.directory,
     executor: loaded.executor,
@@ -260,7 +296,11 @@ function secondaryBlocks({ numBlocks, memory }: EngineInfo): number {
 }
 
 /** Options of the host: those of the same names that were given. */
-function hostOptions(engine: Engine, draft: Engine | null, options: ModelOptions): InProcessHostOptions {
+function hostOptions(
+  { engine, draft }: FoundEngines,
+  options: ModelOptions,
+  memory?: AvailableMemory,
+): InProcessHostOptions {
   const { kvDtype, maxQueueSize, watchdogTimeout, modelType = 'InflightFusedBatching' } = options;
   // The first two are on by default in the server; V1 knows none of them.
   const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse' | 'hostCacheSize'> =
@@ -269,6 +309,7 @@ function hostOptions(engine: Engine, draft: Engine | null, options: ModelOptions
   const optionalParams: OptionalParams = {
     ...given(options, [
       'threads',
+      'computeWeight',
       'maxNumSequences',
       'maxBatchSize',
       'maxNumTokens',
@@ -298,6 +339,7 @@ function hostOptions(engine: Engine, draft: Engine | null, options: ModelOptions
       'secondaryOffloadMinPriority',
     ]),
   };
+  if (memory !== undefined) optionalParams.availableMemory = memory;
   if (draft !== null) optionalParams.draftEnginePath = draft.directory;
   if (kvDtype !== undefined && kvDtype !== 'auto') optionalParams.kvDtype = kvDtype;
   return {

@@ -26,6 +26,7 @@ const RULES = {
   outputWeights: oneOf('auto', 'f32', 'bf16', 'int8'),
   kvDtype: oneOf('auto', 'f32', 'bf16'),
   threads: wholeNumber(1, 1024),
+  computeWeight: wholeNumber(1, 1000),
   cacheDir: NAME,
   modelType: oneOf('InflightFusedBatching', 'InflightBatching', 'V1'),
   schedulerPolicy: oneOf('GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'),

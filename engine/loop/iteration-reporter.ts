@@ -14,6 +14,7 @@ export class IterationReporter {
   readonly #statistics: LoopStatistics;
   #reportedMs = Number.NEGATIVE_INFINITY;
   #iterationMs = 0;
+  #waitedMs = 0;
 
   constructor(
     world: LoopEnvironment,
@@ -56,8 +57,11 @@ export class IterationReporter {
 
   /** Where iterations overlap, each counts from the report of the one before, so that their times add up to all time. */
   #finish({ counts, startMs, microBatchId }: Iteration, blocks: KvCacheStats): IterationStats {
-    const { kvCache, clock } = this.#world;
+    const { kvCache, clock, executor } = this.#world;
     const nowMs = clock();
+    const waitedMs = executor.waitedMs?.() ?? 0;
+    counts.waitedMs = waitedMs - this.#waitedMs;
+    this.#waitedMs = waitedMs;
     this.#iterationMs = nowMs - Math.max(startMs, this.#reportedMs);
     this.#reportedMs = nowMs;
     const { usedBlocks } = kvCache.stats();

@@ -37,10 +37,24 @@ export interface NativeExecutorOptions {
   /** 0: none. */
   maxAttentionWindow: number;
   sinkTokenLength: number;
+  /** That the threads of executors which compute at the same time may take together. */
+  processors: number;
+  /** Share of the processors beside other environments: see ExecutorOptions. */
+  computeWeight?: number;
+  heartbeat?: Int32Array;
 }
 
 /** The addon has one KV pool; which of its blocks are secondary is decided outside. */
 export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
+
+/** Of all executors of an environment (a worker) together. */
+export interface NativeTurns {
+  /** Computed, and waited while executors of other environments did. */
+  heldSeconds: number;
+  waitedSeconds: number;
+  /** Steps that were parted between two ops, for an environment that was further behind. */
+  partings: number;
+}
 
 export interface NativeExecutorHandle {
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
@@ -53,6 +67,7 @@ export interface NativeExecutorHandle {
   memory(): NativeMemory;
   /** Seconds per kind of op since the last call; counts on only where `on` is true. For benchmarks. */
   profile(on: boolean): Record<string, number>;
+  turns(): NativeTurns;
   close(): void;
 }
 

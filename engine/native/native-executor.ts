@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import { cpuQuota } from '../cpu-quota.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import type { EngineTensor } from '../engine-directory.js';
 import type { Executor, ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
-import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory } from './addon.js';
+import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
 
@@ -85,6 +86,15 @@ export class NativeExecutor implements Executor {
     return withSecondary(this.#handle.memory(), this.#secondaryKvCacheBytes);
   }
 
+  waitedMs(): number {
+    return 1000 * this.#handle.turns().waitedSeconds;
+  }
+
+  /** What it had of the processors, beside the engines of other workers. */
+  turns(): NativeTurns {
+    return this.#handle.turns();
+  }
+
   /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
   profile(on: boolean): Record<string, number> {
     return this.#handle.profile(on);
@@ -124,6 +134,7 @@ function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeEx
   return {
     maxAttentionWindow: 0,
     sinkTokenLength: 0,
+    processors: cpuQuota(),
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
     plan: engine.plan,

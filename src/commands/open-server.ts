@@ -1,5 +1,5 @@
 import { skeinVersion } from '../../engine/package-info.js';
-import type { Config } from '../config.js';
+import type { Config, ConfiguredModel } from '../config.js';
 import type { LoadedModel } from '../load-model.js';
 import { createApp } from '../server/app.js';
 import { HttpServer } from '../server/http-server.js';
@@ -8,28 +8,37 @@ import type { ModelMetrics, ObservedModel } from '../server/metrics/model-metric
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ServedGenerator } from '../server/served-model.js';
 import type { ServerLog } from '../server/server-log.js';
-import { ServerState } from '../server/server-state.js';
+import { type ModelState, ServerState } from '../server/server-state.js';
 
 /** A server that listens. */
 export interface OpenServer {
   server: HttpServer;
-  /** The name that clients ask for. */
-  modelName: string;
-  /** Resolves where the engine has failed for good. */
+  /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
 
-/** Listens for the clients of a model that runs; closes the model where that fails. @throws ListenError. */
-export async function openServer(loaded: LoadedModel, config: Config): Promise<OpenServer> {
-  const state = new ServerState();
-  const served = servedModel(loaded, config);
-  const metrics = new ServerMetrics([observedModel(served.id, loaded, config)], { process: true });
-  const modelMetrics = metrics.model(served.id);
-  loaded.onStats((stats) => modelMetrics.iteration(stats));
+/** A model that runs, and what was configured for it. */
+export interface RunningModel {
+  entry: ConfiguredModel;
+  loaded: LoadedModel;
+}
+
+/** Listens for the clients of models that run; closes the models where that fails. @throws ListenError. */
+export async function openServer(running: readonly RunningModel[], config: Config): Promise<OpenServer> {
+  const names = running.map(({ entry }) => entry.name);
+  const state = new ServerState(names);
+  const metrics = new ServerMetrics(
+    running.map((model) => observedModel(model, config)),
+    { process: true },
+  );
   const log = createLog(config.logLevel);
-  const failed = followEngine(loaded, { state, metrics: modelMetrics, log });
+  const failures = running.map(({ entry: { name }, loaded }) => {
+    const own = { name, state: state.model(name), metrics: metrics.model(name), log };
+    loaded.onStats((stats) => own.metrics.iteration(stats));
+    return followEngine(loaded, own);
+  });
   const app = createApp({
-    models: [served],
+    models: running.map((model) => servedModel(model, config)),
     state,
     metrics,
     version: skeinVersion(),
@@ -38,19 +47,23 @@ export async function openServer(loaded: LoadedModel, config: Config): Promise<O
   });
   try {
     const server = await HttpServer.listen({ app, state, host: config.host, port: config.port });
-    return { server, modelName: served.id, failed };
+    return { server, failed: Promise.race(failures) };
   } catch (error) {
-    await loaded.close();
+    await Promise.all(running.map(({ loaded }) => loaded.close()));
     throw error;
   }
 }
 
-/** Lets /health, the metrics and the log know how the engine fares. The promise is of its final failure. */
-function followEngine(
-  loaded: LoadedModel,
-  { state, metrics, log }: { state: ServerState; metrics: ModelMetrics; log: ServerLog },
-): Promise<Error> {
-  loaded.onError((error) => log.error({ err: error }, 'engine error'));
+interface Followers {
+  name: string;
+  state: ModelState;
+  metrics: ModelMetrics;
+  log: ServerLog;
+}
+
+/** Lets /health, the metrics and the log know how an engine fares. The promise is of its final failure. */
+function followEngine(loaded: LoadedModel, { name, state, metrics, log }: Followers): Promise<Error> {
+  loaded.onError((error) => log.error({ err: error, model: name }, 'engine error'));
   return new Promise((resolve) => {
     loaded.onStateChange((engine, failure) => {
       if (failure !== null) metrics.engineDown();
@@ -58,7 +71,7 @@ function followEngine(
       if (engine === 'running') {
         state.recover();
         metrics.engineRestarted();
-        log.info({}, 'the engine runs again');
+        log.info({ model: name }, 'the engine runs again');
       }
       if (engine === 'failed' && failure !== null) {
         state.fail(failure.message);
@@ -68,22 +81,24 @@ function followEngine(
   });
 }
 
-function observedModel(name: string, { info, counts }: LoadedModel, config: Config): ObservedModel {
-  const { maxSeqLen, tokensPerBlock, secondaryBlocks, kvDtype } = info;
-  const { maxQueueSize } = config;
-  return { name, maxSeqLen, gauges: counts, maxQueueSize, tokensPerBlock, secondaryBlocks, kvDtype };
+function observedModel({ entry, loaded }: RunningModel, config: Config): ObservedModel {
+  const { maxSeqLen, tokensPerBlock, secondaryBlocks, kvDtype } = loaded.info;
+  const { maxQueueSize } = { ...config, ...entry.options };
+  const cache = { tokensPerBlock, secondaryBlocks, kvDtype };
+  return { name: entry.name, maxSeqLen, gauges: loaded.counts, maxQueueSize, ...cache };
 }
 
-function servedModel({ model, info }: LoadedModel, config: Config): ServedGenerator {
+function servedModel({ entry, loaded: { model, info } }: RunningModel, config: Config): ServedGenerator {
+  const { defaultMaxTokens, toolCallParser, reasoningParser } = { ...config, ...entry.options };
   return {
     kind: 'generator',
     ...model,
-    id: config.servedModelName ?? info.name,
-    aliases: [],
+    id: entry.name,
+    aliases: entry.aliases,
     created: Math.floor(Date.now() / 1000),
     fingerprint: info.fingerprint,
-    defaultMaxTokens: config.defaultMaxTokens,
-    toolCallParser: config.toolCallParser,
-    reasoningParser: config.reasoningParser,
+    defaultMaxTokens,
+    toolCallParser,
+    reasoningParser,
   };
 }

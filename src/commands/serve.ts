@@ -1,10 +1,12 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { withFlagNames } from '../flag-names.js';
-import { type LoadedModel, loadModel, type ModelInfo } from '../load-model.js';
+import type { LoadedModel } from '../load-model.js';
+import { loadModels } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { showBuildProgress } from './build-progress.js';
+import type { RunningModel } from './open-server.js';
 
 /** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
@@ -12,17 +14,21 @@ export async function serve(config: Config): Promise<void> {
   const interruption = new AbortController();
   const stopLoading = () => interruption.abort(new Error('Interrupted while loading.'));
   process.once('SIGINT', stopLoading).once('SIGTERM', stopLoading);
-  const loading = loadModel({
-    ...config,
-    onProgress: showBuildProgress(process.stderr),
-    signal: interruption.signal,
-  }).catch(namedAsFlags);
+  const { models, ...shared } = config;
+  const { signal } = interruption;
+  const loading = loadModels(
+    models.map(({ name, model, options }) => ({
+      name,
+      options: { ...shared, ...options, model, onProgress: showBuildProgress(process.stderr), signal },
+    })),
+  ).catch(namedAsFlags);
   // By now the engine's thread is at work; what answers clients is read beside it.
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   process.off('SIGINT', stopLoading).off('SIGTERM', stopLoading);
-  const { server, modelName, failed } = await openServer(loaded, config);
+  const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
+  const { server, failed } = await openServer(running, config);
   performance.mark('skein: listening');
-  process.stdout.write(greeting(modelName, server.url, loaded.info));
+  process.stdout.write(greeting(running, server.url));
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
@@ -51,13 +57,15 @@ const LAST_WORDS_MS = 3_000;
 const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the engine is freed. Throws the failure, if there is one. */
-async function end(server: HttpServer, loaded: LoadedModel, failure: Error | null): Promise<void> {
-  const closed = loaded.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
+async function end(server: HttpServer, loaded: readonly LoadedModel[], failure: Error | null): Promise<void> {
+  const closed = Promise.all(
+    loaded.map((model) => model.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 })),
+  );
   await server.drain(LAST_WORDS_MS);
   await server.close();
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
-  if (await Promise.race([closed.then(() => loaded.isStuck()), tooLong])) {
+  if (await Promise.race([closed.then(() => loaded.some((model) => model.isStuck())), tooLong])) {
     if (failure !== null) process.stderr.write(`skein: ${failure.message}\n`);
     // To leave in any other way would be to wait for the thread.
     process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');
@@ -66,13 +74,14 @@ async function end(server: HttpServer, loaded: LoadedModel, failure: Error | nul
   if (failure !== null) throw failure;
 }
 
-function greeting(id: string, url: string, info: ModelInfo): string {
-  const lines = [
-    `skein ${skeinVersion()} serves ${id} at ${url}/v1`,
+function greeting(running: readonly RunningModel[], url: string): string {
+  const names = running.map(({ entry }) => entry.name).join(', ');
+  const lines = running.flatMap(({ entry, loaded: { info } }) => [
+    ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${info.threads} threads`,
     `  weights ${info.weights}, KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context of ${info.maxSeqLen} tokens`,
-  ];
-  return `${lines.join('\n')}\n`;
+  ]);
+  return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
 
 /** Resolves at the first signal; the second ends the process where it stands, as it does without a handler. */

@@ -1,15 +1,16 @@
-/** What /health says. Only a server that is ready should be given work. */
-export type ServerStatus = 'ready' | 'restarting' | 'draining' | 'failed';
+/** How an engine fares. */
+export type EngineStatus = 'ready' | 'restarting' | 'failed';
+/** What /health says. One that is ready or degraded should be given work: a degraded one has models that do not run. */
+export type ServerStatus = EngineStatus | 'degraded' | 'draining';
 
-/** State shared by the routes and whoever starts and stops the server. */
-export class ServerState {
-  #engine: Exclude<ServerStatus, 'draining'> = 'ready';
+/** How the engine of one model fares. */
+export class ModelState {
+  #status: EngineStatus = 'ready';
   #reason: string | null = null;
-  #isDraining = false;
   #restarts = 0;
 
-  get status(): ServerStatus {
-    return this.#isDraining ? 'draining' : this.#engine;
+  get status(): EngineStatus {
+    return this.#status;
   }
 
   /** Why the engine is not ready; null where it is. */
@@ -22,25 +23,67 @@ export class ServerState {
     return this.#restarts;
   }
 
-  drain(): void {
-    this.#isDraining = true;
-  }
-
   /** The engine died and will be started again: requests wait meanwhile. */
   restart(reason: string): void {
-    this.#engine = 'restarting';
+    this.#status = 'restarting';
     this.#reason = reason;
   }
 
   /** The engine runs again. */
   recover(): void {
-    this.#engine = 'ready';
+    this.#status = 'ready';
     this.#reason = null;
     this.#restarts++;
   }
 
   fail(reason: string): void {
-    this.#engine = 'failed';
+    this.#status = 'failed';
     this.#reason = reason;
+  }
+}
+
+/** State shared by the routes and whoever starts and stops the server. */
+export class ServerState {
+  readonly #models: ReadonlyMap<string, ModelState>;
+  #isDraining = false;
+
+  /** @param names of the models, in their order. */
+  constructor(names: readonly string[]) {
+    this.#models = new Map(names.map((name) => [name, new ModelState()]));
+  }
+
+  get models(): ReadonlyMap<string, ModelState> {
+    return this.#models;
+  }
+
+  /** @throws where there is none of this name. */
+  model(name: string): ModelState {
+    const state = this.#models.get(name);
+    if (state === undefined) throw new Error(`There is no state of a model '${name}'.`);
+    return state;
+  }
+
+  /** While any model is ready the server is, at least in part: a model that is down takes no others with it. */
+  get status(): ServerStatus {
+    if (this.#isDraining) return 'draining';
+    const all = [...this.#models.values()].map(({ status }) => status);
+    const some = (status: EngineStatus) => all.includes(status);
+    if (all.every((status) => status === 'ready')) return 'ready';
+    return some('ready') ? 'degraded' : some('restarting') ? 'restarting' : 'failed';
+  }
+
+  /** Of the first model that is not ready; null where all are. */
+  get reason(): string | null {
+    for (const { reason } of this.#models.values()) if (reason !== null) return reason;
+    return null;
+  }
+
+  /** Restarts of all engines. */
+  get restarts(): number {
+    return [...this.#models.values()].reduce((sum, { restarts }) => sum + restarts, 0);
+  }
+
+  drain(): void {
+    this.#isDraining = true;
   }
 }

@@ -25,7 +25,7 @@ describe('loadConfig', () => {
     };
     const config = loadConfig({ flags: { port: '5' }, environment, file: path });
     expect(config).toMatchObject({
-      model: 'from-file',
+      models: [{ name: 'from-file', aliases: [], model: 'from-file', options: {} }],
       host: 'file-host',
       port: 5,
       maxBatchSize: 4,
@@ -36,7 +36,7 @@ describe('loadConfig', () => {
   it('reads JSON and YAML, option names and flag names, and the path from SKEIN_CONFIG', () => {
     const json = file('config.json', '{"model": "m", "max-queue-size": 7, "enableChunkedContext": false}');
     const config = loadConfig({ environment: { SKEIN_CONFIG: json } });
-    expect(config).toMatchObject({ model: 'm', maxQueueSize: 7, enableChunkedContext: false });
+    expect(config).toMatchObject({ models: [{ model: 'm' }], maxQueueSize: 7, enableChunkedContext: false });
   });
 
   it('reads switches and numbers from text', () => {
@@ -53,7 +53,7 @@ describe('loadConfig', () => {
   });
 
   const wrong: [string, () => unknown, RegExp][] = [
-    ['a missing model', () => loadConfig({}), /--model is required.*SKEIN_MODEL/],
+    ['a missing model', () => loadConfig({}), /^--model is required.*SKEIN_MODEL.*models/],
     ['a port that is no number', () => loadConfig({ flags: { model: 'm', port: 'abc' } }), /--port is "abc"/],
     [
       'a port out of range',
@@ -72,8 +72,8 @@ describe('loadConfig', () => {
     ],
     [
       'a value of the wrong type in a file',
-      () => loadConfig({ file: file('type.yaml', 'model: [a]') }),
-      /model in .*type\.yaml is \["a"\]/,
+      () => loadConfig({ file: file('type.yaml', 'model: [1]') }),
+      /model in .*type\.yaml is \[1\]; it must be a path, or NAME=PATH/,
     ],
     ['a file that is no mapping', () => loadConfig({ file: file('list.yaml', '- a') }), /must hold options/],
     [
@@ -88,6 +88,90 @@ describe('loadConfig', () => {
     ],
   ];
   it.each(wrong)('refuses %s in one sentence that names it', (_, load, message) => {
+    expect(load).toThrow(UsageError);
+    expect(load).toThrow(message);
+  });
+});
+
+describe('models', () => {
+  const names = (config: ReturnType<typeof loadConfig>) =>
+    config.models.map(({ name, model, aliases }) => [name, model, ...aliases]);
+
+  it('are one or several flags, a list in the variable, and one or several in a file', () => {
+    const flags = { model: ['chat=/a/smollm2', './b=c/code.gguf', '/d/last'] };
+    const expected = [
+      ['chat', '/a/smollm2'],
+      ['code', './b=c/code.gguf'],
+      ['last', '/d/last'],
+    ];
+    expect(names(loadConfig({ flags }))).toEqual(expected);
+    expect(names(loadConfig({ environment: { SKEIN_MODEL: flags.model.join(', ') } }))).toEqual(expected);
+    expect(names(loadConfig({ file: file('models.json', JSON.stringify(flags)) }))).toEqual(expected);
+    expect(names(loadConfig({ flags: { model: 'org/name=/a' } }))).toEqual([['org/name', '/a']]);
+  });
+
+  it('have options and aliases of their own in a file, where a flag still names all there are', () => {
+    const path = file(
+      'own.yaml',
+      'maxTokens: 100\nmodels:\n  - { name: chat, model: /a, aliases: [gpt-4], weights: int8, max-tokens: 50 }\n  - model: /b/code\n',
+    );
+    const config = loadConfig({ file: path });
+    expect(config.maxTokens).toBe(100);
+    expect(config.models).toEqual([
+      { name: 'chat', model: '/a', aliases: ['gpt-4'], options: { weights: 'int8', maxTokens: 50 } },
+      { name: 'code', model: '/b/code', aliases: [], options: {} },
+    ]);
+    expect(names(loadConfig({ file: path, flags: { model: '/c' } }))).toEqual([['c', '/c']]);
+  });
+
+  it('go by --served-model-name and further names, where there is one', () => {
+    const flags = { model: '/a/smollm2', servedModelName: ['chat', 'gpt-4'] };
+    expect(names(loadConfig({ flags }))).toEqual([['chat', '/a/smollm2', 'gpt-4']]);
+  });
+
+  const own = (entry: string) => () => loadConfig({ file: file('wrong.yaml', `models: [${entry}]`) });
+  const wrong: [string, () => unknown, RegExp][] = [
+    [
+      'two of one name',
+      () => loadConfig({ flags: { model: ['/a/x', '/b/x'] } }),
+      /name x is given twice: to \/a\/x and to \/b\/x/,
+    ],
+    ['an alias that is a name', own('{model: a}, {model: b, aliases: [a]}'), /name a is given twice/],
+    [
+      'an empty name',
+      () => loadConfig({ flags: { model: '=/a' } }),
+      /--model is "=\/a", which has an empty name/,
+    ],
+    [
+      'an empty path',
+      () => loadConfig({ environment: { SKEIN_MODEL: 'a=' } }),
+      /SKEIN_MODEL is "a=", which has no path/,
+    ],
+    [
+      'no models',
+      () => loadConfig({ file: file('wrong.yaml', 'models: []') }),
+      /models in .* must be a list of models/,
+    ],
+    ['an entry that is none', own('a'), /models in .*wrong\.yaml\[0\] must be an object/],
+    ['an entry without a path', own('{name: a}'), /\[0\]\.model must be the path/],
+    ['an option of the server', own('{model: a, port: 3}'), /\[0\] has an unknown option port/],
+    [
+      'a value of the wrong type',
+      own('{model: a, weights: int3}'),
+      /\[0\]\.weights is "int3"; it must be one of/,
+    ],
+    [
+      'model beside models',
+      () => loadConfig({ file: file('wrong.yaml', 'model: a\nmodels: [{model: b}]') }),
+      /both model and models/,
+    ],
+    [
+      '--served-model-name for several',
+      () => loadConfig({ flags: { model: ['a', 'b'], servedModelName: 'c' } }),
+      /--served-model-name names the one model that has no name yet/,
+    ],
+  ];
+  it.each(wrong)('are refused: %s', (_, load, message) => {
     expect(load).toThrow(UsageError);
     expect(load).toThrow(message);
   });

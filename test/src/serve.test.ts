@@ -201,7 +201,7 @@ describe('skein serve', () => {
     const after = await (await complete(server, { max_tokens: 20 })).json();
     expect(after).toMatchObject({ choices: (before as { choices: unknown }).choices });
     const up = await fetch(`${server.url}/health`);
-    expect([up.status, await up.json()]).toEqual([200, { status: 'ready', restarts: 1 }]);
+    expect([up.status, await up.json()]).toMatchObject([200, { status: 'ready', restarts: 1 }]);
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     expect(metrics).toMatch(/^skein:engine_restarts_total\{[^}]*\} 1$/m);
     expect((await server.stop()).code).toBe(0);

@@ -105,13 +105,18 @@ export const ROWS: Readonly<Record<string, readonly Panel[]>> = {
   Engine: [
     {
       title: 'Iterations',
-      description: 'What an iteration of the loop takes, and the share of it inside the executor.',
+      description:
+        'What an iteration of the loop takes, of it inside the executor, and of that the wait for other models.',
       unit: 's',
       queries: [
         ...quantiles('skein:iteration_duration_seconds'),
         [
           '{{model_name}} mean in the executor',
           `${rate('skein:executor_seconds_total')} / ${rate('skein:iterations_total')}`,
+        ],
+        [
+          '{{model_name}} mean wait for other models',
+          `${rate('skein:executor_wait_seconds_total')} / ${rate('skein:iterations_total')}`,
         ],
       ],
     },

@@ -83,6 +83,7 @@ bool allFinite(const Bits* values, size_t count, Bits exponent) {
 
 Executor::Executor(ExecutorConfig config)
     : config_(checked(std::move(config))),
+      turns_(config_.threads),
       kernels_(kernelsOf(config_.isa)),
       pool_(config_.threads),
       weights_(config_, kernels_, pool_),
@@ -191,6 +192,7 @@ void Executor::setProfiling(bool on) {
 }
 
 void Executor::forward(const BatchView& batch) {
+  const ComputeTurns::Hold turn(turns_);
   logitRows_ = 0;
   {
     const Stopwatch watch(profiling_ ? &profile_.prepare : nullptr);
@@ -205,6 +207,7 @@ void Executor::forward(const BatchView& batch) {
 
 void Executor::runOps(size_t begin, size_t end, const BatchView& batch) {
   for (currentOp_ = begin; currentOp_ < end; ++currentOp_) {
+    ComputeTurns::yield(turns_);
     const PlanOp& op = config_.plan.ops[currentOp_];
     double& seconds = op.kind == OpKind::kLinear && config_.plan.values[static_cast<size_t>(op.output)].rows == RowKind::kLogits
                           ? profile_.logits
@@ -215,6 +218,7 @@ void Executor::runOps(size_t begin, size_t end, const BatchView& batch) {
 }
 
 void Executor::sample(const SamplingView& sampling, const SamplingOutputView& output) {
+  const ComputeTurns::Hold turn(turns_);
   const Stopwatch watch(profiling_ ? &profile_.sampling : nullptr);
   float* rows = logits();
   const int64_t vocabSize = config_.plan.vocabSize;
@@ -228,6 +232,7 @@ void Executor::sample(const SamplingView& sampling, const SamplingOutputView& ou
 }
 
 void Executor::copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target) {
+  const ComputeTurns::Hold turn(turns_);
   pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
     const KvLayer kv = layer(index);
     const size_t bytes = kv.bytesPerBlock();

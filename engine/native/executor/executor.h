@@ -8,6 +8,7 @@
 
 #include "executor/attention_schedule.h"
 #include "executor/batch.h"
+#include "executor/compute_turns.h"
 #include "executor/fresh_chunks.h"
 #include "executor/memory.h"
 #include "executor/packed_weights.h"
@@ -62,6 +63,9 @@ class Executor {
   // Keeps the logits' memory alive for as long as JavaScript holds a view of it.
   const std::shared_ptr<Mapping>& workspace() const { return workspace_; }
 
+  // Its place among the executors of the process; what computes takes turns by itself.
+  ComputeTurns::Client& turns() { return turns_; }
+
   void setProfiling(bool on);
   const Profile& profile() const { return profile_; }
 
@@ -105,6 +109,7 @@ class Executor {
   void eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn);
 
   ExecutorConfig config_;
+  ComputeTurns::Client turns_;
   const KernelTable& kernels_;
   ThreadPool pool_;
   PackedWeights weights_;

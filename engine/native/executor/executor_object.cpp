@@ -1,6 +1,8 @@
 #include "executor/executor_object.h"
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "executor/executor.h"
@@ -13,6 +15,17 @@
 
 namespace skein {
 namespace {
+
+// The executors of one environment (a model and its draft model, in their worker) have one account.
+std::shared_ptr<ComputeTurns::Account> accountOf(napi_env env) {
+  static std::mutex mutex;
+  static auto* accounts = new std::map<napi_env, std::weak_ptr<ComputeTurns::Account>>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::weak_ptr<ComputeTurns::Account>& known = (*accounts)[env];
+  std::shared_ptr<ComputeTurns::Account> account = known.lock();
+  if (!account) known = account = std::make_shared<ComputeTurns::Account>();
+  return account;
+}
 
 class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
  public:
@@ -33,13 +46,16 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
                         InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
                         InstanceMethod<&ExecutorObject::memory>("memory"),
                         InstanceMethod<&ExecutorObject::profile>("profile"),
+                        InstanceMethod<&ExecutorObject::turns>("turns"),
                         InstanceMethod<&ExecutorObject::close>("close")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
     guarded(info, [&]() -> Napi::Value {
       if (!info[0].IsObject()) throw std::runtime_error("createExecutor takes an object of options.");
-      executor_ = std::make_unique<Executor>(js::readConfig(info[0].As<Napi::Object>()));
+      const Napi::Object options = info[0].As<Napi::Object>();
+      executor_ = std::make_unique<Executor>(js::readConfig(options));
+      joinTurns(options);
       return info.Env().Undefined();
     });
     // An environment that goes (worker.terminate()) must take the threads with it before its memory goes.
@@ -72,6 +88,22 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     }
   }
 
+  // All three may be absent.
+  void joinTurns(const Napi::Object& options) {
+    const Napi::Value weight = options.Get("computeWeight"), processors = options.Get("processors");
+    const Napi::Value heartbeat = options.Get("heartbeat");
+    std::shared_ptr<ComputeTurns::Account> account = accountOf(options.Env());
+    executor_->turns().join(std::move(account), weight.IsNumber() ? weight.As<Napi::Number>().DoubleValue() : 1);
+    if (processors.IsNumber()) ComputeTurns::provide(processors.As<Napi::Number>().Int32Value());
+    if (!heartbeat.IsTypedArray()) return;
+    Napi::Int32Array beats = heartbeat.As<Napi::Int32Array>();
+    if (beats.TypedArrayType() != napi_int32_array || beats.ElementLength() < 1) {
+      throw std::runtime_error("heartbeat must be an Int32Array with an element.");
+    }
+    heartbeat_ = Napi::Persistent(static_cast<const Napi::Object&>(beats));
+    executor_->turns().setHeartbeat(beats.Data());
+  }
+
   Executor& open() const {
     if (!executor_) throw std::runtime_error("The executor is closed.");
     return *executor_;
@@ -99,6 +131,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     }
 
     void run(Executor& executor) const {
+      const ComputeTurns::Hold turn(executor.turns());
       executor.forward(batch);
       executor.sample(sampling, output);
     }
@@ -214,6 +247,19 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     });
   }
 
+  // Seconds that the executors of this environment have computed, and have waited for others to; and how often a step of
+  // theirs was parted for another.
+  Napi::Value turns(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const ComputeTurns::Account account = open().turns().account();
+      Napi::Object object = Napi::Object::New(info.Env());
+      object.Set("heldSeconds", account.heldSeconds);
+      object.Set("waitedSeconds", account.waitedSeconds);
+      object.Set("partings", static_cast<double>(account.partings));
+      return object;
+    });
+  }
+
   Napi::Value close(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       if (stepThread_.busy()) {
@@ -250,6 +296,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   std::unique_ptr<Executor> executor_;
   std::optional<StepViews> begun_;
   Napi::ObjectReference heldByStep_;
+  Napi::ObjectReference heartbeat_;
   Napi::Reference<Napi::ArrayBuffer> logits_;
   Napi::Env::CleanupHook<void (*)(ExecutorObject*), ExecutorObject> cleanup_;
   // Last, so that it goes first: it waits for a step that still runs.

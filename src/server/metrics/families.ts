@@ -72,6 +72,7 @@ const COUNTERS = {
   restarts: ['skein:engine_restarts_total', 'Times that the engine was started again after it had died'],
   iterations: ['skein:iterations_total', 'Iterations of the loop'],
   executorTime: ['skein:executor_seconds_total', 'Seconds spent inside the executor'],
+  waitedTime: ['skein:executor_wait_seconds_total', 'Seconds of them spent waiting for other models'],
   contextTokens: ['skein:context_tokens_total', 'Prompt tokens computed, those after a pause too'],
   reusedBlocks: ['skein:kv_blocks_reused_total', 'Full blocks of prompts found in the cache'],
   missedBlocks: ['skein:kv_blocks_missed_total', 'Full blocks of prompts that could have been in the cache'],

@@ -28,6 +28,7 @@ export type IterationCounts = Pick<
   IterationStats,
   | 'iterationMs'
   | 'executorMs'
+  | 'waitedMs'
   | 'scheduledRequests'
   | 'contextRequests'
   | 'contextTokens'
@@ -133,6 +134,7 @@ export class ModelMetrics {
     families.iterations.inc(labels);
     families.iterationTime.observe(labels, stats.iterationMs / 1000);
     families.executorTime.inc(labels, stats.executorMs / 1000);
+    families.waitedTime.inc(labels, stats.waitedMs / 1000);
     families.contextTokens.inc(labels, stats.contextTokens);
     families.batchRequests.observe(labels, stats.scheduledRequests);
     families.batchContexts.observe(labels, stats.contextRequests);

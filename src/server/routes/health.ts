@@ -1,3 +1,6 @@
+import * as z from 'zod';
+import { findModel } from '../openai/route-context.js';
+import type { ModelState, ServerState } from '../server-state.js';
 import { defineRoute } from './route.js';
 
 export const healthRoute = defineRoute({
@@ -5,13 +8,30 @@ export const healthRoute = defineRoute({
   path: '/health',
   tags: ['Server'],
   summary: 'Tells whether the server should be given work',
+  description:
+    'With several models it is 200 as long as one of them runs: the others are listed. `model` asks for one of them.',
+  query: z.object({ model: z.string().optional() }),
   responses: async () => (await import('../openai/answers/server.js')).healthResponses(),
-  handle: (_, { state: { status, reason, restarts } }) =>
-    Response.json(
-      { status, reason: reason ?? undefined, restarts },
-      { status: status === 'ready' ? 200 : 503 },
-    ),
+  handle: ({ query }, { state, models }) => {
+    if (query.model === undefined) return answer({ ...report(state), models: modelReports(state) });
+    const { id } = findModel({ models }, query.model);
+    const of = report(state.model(id));
+    return answer(state.status === 'draining' ? { ...of, status: 'draining' } : of);
+  },
 });
+
+function report({ status, reason, restarts }: ModelState | ServerState) {
+  return { status, reason: reason ?? undefined, restarts };
+}
+
+function modelReports({ models }: ServerState) {
+  return Object.fromEntries([...models].map(([id, state]) => [id, report(state)]));
+}
+
+function answer(body: ReturnType<typeof report> & { models?: object }): Response {
+  const takesWork = body.status === 'ready' || body.status === 'degraded';
+  return Response.json(body, { status: takesWork ? 200 : 503 });
+}
 
 export const liveRoute = defineRoute({
   method: 'get',

@@ -22,19 +22,25 @@ describe('the routes about the server', () => {
 
   it('answers /health, /live and /version', async () => {
     const toy = toyServer(script);
-    const healthOf = async () => {
-      const response = await toy.get('/health');
+    const healthOf = async (query = '') => {
+      const response = await toy.get(`/health${query}`);
       return [response.status, await response.json()];
     };
-    expect(await healthOf()).toEqual([200, { status: 'ready', restarts: 0 }]);
+    const ready = { status: 'ready', restarts: 0 };
+    expect(await healthOf()).toEqual([200, { ...ready, models: { toy: ready } }]);
     expect((await toy.get('/live')).status).toBe(200);
     expect(await (await toy.get('/version')).json()).toEqual({ version: '0.0.0-test' });
-    toy.state.restart('it died');
-    expect(await healthOf()).toEqual([503, { status: 'restarting', reason: 'it died', restarts: 0 }]);
-    toy.state.recover();
-    expect(await healthOf()).toEqual([200, { status: 'ready', restarts: 1 }]);
-    toy.state.fail('the engine died');
-    expect(await healthOf()).toEqual([503, { status: 'failed', reason: 'the engine died', restarts: 1 }]);
+    const state = toy.state.model('toy');
+    state.restart('it died');
+    const down = { status: 'restarting', reason: 'it died', restarts: 0 };
+    expect(await healthOf()).toEqual([503, { ...down, models: { toy: down } }]);
+    state.recover();
+    expect(await healthOf()).toMatchObject([200, { status: 'ready', restarts: 1 }]);
+    state.fail('the engine died');
+    const failed = { status: 'failed', reason: 'the engine died', restarts: 1 };
+    expect(await healthOf()).toEqual([503, { ...failed, models: { toy: failed } }]);
+    expect(await healthOf('?model=toy')).toEqual([503, failed]);
+    expect((await toy.get('/health?model=other')).status).toBe(404);
     toy.state.drain();
     expect(await healthOf()).toMatchObject([503, { status: 'draining' }]);
   });

@@ -50,7 +50,7 @@ export function toyServer(script: Script, options: ToyOptions = {}): ToyServer {
   const { maxActive, model: fields, ...appOptions } = options;
   const engine = new FakeEngine(script, maxActive);
   const model = toyModel(engine, fields);
-  const state = options.state ?? new ServerState();
+  const state = options.state ?? new ServerState([model.id]);
   const gauges = () => ({ running: engine.active, waiting: 0, maxBlocks: 10, usedBlocks: engine.active });
   const app = createApp({
     state,

@@ -3,12 +3,24 @@ import type { Responses } from '../../routes/route.js';
 import { about, component } from '../schemas/fields.js';
 import { errors, jsonAnswer } from './shared.js';
 
+const fares = {
+  reason: about(z.string().optional(), 'Why the engine is not ready.'),
+  restarts: about(z.int(), 'How often the engine was started again after it had died.'),
+};
 const health = component(
   'Health',
   z.object({
-    status: about(z.enum(['ready', 'restarting', 'draining', 'failed']), 'Only ready should be given work.'),
-    reason: about(z.string().optional(), 'Why the engine is not ready.'),
-    restarts: about(z.int(), 'How often the engine was started again after it had died.'),
+    status: about(
+      z.enum(['ready', 'degraded', 'restarting', 'draining', 'failed']),
+      'Only ready and degraded should be given work; degraded has models that do not run.',
+    ),
+    ...fares,
+    models: about(
+      z
+        .record(z.string(), z.object({ status: z.enum(['ready', 'restarting', 'failed']), ...fares }))
+        .optional(),
+      'Each model by its name; not there where one was asked for.',
+    ),
   }),
   'How the server fares.',
 );

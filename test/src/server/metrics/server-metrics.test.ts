@@ -26,6 +26,7 @@ const MODELS = [
 const STATS: IterationCounts = {
   iterationMs: 20,
   executorMs: 15,
+  waitedMs: 5,
   scheduledRequests: 3,
   contextRequests: 1,
   contextTokens: 100,
@@ -112,6 +113,7 @@ describe('the metrics of several models', () => {
     expect(chat('vllm:cache_config_info', { block_size: '32', num_gpu_blocks: '10' })).toBe(1);
     expect(chat('skein:iteration_duration_seconds_bucket', { le: '0.025' })).toBe(2);
     expect(chat('skein:executor_seconds_total')).toBeCloseTo(0.03);
+    expect(chat('skein:executor_wait_seconds_total')).toBeCloseTo(0.01);
     expect(chat('skein:kv_blocks_reused_total')).toBe(2);
     expect(chat('skein:kv_blocks_swapped_in_total')).toBe(3);
     expect(chat('skein:guided_requests_total')).toBe(1);

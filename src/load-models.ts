@@ -1,0 +1,65 @@
+import { splitMemory } from '../engine/memory-split.js';
+import { type AvailableMemory, availableMemory } from '../kvcache/available-memory.js';
+import {
+  type FoundEngines,
+  findEngines,
+  type LoadedModel,
+  loadRequest,
+  type ModelOptions,
+  startModel,
+} from './load-model.js';
+
+/** One of several models of a process. */
+export interface NamedModel {
+  name: string;
+  options: ModelOptions;
+}
+
+/**
+ * Loads models to run beside each other: builds what has to be built one after the other, splits the memory for their KV
+ * caches, and starts all. Where one cannot be loaded, none is.
+ * @throws what loadModel throws, with the model's name in front where there are several.
+ */
+export async function loadModels(models: readonly NamedModel[]): Promise<LoadedModel[]> {
+  const of = <T>(index: number, work: () => T | Promise<T>) =>
+    models.length === 1 ? work() : named(models[index]!.name, work);
+  const engines: FoundEngines[] = [];
+  for (const [index, { options }] of models.entries())
+    engines.push(await of(index, () => findEngines(options)));
+  const shares = models.length === 1 ? [] : await sharesOf(models, engines, of);
+  const starting = models.map(({ options }, index) =>
+    of(index, () => startModel(options, engines[index]!, shares[index])),
+  );
+  const results = await Promise.allSettled(starting);
+  const failed = results.find((result) => result.status === 'rejected');
+  const loaded = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  if (failed === undefined) return loaded;
+  await Promise.all(loaded.map((model) => model.close({ abort: true })));
+  throw failed.reason;
+}
+
+/** Of engines that run on executors of their own nothing is known: each looks at the memory for itself. */
+async function sharesOf(
+  models: readonly NamedModel[],
+  engines: readonly FoundEngines[],
+  of: <T>(index: number, work: () => T | Promise<T>) => T | Promise<T>,
+): Promise<AvailableMemory[]> {
+  if (models.some(({ options }) => options.executorModule !== undefined)) return [];
+  const available = availableMemory();
+  const { memoryNeeds } = await import('../engine/load-executor.js');
+  const needs = [];
+  for (const [index, { options }] of models.entries()) {
+    needs.push(await of(index, () => memoryNeeds(loadRequest(options, engines[index]!))));
+  }
+  return splitMemory(available, needs);
+}
+
+/** Errors of the work with the model's name in front. */
+async function named<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error) error.message = `The model ${name} cannot be loaded: ${error.message}`;
+    throw error;
+  }
+}

@@ -1,0 +1,124 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { parseExposition } from '../../tools/monitoring/exposition.js';
+import { tinyModelPath } from '../support/test-engine.js';
+import {
+  runCli,
+  type SkeinProcess,
+  startFakeServer,
+  startServer,
+  testCacheDir,
+} from './support/skein-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-models-'));
+const servers: SkeinProcess[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const path = tinyModelPath('gqa');
+
+async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
+  servers.push(await server);
+  return server;
+}
+
+async function complete(server: SkeinProcess, fields: object) {
+  const response = await fetch(`${server.url}/v1/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'ab', max_tokens: 24, temperature: 0, ignore_eos: true, ...fields }),
+  });
+  const body = (await response.json()) as {
+    model: string;
+    choices: { text: string }[];
+    error: { message: string };
+  };
+  return { status: response.status, model: body.model, text: body.choices?.[0]?.text, error: body.error };
+}
+
+const health = async (server: SkeinProcess, query = '') => {
+  const response = await fetch(`${server.url}/health${query}`);
+  return [response.status, await response.json()] as const;
+};
+
+describe('several models in one server', () => {
+  it('answer under their names and aliases, the same as each alone, also where both are busy', async () => {
+    const config = join(folder, 'models.yaml');
+    writeFileSync(
+      config,
+      `models:\n  - { name: exact, model: ${path}, weights: f32, aliases: [gpt-4] }\n  - { name: short, model: ${path}, weights: int8, maxSeqLen: 64, maxTokens: 512 }\n`,
+    );
+    const server = await started(startServer(['--config', config]));
+    const { data } = (await (await fetch(`${server.url}/v1/models`)).json()) as {
+      data: { id: string; max_model_len: number }[];
+    };
+    expect(data.map(({ id }) => id)).toEqual(['exact', 'short']);
+    expect(data[1]!.max_model_len).toBe(64);
+    const alone: Record<string, string | undefined> = {};
+    for (const model of ['exact', 'short']) alone[model] = (await complete(server, { model })).text;
+    const crowd = await Promise.all(
+      Array.from({ length: 16 }, (_, i) => complete(server, { model: ['exact', 'short'][i % 2] })),
+    );
+    for (const { status, model, text } of crowd) expect([status, text]).toEqual([200, alone[model]]);
+    expect(await complete(server, {})).toMatchObject({ status: 200, model: 'exact', text: alone.exact });
+    expect(await complete(server, { model: 'gpt-4' })).toMatchObject({ status: 200, text: alone.exact });
+    const missing = await complete(server, { model: 'none' });
+    expect([missing.status, missing.error.message]).toEqual([
+      404,
+      "The model 'none' does not exist. This server serves 'exact', 'short'.",
+    ]);
+    const families = parseExposition(await (await fetch(`${server.url}/metrics`)).text());
+    const generated = families.get('vllm:generation_tokens_total')!.samples;
+    expect(generated.map(({ labels, value }) => [labels.model_name, value])).toEqual([
+      ['exact', 24 * 11],
+      ['short', 24 * 9],
+    ]);
+    const { code, stdout } = await server.stop();
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/serves exact, short at/);
+  });
+
+  it('fail alone: the others go on, /health lists who is down, and requests wait for it', async () => {
+    const model = ['a', 'b'].map((name) => `${name}=${path}`);
+    const server = await started(
+      startFakeServer(
+        { model } as never,
+        { vocabSize: 320, stepMs: 2, dieToken: 32 },
+        { workerRestart: { delayMs: 1500, factor: 1 } },
+      ),
+    );
+    const before = await complete(server, { model: 'b' });
+    expect((await complete(server, { model: 'b', prompt: [32] })).status).toBe(500);
+    expect(await health(server)).toMatchObject([
+      200,
+      { status: 'degraded', models: { a: { status: 'ready' }, b: { status: 'restarting' } } },
+    ]);
+    expect((await health(server, '?model=b'))[0]).toBe(503);
+    expect((await health(server, '?model=a'))[0]).toBe(200);
+    expect((await complete(server, { model: 'a' })).status).toBe(200);
+    expect(await complete(server, { model: 'b' })).toMatchObject({ status: 200, text: before.text });
+    expect(await health(server)).toMatchObject([200, { status: 'ready', restarts: 1 }]);
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  it.each([
+    [
+      'a path that is not there',
+      ['--model', 'a=/nowhere/at-all', '--model', `b=${path}`],
+      /^skein: The model a cannot be loaded: .*\/nowhere\/at-all/,
+    ],
+    [
+      'one whose longest sequence does not fit into its cache',
+      ['--model', `a=${path}`, '--model', `b=${path}`, '--max-tokens', '8'],
+      /^skein: The model a cannot be loaded: One sequence of --max-seq-len/,
+    ],
+  ])('are refused at the start for %s, by name', async (_, flags, message) => {
+    const { code, stderr } = await runCli(['serve', '--port', '0', '--cache-dir', testCacheDir, ...flags]);
+    expect(code).toBe(1);
+    expect(stderr.split('\n').at(-2)).toMatch(message);
+  });
+});
