@@ -45,6 +45,9 @@ export interface EngineInfo {
   loadMs: number;
 }
 
+/** What any worker says of its life: its engine is loaded; nothing more will come and it ends. */
+export type WorkerLife<Info> = { type: 'ready'; info: Info } | { type: 'closed' };
+
 /** What the worker sends. */
 export type WorkerMessage =
   | { type: 'ready'; info: EngineInfo }

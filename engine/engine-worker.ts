@@ -1,29 +1,37 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
-import { Doorbell, type HostMessage, type WorkerMessage } from '../callbacks/worker-messages.js';
-import type { WorkerData } from './generation-worker.js';
+import { Doorbell, type WorkerLife, type WorkerMessage } from '../callbacks/worker-messages.js';
 import { GuideThreadHost } from './guided/guide-thread-host.js';
 import { Heartbeat } from './heartbeat.js';
 
-export interface EngineWorkerEvents {
-  onMessage: (message: WorkerMessage) => void;
+/** How a worker reaches its host: added to the data that its script gets. */
+export interface WorkerWires {
+  port: MessagePort;
+  doorbell: SharedArrayBuffer;
+  heartbeat: SharedArrayBuffer;
+}
+
+export interface EngineWorkerEvents<Message> {
+  onMessage: (message: Message) => void;
   /** The thread is gone, after its last message. `error` is null where it ended as it was asked to. */
   onExit: (error: Error | null) => void;
 }
 
-/** One life of the worker thread that runs the generation loop: its port, its doorbell, its heartbeat. */
-export class EngineWorker {
+type GuideThreadMessage = Extract<WorkerMessage, { type: 'guide-thread' }>;
+
+/** One life of a worker thread that runs an engine: its port, its doorbell, its heartbeat. */
+export class EngineWorker<Info, Message extends { type: string }, Command> {
   readonly port: MessagePort;
   readonly doorbell: Doorbell;
   readonly heartbeat: Heartbeat;
   readonly #worker: Worker;
-  readonly #events: EngineWorkerEvents;
+  readonly #events: EngineWorkerEvents<Message | WorkerLife<Info>>;
   /** The worker has no event loop to start and watch a thread of its own. */
   readonly #guides = new GuideThreadHost();
   #hasClosed = false;
   #isDeserted = false;
   #error: Error | null = null;
 
-  constructor(data: Omit<WorkerData, 'port' | 'doorbell' | 'heartbeat'>, events: EngineWorkerEvents) {
+  constructor(script: URL, data: object, events: EngineWorkerEvents<Message | WorkerLife<Info>>) {
     const { port1, port2 } = new MessageChannel();
     const doorbell = Doorbell.createBuffer();
     const heartbeat = Heartbeat.createBuffer();
@@ -31,12 +39,13 @@ export class EngineWorker {
     this.doorbell = new Doorbell(doorbell);
     this.heartbeat = new Heartbeat(heartbeat);
     this.#events = events;
-    this.#worker = new Worker(new URL('./generation-worker.js', import.meta.url), {
-      workerData: { ...data, port: port2, doorbell, heartbeat } satisfies WorkerData,
+    const wires: WorkerWires = { port: port2, doorbell, heartbeat };
+    this.#worker = new Worker(script, {
+      workerData: { ...data, ...wires },
       transferList: [port2],
       name: 'skein-engine',
     });
-    this.port.on('message', (message: WorkerMessage) => this.#handle(message));
+    this.port.on('message', (message: Message | WorkerLife<Info>) => this.#handle(message));
     // The end follows at once, and only then is the thread's memory free.
     this.#worker.on('error', (error) => {
       this.#error = error instanceof Error ? error : new Error(String(error));
@@ -44,7 +53,7 @@ export class EngineWorker {
     this.#worker.on('exit', (code) => this.#handleExit(code));
   }
 
-  post(message: HostMessage): void {
+  post(message: Command | { type: 'shutdown' }): void {
     this.port.postMessage(message);
     this.doorbell.ring();
   }
@@ -66,9 +75,9 @@ export class EngineWorker {
     this.port.unref();
   }
 
-  #handle(message: WorkerMessage): void {
+  #handle(message: Message | WorkerLife<Info>): void {
     if (this.#isDeserted) return;
-    if (message.type === 'guide-thread') {
+    if (isGuideThread(message)) {
       if (message.setup === null) this.#guides.stop();
       else this.#guides.start(message.setup);
       return;
@@ -82,7 +91,7 @@ export class EngineWorker {
     for (;;) {
       const received = receiveMessageOnPort(this.port);
       if (received === undefined) return;
-      this.#handle(received.message as WorkerMessage);
+      this.#handle(received.message as Message | WorkerLife<Info>);
     }
   }
 
@@ -94,4 +103,8 @@ export class EngineWorker {
       new Error(`The engine's worker thread ended unexpectedly with exit code ${code}.`);
     this.#events.onExit(this.#hasClosed ? null : (this.#error ?? unexpected()));
   }
+}
+
+function isGuideThread(message: { type: string }): message is GuideThreadMessage {
+  return message.type === 'guide-thread';
 }

@@ -71,7 +71,7 @@ export interface Executor {
   begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   /** Waits for the begun step to end; throws what it threw. Refused where none was begun. */
   finish(): void;
-  /** Forward only; the view [numLogitRows x vocabSize] is valid and writable until the next call. */
+  /** Forward only; the view [numLogitRows x the plan's outputWidth] is valid and writable until the next call. */
   forward(batch: PackedBatch): Float32Array;
   /** Samples from the logits of the last `forward`. */
   sample(sampling: SamplingBatch, output: SamplingOutput): void;

@@ -1,5 +1,5 @@
 import { HostBridge } from '../callbacks/host-bridge.js';
-import type { EngineInfo, WorkerMessage } from '../callbacks/worker-messages.js';
+import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
 import { CacheResets } from './cache-resets.js';
 import { checkManagerOptions } from './check-manager-options.js';
 import {
@@ -12,6 +12,9 @@ import type { WorkerData } from './generation-worker.js';
 import type { FunctionCallbacks, GptManagerOptions, IterationStats } from './gpt-manager-options.js';
 import { LostRequests } from './lost-requests.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
+
+type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
+type GenerationWorker = EngineWorker<EngineInfo, RunMessage, HostMessage>;
 
 /**
  * starting: the engine is loading. running. restarting: the worker died; what was active has failed, and another
@@ -39,7 +42,7 @@ export class GptManager {
   /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
   readonly ended: Promise<void>;
   readonly #options: GptManagerOptions;
-  readonly #supervisor: WorkerSupervisor;
+  readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
   /** With callbacks in a module: what the worker has of theirs. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new CacheResets();
@@ -65,7 +68,8 @@ export class GptManager {
       this.#resolveEnded = resolve;
     });
     const { workerRestart, watchdogTimeoutMs, terminateTimeoutMs } = options.optionalParams ?? {};
-    this.#supervisor = new WorkerSupervisor({
+    this.#supervisor = new WorkerSupervisor<EngineInfo, RunMessage, HostMessage>({
+      script: new URL('./generation-worker.js', import.meta.url),
       workerData: () => ({ ...workerDataOf(options), lost: this.#moduleRequests.take() }),
       restart: workerRestart ?? {},
       watchdogTimeoutMs: watchdogTimeoutMs ?? DEFAULT_WATCHDOG_TIMEOUT_MS,
@@ -147,7 +151,7 @@ export class GptManager {
     return true;
   }
 
-  #handle(message: Exclude<WorkerMessage, { type: 'ready' }>): void {
+  #handle(message: RunMessage): void {
     switch (message.type) {
       case 'iteration':
         this.#bridge?.handleIteration(message);
@@ -177,7 +181,7 @@ export class GptManager {
     }
   }
 
-  #start(worker: EngineWorker, info: EngineInfo): void {
+  #start(worker: GenerationWorker, info: EngineInfo): void {
     const isOpen = this.#state === 'starting' || this.#state === 'restarting';
     if (isOpen) this.#setState('running', null);
     if (this.#options.callbackModule === undefined) {
@@ -190,7 +194,7 @@ export class GptManager {
     this.#resolveReady(info);
   }
 
-  #createBridge(callbacks: FunctionCallbacks, worker: EngineWorker, info: EngineInfo): HostBridge {
+  #createBridge(callbacks: FunctionCallbacks, worker: GenerationWorker, info: EngineInfo): HostBridge {
     return new HostBridge({
       port: worker.port,
       doorbell: worker.doorbell,

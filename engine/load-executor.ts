@@ -1,7 +1,7 @@
 import { type AvailableMemory, availableMemory } from '../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
 import { cpuQuota } from './cpu-quota.js';
-import { openEngine } from './engine.js';
+import { EngineError, openEngine } from './engine.js';
 import {
   DEFAULT_KV_FRACTION,
   type EngineLimits,
@@ -51,6 +51,11 @@ const ROWS_PER_PASS_MIN = 16;
 function prepare({ enginePath, params, modelType, maxBeamWidth = 1, heartbeat }: LoadRequest) {
   const engine = openEngine(enginePath);
   const { config, precision, tensors } = engine.manifest;
+  if (config.encoder !== undefined) {
+    throw new EngineError(
+      `${enginePath}: this model is an encoder, which embeds or scores texts; it generates none.`,
+    );
+  }
   const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
   const kvDtype = params.kvDtype ?? (precision === 'f32' ? 'f32' : 'bf16');
   const { maxNumTokens, maxSequences } = limits.microBatch;

@@ -76,6 +76,8 @@ export interface PackedBatch {
   readonly ropeFrequencies: Float32Array;
   /** Factor on cos and sin for each row of ropeFrequencies. */
   readonly ropeScales: Float32Array;
+  /** Type of each token [T], for networks that embed it (addEmbedding); absent where none does. */
+  readonly tokenTypes?: Int32Array;
   /** Rows whose logits are handed out beside what is sampled; absent or empty: none. */
   readonly returnedRows?: readonly ReturnedRows[];
   /** Rows whose ids may name embeddings that the request brought, rows ascending; absent or empty: none. */

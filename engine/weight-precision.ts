@@ -66,7 +66,9 @@ export function storedBytes(dtype: WeightPrecision, rows: number, columns: numbe
 /** Names of the weights that embed tokens or make logits. */
 export function outputWeights(plan: NetworkPlan): Set<string> {
   const names = plan.ops.flatMap((op) =>
-    op.op === 'embedding' || (op.op === 'linear' && op.output === plan.logits) ? [op.weight] : [],
+    op.op === 'embedding' || op.op === 'addEmbedding' || (op.op === 'linear' && op.output === plan.logits)
+      ? [op.weight]
+      : [],
   );
   return new Set(names);
 }

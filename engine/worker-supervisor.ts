@@ -1,4 +1,4 @@
-import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import type { WorkerLife } from '../callbacks/worker-messages.js';
 import { EngineWorker } from './engine-worker.js';
 import { RestartPolicy, type WorkerRestartOptions } from './restart-policy.js';
 import { Watchdog } from './watchdog.js';
@@ -8,8 +8,11 @@ export class WorkerStuckError extends Error {
   override name = 'WorkerStuckError';
 }
 
-export interface SupervisorOptions {
-  workerData: () => ConstructorParameters<typeof EngineWorker>[0];
+/** Info: what a worker says of its engine once it is loaded; Message: all else that it sends; Command: what it is sent. */
+export interface SupervisorOptions<Info, Message extends { type: string }, Command> {
+  /** The module that the worker runs. */
+  script: URL;
+  workerData: () => object;
   /** false: a worker that dies is the end. */
   restart: WorkerRestartOptions | false;
   /** 0: no watchdog. */
@@ -19,9 +22,9 @@ export interface SupervisorOptions {
   /** Something waits for the worker. */
   isAwaited: () => boolean;
   /** A worker has loaded the engine and runs. */
-  onReady: (worker: EngineWorker, info: EngineInfo) => void;
+  onReady: (worker: EngineWorker<Info, Message, Command>, info: Info) => void;
   /** Every other message of the worker that runs. */
-  onMessage: (message: Exclude<WorkerMessage, { type: 'ready' }>) => void;
+  onMessage: (message: Message | { type: 'closed' }) => void;
   /** The worker is lost, with everything it had. Either another one or onEnded follows. */
   onLost: (error: Error) => void;
   /** There will be no other worker. `error` is null where the end was asked for. */
@@ -35,10 +38,10 @@ export interface SupervisorOptions {
  *      |                  |                           |
  *      '--first load      '--closed------ended--------'--thread does not end, start fails too often, end asked for
  */
-export class WorkerSupervisor {
-  readonly #options: SupervisorOptions;
+export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
+  readonly #options: SupervisorOptions<Info, Message, Command>;
   readonly #policy: RestartPolicy;
-  #worker: EngineWorker;
+  #worker: EngineWorker<Info, Message, Command>;
   #watchdog: Watchdog | null = null;
   /** On performance.now's clock; null while the worker loads. */
   #readySinceMs: number | null = null;
@@ -53,7 +56,7 @@ export class WorkerSupervisor {
   #hasEnded = false;
   #restarts = 0;
 
-  constructor(options: SupervisorOptions) {
+  constructor(options: SupervisorOptions<Info, Message, Command>) {
     this.#options = options;
     this.#policy = new RestartPolicy(options.restart === false ? {} : options.restart);
     this.#worker = this.#start();
@@ -65,7 +68,7 @@ export class WorkerSupervisor {
   }
 
   /** Sends a message to the worker that runs. False where there is none now. */
-  post(message: HostMessage): boolean {
+  post(message: Command): boolean {
     if (this.#hasEnded || this.#isWaiting || this.#lost !== null || this.#readySinceMs === null) return false;
     this.#worker.post(message);
     return true;
@@ -89,10 +92,11 @@ export class WorkerSupervisor {
     else if (this.#lost === null) this.#lose(new Error(reason));
   }
 
-  #start(): EngineWorker {
+  #start(): EngineWorker<Info, Message, Command> {
     this.#lost = null;
     this.#readySinceMs = null;
-    const worker = new EngineWorker(this.#options.workerData(), {
+    const { script, workerData } = this.#options;
+    const worker = new EngineWorker<Info, Message, Command>(script, workerData(), {
       onMessage: (message) => this.#handle(message),
       onExit: (error) => this.#handleExit(error),
     });
@@ -100,16 +104,16 @@ export class WorkerSupervisor {
     return worker;
   }
 
-  #handle(message: WorkerMessage): void {
-    if (message.type === 'ready') {
+  #handle(message: Message | WorkerLife<Info>): void {
+    if (isReady<Info>(message)) {
       this.#handleReady(message.info);
       return;
     }
     if (message.type === 'closed') this.#watchdog?.stop();
-    this.#options.onMessage(message);
+    this.#options.onMessage(message as Message | { type: 'closed' });
   }
 
-  #handleReady(info: EngineInfo): void {
+  #handleReady(info: Info): void {
     const { watchdogTimeoutMs: timeoutMs, isAwaited } = this.#options;
     const worker = this.#worker;
     this.#wasEverReady = true;
@@ -188,4 +192,8 @@ export class WorkerSupervisor {
     this.#hasEnded = true;
     this.#options.onEnded(error);
   }
+}
+
+function isReady<Info>(message: { type: string }): message is { type: 'ready'; info: Info } {
+  return message.type === 'ready';
 }

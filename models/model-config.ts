@@ -1,3 +1,5 @@
+import type { EncoderConfig } from './encoder-config.js';
+
 /** RoPE as the checkpoint states it; `type` uses Hugging Face's names. `factor` null in longrope means 1. */
 export interface RopeConfig {
   theta: number;
@@ -36,7 +38,7 @@ export interface RopeConfig {
     | { type: 'factors'; factors: number[] };
 }
 
-/** Dimensions of a decoder, the same whether they came from config.json or from GGUF metadata. */
+/** Dimensions of a model, the same whether they came from config.json or from GGUF metadata. */
 export interface ModelConfig {
   /** Key of models/architectures, such as 'llama'. */
   architecture: string;
@@ -47,11 +49,13 @@ export interface ModelConfig {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
+  /** Of an encoder: that of its LayerNorm. */
   rmsNormEpsilon: number;
-  activation: 'silu' | 'gelu' | 'geluTanh';
+  activation: 'silu' | 'gelu' | 'geluTanh' | 'relu';
   attentionBias: boolean;
   mlpBias: boolean;
   tieWordEmbeddings: boolean;
+  /** Tokens of a sequence, special ones included. */
   maxPositions: number;
   /** Tokens that each layer attends to, as Mistral has it; null: all. */
   slidingWindow: number | null;
@@ -60,4 +64,6 @@ export interface ModelConfig {
   /** Tokens that end a generation; config.json and generation_config.json may name several. */
   eosTokenIds: number[];
   padTokenId: number | null;
+  /** There for models that embed or score texts instead of generating. */
+  encoder?: EncoderConfig;
 }

@@ -20,27 +20,26 @@ export interface LinearOptions {
   activation?: Activation;
 }
 
+export interface NetworkHeader {
+  architecture: string;
+  vocabSize: number;
+  /** Width of what comes out; absent: logits over the vocabulary. */
+  outputWidth?: number;
+  hiddenSize: number;
+  attention: AttentionShape;
+}
+
 /**
  * Writes a NetworkPlan op by op. Each op checks the widths it joins, so that a mistake in an architecture file is an
  * error here and not a wrong answer later. Slots are assigned at the end, when the last reader of each value is known.
  */
 export class NetworkBuilder {
-  readonly #header: {
-    architecture: string;
-    vocabSize: number;
-    hiddenSize: number;
-    attention: AttentionShape;
-  };
+  readonly #header: NetworkHeader;
   readonly #weights = new Map<string, PlanWeight>();
   readonly #values: ValueRef[] = [];
   readonly #ops: PlanOp[] = [];
 
-  constructor(header: {
-    architecture: string;
-    vocabSize: number;
-    hiddenSize: number;
-    attention: AttentionShape;
-  }) {
+  constructor(header: NetworkHeader) {
     this.#header = header;
   }
 
@@ -65,6 +64,23 @@ export class NetworkBuilder {
     require(table.rows === this.#header.vocabSize, `${weight}: the embedding has ${table.rows} rows`);
     const output = this.#newValue('tokens', table.columns);
     this.#ops.push({ op: 'embedding', output: output.index, weight });
+    return output;
+  }
+
+  /** sum += the table's row of each token's position or type: the sum is written in place. */
+  addEmbedding(sum: ValueRef, weight: string, by: 'positions' | 'tokenTypes'): void {
+    const table = this.#weight(weight, 'matrix');
+    require(table.columns === sum.width, `${weight}: rows of ${table.columns} for a width of ${sum.width}`);
+    this.#ops.push({ op: 'addEmbedding', output: sum.index, weight, by });
+  }
+
+  layerNorm(input: ValueRef, weight: string, bias: string, epsilon: number): ValueRef {
+    for (const name of [weight, bias]) {
+      const { columns } = this.#weight(name, 'vector');
+      require(columns === input.width, `${name}: ${columns} entries for a width of ${input.width}`);
+    }
+    const output = this.#newValue(input.rows, input.width);
+    this.#ops.push({ op: 'layerNorm', input: input.index, output: output.index, weight, bias, epsilon });
     return output;
   }
 
@@ -126,12 +142,27 @@ export class NetworkBuilder {
     return output;
   }
 
+  /** [R x width]: the mean over the rows of each sequence. */
+  meanPool(input: ValueRef): ValueRef {
+    const output = this.#newValue('logits', input.width);
+    this.#ops.push({ op: 'meanPool', input: input.index, output: output.index });
+    return output;
+  }
+
+  /** Rows of length 1. */
+  normalize(input: ValueRef): ValueRef {
+    const output = this.#newValue(input.rows, input.width);
+    this.#ops.push({ op: 'normalize', input: input.index, output: output.index });
+    return output;
+  }
+
   build(logits: ValueRef): NetworkPlan {
-    require(logits.rows === 'logits' &&
-      logits.width === this.#header.vocabSize, `the logits are ${logits.width} wide`);
+    const outputWidth = this.#header.outputWidth ?? this.#header.vocabSize;
+    require(logits.rows === 'logits' && logits.width === outputWidth, `the logits are ${logits.width} wide`);
     const { values, slots } = assignSlots(this.#values, this.#ops, logits.index);
     return {
       ...this.#header,
+      outputWidth,
       weights: [...this.#weights.values()],
       values,
       slots,

@@ -2,11 +2,11 @@
  * A network as a flat list of ops over values: what an architecture file writes and every executor reads.
  *
  * A value is a matrix [rows x width] in f32. Rows are the batch's tokens (T), or after `selectRows` the rows whose
- * logits are needed (R). Values live in slots; a slot is reused once its value is no longer read.
+ * logits are needed (R), after `meanPool` one row for each sequence (R too). Values live in slots; a slot is reused once its value is no longer read.
  *
  *   embedding -> x -> rmsNorm -> h -> linear(q k v) -> qkv -> rope -> attention -> a -> linear(+ x) -> x ...
  */
-export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh';
+export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu';
 export type Rows = 'tokens' | 'logits';
 
 export interface PlanValue {
@@ -29,8 +29,12 @@ export interface PlanWeight {
 export type PlanOp =
   /** output[t] = weight[tokenIds[t]] */
   | { op: 'embedding'; output: number; weight: string }
+  /** output[t] += weight[positions[t]] or weight[tokenTypes[t]] */
+  | { op: 'addEmbedding'; output: number; weight: string; by: 'positions' | 'tokenTypes' }
   /** output = input / rms(input) * weight */
   | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number }
+  /** output = (input - mean(input)) / deviation(input) * weight + bias */
+  | { op: 'layerNorm'; input: number; output: number; weight: string; bias: string; epsilon: number }
   /** output = activation(input * weight^T + bias) + residual. residual may be the same value as output. */
   | {
       op: 'linear';
@@ -52,10 +56,14 @@ export type PlanOp =
     }
   /** Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. */
   | { op: 'ropeAndCache'; qkv: number; layer: number }
-  /** Causal attention of each token over its sequence's cache; reads q from qkv. output [T x heads * headDim] */
+  /** Attention of each token over its sequence's cache, up to its own position unless bothWays; reads q from qkv. output [T x heads * headDim] */
   | { op: 'attention'; qkv: number; output: number; layer: number; scale: number }
   /** Keeps the rows in logitRows. */
-  | { op: 'selectRows'; input: number; output: number };
+  | { op: 'selectRows'; input: number; output: number }
+  /** The mean over each sequence's rows: rows and sequences are as many. */
+  | { op: 'meanPool'; input: number; output: number }
+  /** output = input / |input| */
+  | { op: 'normalize'; input: number; output: number };
 
 export interface AttentionShape {
   numLayers: number;
@@ -64,12 +72,19 @@ export interface AttentionShape {
   headDim: number;
   /** Dimensions of a head that RoPE rotates. */
   rotaryDim: number;
+  /**
+   * A token attends to its whole sequence, also to what follows it: an encoder. Its keys and values are read only while
+   * their layer runs, so that numLayers, which counts caches, is 1: the layers write over one another's.
+   */
+  bothWays?: boolean;
 }
 
 /** qkv value: [q (numHeads * headDim) | k (numKvHeads * headDim) | v (numKvHeads * headDim)] per row. */
 export interface NetworkPlan {
   architecture: string;
   vocabSize: number;
+  /** Width of what comes out: vocabSize; of an encoder that of an embedding, or the number of its scores. */
+  outputWidth: number;
   hiddenSize: number;
   attention: AttentionShape;
   weights: PlanWeight[];
@@ -77,6 +92,6 @@ export interface NetworkPlan {
   /** Width of each slot and the rows it is sized for. */
   slots: { rows: Rows; width: number }[];
   ops: PlanOp[];
-  /** Value that holds the logits [R x vocabSize]. */
+  /** Value that holds the logits, or what else comes out [R x outputWidth]. */
   logits: number;
 }

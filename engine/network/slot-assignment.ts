@@ -10,9 +10,14 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
         reads: op.residual === null ? [op.input] : [op.input, op.residual],
         writes: [op.output],
       };
+    case 'addEmbedding':
+      return { reads: [op.output], writes: [op.output] };
     case 'rmsNorm':
+    case 'layerNorm':
     case 'gatedLinear':
     case 'selectRows':
+    case 'meanPool':
+    case 'normalize':
       return { reads: [op.input], writes: [op.output] };
     case 'ropeAndCache':
       return { reads: [op.qkv], writes: [op.qkv] };

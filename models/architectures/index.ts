@@ -1,18 +1,29 @@
 import type { NetworkPlan } from '../../engine/network/plan.js';
 import type { ModelConfig } from '../model-config.js';
+import { bert } from './bert.js';
 import { llama } from './llama.js';
 
 /** Writes a model's network in the op set. */
 export type Architecture = (config: ModelConfig) => NetworkPlan;
 
 /** By ModelConfig.architecture. */
-const ARCHITECTURES = new Map<string, Architecture>([['llama', llama]]);
+const ARCHITECTURES = new Map<string, Architecture>([
+  ['llama', llama],
+  ['bert', bert],
+]);
 
 /** What config.json calls them in "architectures", and what GGUF calls them in general.architecture. */
 const HUGGING_FACE_NAMES = new Map([
   ['LlamaForCausalLM', 'llama'],
   // The same network; Mistral's sliding window is the engine's attention window.
   ['MistralForCausalLM', 'llama'],
+  ['BertModel', 'bert'],
+  ['BertForSequenceClassification', 'bert'],
+  // BERT with its positions behind the padding's; XLM-RoBERTa is RoBERTa with another tokenizer.
+  ['RobertaModel', 'bert'],
+  ['RobertaForSequenceClassification', 'bert'],
+  ['XLMRobertaModel', 'bert'],
+  ['XLMRobertaForSequenceClassification', 'bert'],
 ]);
 const GGUF_NAMES = new Map([['llama', 'llama']]);
 

@@ -1,5 +1,6 @@
 import { architectureOfHuggingFace, supportedHuggingFaceArchitectures } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
+import { configOfBert } from './bert-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
 import type { JsonObject } from './file-reading.js';
@@ -21,6 +22,7 @@ export function configOfHuggingFace(
 ): ModelConfig {
   const config = new ConfigFields(file, json);
   const { name, architecture } = architectureOf(config);
+  if (architecture === 'bert') return configOfBert(config, name);
   refuseUnsupported(config);
 
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { CheckpointError } from './checkpoint.js';
 import { fileSystemErrors } from './file-reading.js';
 import { safetensorsFiles } from './safetensors-directory.js';
+import { SENTENCE_TRANSFORMERS_FILES } from './sentence-transformers.js';
 import { TOKENIZER_FILES } from './tokenizer-files.js';
 
 /** Which files a model path stands for. */
@@ -19,6 +20,7 @@ const SIDE_FILES = [
   'generation_config.json',
   'model.safetensors.index.json',
   ...TOKENIZER_FILES,
+  ...SENTENCE_TRANSFORMERS_FILES,
 ];
 
 /** Finds a model's files: a .gguf file, a folder with safetensors, or a folder with exactly one GGUF. */

@@ -27,7 +27,7 @@ export function openCheckpoint(path: string): Checkpoint {
   const generation = generationConfig(files);
   const gguf = files.format === 'gguf' ? readGguf(files.weights[0]!) : null;
   const config = gguf ? configOfGguf(gguf, generation) : huggingFaceConfig(files, generation);
-  const raw = gguf ? translated(gguf, config) : named(readSafetensorsDirectory(files.directory));
+  const raw = gguf ? translated(gguf, config) : named(readSafetensorsDirectory(files.directory), config);
   const tensors = checkedTensors(raw, planNetwork(config), files);
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   return { path, format: files.format, config, tensors, tokenizer, sourceHash: hash };
@@ -50,8 +50,13 @@ interface NamedTensor extends RawTensor {
   interleavedHeads?: number;
 }
 
-function named(tensors: readonly RawTensor[]): Map<string, NamedTensor> {
-  return new Map(tensors.map((tensor) => [tensor.name, tensor]));
+/** An encoder with a head on it has its own tensors under one more name, which is left out: `bert.encoder.layer.0...` */
+const ENCODER_PREFIX = /^(bert|roberta)\./;
+
+function named(tensors: readonly RawTensor[], { encoder }: ModelConfig): Map<string, NamedTensor> {
+  return new Map(
+    tensors.map((tensor) => [encoder ? tensor.name.replace(ENCODER_PREFIX, '') : tensor.name, tensor]),
+  );
 }
 
 /** GGUF's tensors under Hugging Face's names; q and k lie in llama.cpp's row order. */

@@ -74,6 +74,10 @@ export function naiveLogits(
       case 'selectRows':
         values[op.output] = values[op.input]!;
         break;
+      default:
+        throw new Error(
+          `${op.op} is an op of encoders, which are judged by test/reference/encoders.test.ts.`,
+        );
     }
   }
 
@@ -163,6 +167,10 @@ function activate(x: number, activation: Activation): number {
       return (x / 2) * (1 + erf(x / Math.SQRT2));
     case 'geluTanh':
       return (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+    case 'tanh':
+      return Math.tanh(x);
+    case 'relu':
+      return Math.max(0, x);
   }
 }
 

@@ -24,6 +24,8 @@ struct Layer {
   // Floats of one row's and of one unit's partial results in one split.
   int64_t rowStride() const { return int64_t(headsPerKvHead()) * (plan.headDim + 2); }
   int64_t splitStride(const AttentionUnit& unit) const { return rowStride() * (unit.rowEnd - unit.rowBegin); }
+  // Positions of the sequence where all rows attend to all of them, else 0.
+  int32_t bothWays(const AttentionUnit& unit) const { return plan.bothWays ? batch.contextLength[unit.sequence] : 0; }
   int32_t firstPosition(const AttentionUnit& unit) const {
     const int32_t rows = batch.queryStart[unit.sequence + 1] - batch.queryStart[unit.sequence];
     return batch.contextLength[unit.sequence] - rows;
@@ -42,7 +44,7 @@ const void* firstKeys(const Layer& layer, const AttentionUnit& unit, int32_t ind
 void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, float* scratch, float* partials) {
   const int32_t split = unit.splitAt(index);
   const int32_t first = layer.firstPosition(unit);
-  const int32_t rowBegin = std::max(unit.rowBegin, split * kSplitTokens - first);
+  const int32_t rowBegin = layer.plan.bothWays ? unit.rowBegin : std::max(unit.rowBegin, split * kSplitTokens - first);
   AttentionArgs args{.kv = &layer.kv,
                            .blockTable = layer.batch.blockTables.data + unit.sequence * layer.batch.maxBlocks,
                            .q = layer.qkv + int64_t(layer.batch.queryStart[unit.sequence]) * layer.plan.qkvWidth(),
@@ -50,6 +52,7 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, cons
                            .numHeads = layer.plan.numHeads,
                            .firstPosition = first,
                            .scale = layer.scale,
+                           .bothWays = layer.bothWays(unit),
                            .window = layer.window,
                            .next = next};
   if (layer.sinkQueries) {
@@ -70,7 +73,7 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
     const int64_t token = layer.batch.queryStart[unit.sequence] + row;
     const float* ofRow = partials + (row - unit.rowBegin) * layer.rowStride();
     float* y = layer.output + (token * layer.plan.numHeads + int64_t(unit.kvHead) * heads) * headDim;
-    const int32_t splits = unit.splitsUpTo(first + row);
+    const int32_t splits = layer.plan.bothWays ? unit.splits : unit.splitsUpTo(first + row);
     for (int32_t head = 0; head < heads; ++head) {
       layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim, y + head * headDim);
     }

@@ -56,13 +56,15 @@ void AttentionSchedule::addUnits(const BatchView& batch) {
     const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     const int32_t first = batch.contextLength[sequence] - rows;
     for (int32_t head = 0; head < config_.plan.numKvHeads; ++head) {
-      for (int32_t row = 0; row < rows; row += rowBlock_) addUnit(sequence, head, first, row, std::min(row + rowBlock_, rows));
+      for (int32_t row = 0; row < rows; row += rowBlock_) {
+        addUnit(sequence, head, batch.contextLength[sequence], first, row, std::min(row + rowBlock_, rows));
+      }
     }
   }
 }
 
-void AttentionSchedule::addUnit(int32_t sequence, int32_t kvHead, int32_t first, int32_t row, int32_t end) {
-  const int32_t length = first + end;
+void AttentionSchedule::addUnit(int32_t sequence, int32_t kvHead, int32_t tokens, int32_t first, int32_t row, int32_t end) {
+  const int32_t length = config_.plan.bothWays ? tokens : first + end;
   const int32_t splits = splitsOf(length);
   const int32_t begin = window_.on() ? std::max(0, first + row - window_.recent + 1) : 0;
   const int32_t sinks = std::min(window_.sinks, begin);

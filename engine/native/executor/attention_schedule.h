@@ -1,5 +1,7 @@
 // How one iteration's attention is cut into tasks. Made once per iteration, used by every layer.
 //
+// Where tokens attend both ways, every unit meets all splits of its sequence.
+//
 //   unit   = one sequence x one KV head x up to kRowBlock query rows
 //   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens
 //
@@ -64,7 +66,8 @@ class AttentionSchedule {
 
  private:
   void addUnits(const BatchView& batch);
-  void addUnit(int32_t sequence, int32_t kvHead, int32_t first, int32_t row, int32_t end);
+  // tokens: of the sequence, those of this step included; first: cache position of its first row.
+  void addUnit(int32_t sequence, int32_t kvHead, int32_t tokens, int32_t first, int32_t row, int32_t end);
   void addItems();
 
   const ExecutorConfig& config_;

@@ -47,6 +47,7 @@ struct BatchView {
   ArrayView<const float> ropeFrequencies, ropeScales;
   std::vector<ReturnedRows> returnedRows;
   std::vector<PromptTableRows> promptTables;  // rows ascending
+  ArrayView<const int32_t> tokenTypes;        // of networks that look them up
 };
 
 // Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.

@@ -148,6 +148,31 @@ void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
   checkUpTo(batch.numTokens, plan.vocabSize);
 }
 
+// Each table that is looked up by something else than tokens has a row for every entry.
+void checkLookups(const BatchView& batch, const NetworkPlan& plan) {
+  for (const PlanOp& op : plan.ops) {
+    if (op.kind != OpKind::kAddEmbedding) continue;
+    const int32_t rows = plan.weights[static_cast<size_t>(op.weight)].rows;
+    const bool byPosition = op.lookup == LookupKind::kPositions;
+    checkEntries(byPosition ? batch.positions : batch.tokenTypes, batch.numTokens, 0, rows, byPosition ? "positions" : "tokenTypes");
+  }
+}
+
+// Where a token attends to what follows it, a sequence comes as a whole; and a mean is one of each sequence.
+void checkWholeSequences(const BatchView& batch, const NetworkPlan& plan) {
+  const auto pools = [](const PlanOp& op) { return op.kind == OpKind::kMeanPool; };
+  if (std::any_of(plan.ops.begin(), plan.ops.end(), pools) && batch.numLogitRows != batch.numSequences) {
+    fail("numLogitRows is " + std::to_string(batch.numLogitRows) + ", but of each of the " + std::to_string(batch.numSequences) +
+         " sequences one mean comes out");
+  }
+  for (int64_t sequence = 0; plan.bothWays && sequence < batch.numSequences; ++sequence) {
+    const int64_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
+    if (batch.contextLength[sequence] == rows) continue;
+    fail(at("contextLength", sequence) + " is " + std::to_string(batch.contextLength[sequence]) + ", but its " + std::to_string(rows) +
+         " tokens must be the whole sequence, since they attend both ways");
+  }
+}
+
 // The logits were looked at when the request came.
 void checkDraftRow(const DraftRowView& draft, int64_t leastRow, int64_t rows, int32_t vocabSize) {
   if (draft.row < leastRow || draft.row >= rows) {
@@ -192,6 +217,9 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
     fail(at("queryStart", batch.numSequences) + " is " + std::to_string(batch.queryStart[batch.numSequences]) +
          ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
   }
+  checkLookups(batch, config.plan);
+  checkWholeSequences(batch, config.plan);
+  if (!batch.returnedRows.empty() && !config.plan.hasLogits()) fail("returnedRows asks for logits, but this network has none over a vocabulary");
   for (const ReturnedRows& rows : batch.returnedRows) checkReturnedRows(rows, batch, config.plan.vocabSize);
 }
 

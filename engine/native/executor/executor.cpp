@@ -94,13 +94,15 @@ Executor::Executor(ExecutorConfig config)
     packedOfOp_.push_back(packs ? weights_.packed(op.weight, op.kind == OpKind::kGatedLinear) : nullptr);
   }
   const std::vector<PlanOp>& ops = config_.plan.ops;
-  const auto select = std::find_if(ops.begin(), ops.end(), [](const PlanOp& op) { return op.kind == OpKind::kSelectRows; });
+  const auto select = std::find_if(ops.begin(), ops.end(), [](const PlanOp& op) {
+    return op.kind == OpKind::kSelectRows || op.kind == OpKind::kMeanPool;
+  });
   firstLogitOp_ = static_cast<size_t>(select - ops.begin());
   passRows_.resize(static_cast<size_t>(config_.maxLogitRows));
   passTargets_.resize(static_cast<size_t>(config_.maxLogitRows));
   takeKvPool();
   takeWorkspace();
-  for (int32_t thread = 0; thread < config_.threads; ++thread) {
+  for (int32_t thread = 0; config_.plan.hasLogits() && thread < config_.threads; ++thread) {
     samplers_.push_back(std::make_unique<RowSampler>(kernels_, config_.plan.vocabSize));
   }
   try {

@@ -48,7 +48,7 @@ class Executor {
   const ExecutorConfig& config() const { return config_; }
   // The batch must have passed checkBatch().
   void forward(const BatchView& batch);
-  // Logits of the last forward: [logitRows() x vocabSize].
+  // Logits of the last forward, or what else the network gives: [logitRows() x outputWidth].
   float* logits() const { return value(config_.plan.logits); }
   int64_t logitRows() const { return logitRows_; }
   // The views must have passed checkSampling().
@@ -88,7 +88,9 @@ class Executor {
   void returnRow(const ReturnedRows& rows, int64_t index, int64_t logitRow, int32_t thread) const;
   void runOp(const PlanOp& op, const BatchView& batch);
   void runEmbedding(const PlanOp& op, const BatchView& batch);
+  void runAddEmbedding(const PlanOp& op, const BatchView& batch);
   void runRmsNorm(const PlanOp& op, const BatchView& batch);
+  void runLayerNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
   const void* roundedInput(const PlanOp& op, const BatchView& batch);
@@ -100,6 +102,8 @@ class Executor {
   KvLayer freshLayer() const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
+  void runMeanPool(const PlanOp& op, const BatchView& batch);
+  void runNormalize(const PlanOp& op, const BatchView& batch);
   // fn(row) for each row; on one thread where the rows are too few to be worth a barrier. Tasks begin at multiples of
   // `together` rows.
   template <typename Function>

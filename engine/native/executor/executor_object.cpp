@@ -116,6 +116,10 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return executor;
   }
 
+  static void requireLogits(const NetworkPlan& plan) {
+    if (!plan.hasLogits()) throw std::runtime_error("This network has no logits over a vocabulary to sample from; forward() gives its rows.");
+  }
+
   // Batch, sampling and output of a whole step, checked.
   struct StepViews {
     BatchView batch;
@@ -127,6 +131,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
           sampling(js::readSampling(info[1], held)),
           output(js::readSamplingOutput(info[2], held)) {
       checkBatch(batch, config);
+      requireLogits(config.plan);
       checkSampling(sampling, output, batch.numLogitRows, config.plan.vocabSize);
     }
 
@@ -188,7 +193,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       const BatchView batch = js::readBatch(info[0]);
       checkBatch(batch, executor.config());
       executor.forward(batch);
-      const size_t length = static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.vocabSize);
+      const size_t length = static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.outputWidth);
       napi_value view = nullptr;  // stays null in an environment that is being terminated
       napi_create_typedarray(info.Env(), napi_float32_array, length, logitsBuffer(info.Env(), executor), 0, &view);
       return Napi::Value(info.Env(), view);
@@ -198,6 +203,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   Napi::Value sample(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       Executor& executor = idle();
+      requireLogits(executor.config().plan);
       const SamplingView sampling = js::readSampling(info[0]);
       const SamplingOutputView output = js::readSamplingOutput(info[1]);
       checkSampling(sampling, output, executor.logitRows(), executor.config().plan.vocabSize);
@@ -279,7 +285,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   Napi::ArrayBuffer logitsBuffer(Napi::Env env, Executor& executor) {
     if (!logits_.IsEmpty()) return logits_.Value();
     const size_t bytes = static_cast<size_t>(executor.config().maxLogitRows) *
-                         static_cast<size_t>(executor.config().plan.vocabSize) * sizeof(float);
+                         static_cast<size_t>(executor.config().plan.outputWidth) * sizeof(float);
     auto* owner = new std::shared_ptr<Mapping>(executor.workspace());
     const Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
         env, executor.logits(), bytes, [](Napi::Env, void*, std::shared_ptr<Mapping>* held) { delete held; }, owner);

@@ -92,6 +92,8 @@ std::vector<View> readAll(const Fields& parent, const char* field, View (*readEn
 
 BatchView readBatch(const Napi::Value& value, HeldValues* held) {
   const Fields batch(value, "batch", held);
+  ArrayView<const int32_t> tokenTypes;
+  if (!property(batch.object(), "tokenTypes").IsUndefined()) tokenTypes = batch.integers("tokenTypes");
   return {.numTokens = batch.number("numTokens"),
           .numSequences = batch.number("numSequences"),
           .numLogitRows = batch.number("numLogitRows"),
@@ -109,7 +111,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .ropeFrequencies = batch.floats("ropeFrequencies"),
           .ropeScales = batch.floats("ropeScales"),
           .returnedRows = readAll(batch, "returnedRows", readReturnedRows),
-          .promptTables = readAll(batch, "promptTables", readPromptTable)};
+          .promptTables = readAll(batch, "promptTables", readPromptTable),
+          .tokenTypes = tokenTypes};
 }
 
 SamplingView readSampling(const Napi::Value& value, HeldValues* held) {

@@ -53,22 +53,29 @@ constexpr std::pair<const char*, Isa> kIsas[] = {
 constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activation::kNone},
                                                                {"silu", Activation::kSilu},
                                                                {"gelu", Activation::kGelu},
-                                                               {"geluTanh", Activation::kGeluTanh}};
+                                                               {"geluTanh", Activation::kGeluTanh},
+                                                               {"tanh", Activation::kTanh},
+                                                               {"relu", Activation::kRelu}};
+constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
+                                                           {"tokenTypes", LookupKind::kTokenTypes}};
 constexpr std::pair<const char*, OpKind> kOps[] = {
     {"embedding", OpKind::kEmbedding},       {"rmsNorm", OpKind::kRmsNorm},     {"linear", OpKind::kLinear},
     {"gatedLinear", OpKind::kGatedLinear},   {"ropeAndCache", OpKind::kRopeAndCache}, {"attention", OpKind::kAttention},
-    {"selectRows", OpKind::kSelectRows}};
+    {"selectRows", OpKind::kSelectRows},     {"addEmbedding", OpKind::kAddEmbedding}, {"layerNorm", OpKind::kLayerNorm},
+    {"meanPool", OpKind::kMeanPool},         {"normalize", OpKind::kNormalize}};
 
 class PlanReader {
  public:
   NetworkPlan read(const Napi::Object& source) {
     plan_.vocabSize = integer(source, "vocabSize");
+    plan_.outputWidth = integer(source, "outputWidth");
     const Napi::Object attention = object(source, "attention");
     plan_.numLayers = integer(attention, "numLayers");
     plan_.numHeads = integer(attention, "numHeads");
     plan_.numKvHeads = integer(attention, "numKvHeads");
     plan_.headDim = integer(attention, "headDim");
     plan_.rotaryDim = integer(attention, "rotaryDim");
+    plan_.bothWays = property(attention, "bothWays").ToBoolean();
     eachObject(source, "weights", [&](const Napi::Object& item) { readWeight(item); });
     eachObject(source, "values", [&](const Napi::Object& item) {
       plan_.values.push_back({oneOf(item, "rows", kRows), integer(item, "width"), integer(item, "slot")});
@@ -101,13 +108,16 @@ class PlanReader {
   PlanOp readOp(const Napi::Object& item) const {
     PlanOp op{.kind = oneOf(item, "op", kOps)};
     const bool onQkv = op.kind == OpKind::kRopeAndCache || op.kind == OpKind::kAttention;
-    if (op.kind != OpKind::kEmbedding) op.input = integer(item, onQkv ? "qkv" : "input");
+    const bool onTable = op.kind == OpKind::kEmbedding || op.kind == OpKind::kAddEmbedding;
+    if (!onTable) op.input = integer(item, onQkv ? "qkv" : "input");
     if (op.kind != OpKind::kRopeAndCache) op.output = integer(item, "output");
     if (onQkv) op.layer = integer(item, "layer");
     if (op.kind == OpKind::kAttention) op.scale = static_cast<float>(number(item, "scale"));
-    if (op.kind == OpKind::kRmsNorm) op.epsilon = static_cast<float>(number(item, "epsilon"));
-    if (onQkv || op.kind == OpKind::kSelectRows) return op;
+    if (op.kind == OpKind::kAddEmbedding) op.lookup = oneOf(item, "by", kLookups);
+    if (op.kind == OpKind::kRmsNorm || op.kind == OpKind::kLayerNorm) op.epsilon = static_cast<float>(number(item, "epsilon"));
+    if (onQkv || op.kind == OpKind::kSelectRows || op.kind == OpKind::kMeanPool || op.kind == OpKind::kNormalize) return op;
     op.weight = weightIndex(item, "weight");
+    if (op.kind == OpKind::kLayerNorm) op.bias = weightIndex(item, "bias");
     if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) return op;
     op.activation = oneOf(item, "activation", kActivations);
     if (!property(item, "bias").IsNull()) op.bias = weightIndex(item, "bias");

@@ -93,12 +93,16 @@ void Executor::prepare(const BatchView& batch) {
 void Executor::runOp(const PlanOp& op, const BatchView& batch) {
   switch (op.kind) {
     case OpKind::kEmbedding: return runEmbedding(op, batch);
+    case OpKind::kAddEmbedding: return runAddEmbedding(op, batch);
     case OpKind::kRmsNorm: return runRmsNorm(op, batch);
+    case OpKind::kLayerNorm: return runLayerNorm(op, batch);
     case OpKind::kLinear: return runLinear(op, batch);
     case OpKind::kGatedLinear: return runGatedLinear(op, batch);
     case OpKind::kRopeAndCache: return runRopeAndCache(op, batch);
     case OpKind::kAttention: return runAttention(op, batch);
     case OpKind::kSelectRows: return runSelectRows(op, batch);
+    case OpKind::kMeanPool: return runMeanPool(op, batch);
+    case OpKind::kNormalize: return runNormalize(op, batch);
   }
 }
 
@@ -118,6 +122,48 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
       if (own >= 0) std::memcpy(output + row * n, rows.table.data + own * n, static_cast<size_t>(n) * sizeof(float));
     }
   }
+}
+
+void Executor::runAddEmbedding(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.output);
+  const DType dtype = weights_.dtype(op.weight);
+  const uint8_t* table = static_cast<const uint8_t*>(weights_.raw(op.weight));
+  const size_t bytes = rowBytes(dtype, n);
+  const ArrayView<const int32_t>& ids = op.lookup == LookupKind::kPositions ? batch.positions : batch.tokenTypes;
+  float* output = value(op.output);
+  eachRow(batch.numTokens, n, [&](int64_t row) {
+    kernels_.addEmbeddingRow(dtype, table + bytes * static_cast<size_t>(ids[row]), static_cast<int32_t>(n), output + row * n);
+  });
+}
+
+void Executor::runLayerNorm(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const float* input = value(op.input);
+  const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+  const float* bias = static_cast<const float*>(weights_.raw(op.bias));
+  float* output = value(op.output);
+  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) {
+    kernels_.layerNorm(input + row * n, weight, bias, op.epsilon, static_cast<int32_t>(n), output + row * n);
+  });
+}
+
+// Row r of the output is the mean over the tokens of sequence r.
+void Executor::runMeanPool(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const float* input = value(op.input);
+  float* output = value(op.output);
+  const int64_t mean = std::max<int64_t>(1, batch.numTokens / std::max<int64_t>(1, batch.numSequences));
+  eachRow(batch.numSequences, n * mean, [&](int64_t sequence) {
+    const int32_t begin = batch.queryStart[sequence], end = batch.queryStart[sequence + 1];
+    kernels_.meanRows(input + begin * n, end - begin, static_cast<int32_t>(n), output + sequence * n);
+  });
+}
+
+void Executor::runNormalize(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const float* input = value(op.input);
+  float* output = value(op.output);
+  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) { kernels_.unitRow(input + row * n, static_cast<int32_t>(n), output + row * n); });
 }
 
 void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {

@@ -27,8 +27,12 @@ struct PlanWeight {
   int32_t rows, columns;
 };
 
-enum class OpKind : int32_t { kEmbedding, kRmsNorm, kLinear, kGatedLinear, kRopeAndCache, kAttention, kSelectRows };
-constexpr int32_t kOpKinds = 7;
+enum class OpKind : int32_t {
+  kEmbedding, kAddEmbedding, kRmsNorm, kLayerNorm, kLinear, kGatedLinear, kRopeAndCache, kAttention, kSelectRows, kMeanPool, kNormalize
+};
+constexpr int32_t kOpKinds = 11;
+// What a row of an addEmbedding's table is chosen by.
+enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
 
 // Fields that an op does not use are -1 (indices) or 0.
@@ -40,6 +44,7 @@ struct PlanOp {
   int32_t weight = -1;  // index into weights
   int32_t bias = -1;
   int32_t layer = -1;
+  LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
   float epsilon = 0;
   float scale = 0;
@@ -47,13 +52,16 @@ struct PlanOp {
 
 struct NetworkPlan {
   int32_t vocabSize = 0;
+  int32_t outputWidth = 0;  // of the rows that come out: vocabSize, unless the network is an encoder
   int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
+  bool bothWays = false;  // a token attends to all of its sequence, and sequences come whole
   std::vector<PlanWeight> weights;
   std::vector<PlanValue> values;
   std::vector<PlanSlot> slots;
   std::vector<PlanOp> ops;
   int32_t logits = -1;
 
+  bool hasLogits() const { return outputWidth == vocabSize; }
   int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
   // Of the rows that tokens are looked up as; 1 where nothing is.
   int32_t embeddingWidth() const {

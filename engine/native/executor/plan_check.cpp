@@ -11,12 +11,16 @@ namespace skein {
 const char* opName(OpKind kind) {
   switch (kind) {
     case OpKind::kEmbedding: return "embedding";
+    case OpKind::kAddEmbedding: return "addEmbedding";
     case OpKind::kRmsNorm: return "rmsNorm";
+    case OpKind::kLayerNorm: return "layerNorm";
     case OpKind::kLinear: return "linear";
     case OpKind::kGatedLinear: return "gatedLinear";
     case OpKind::kRopeAndCache: return "ropeAndCache";
     case OpKind::kAttention: return "attention";
     case OpKind::kSelectRows: return "selectRows";
+    case OpKind::kMeanPool: return "meanPool";
+    case OpKind::kNormalize: return "normalize";
   }
   return "unknown";
 }
@@ -41,8 +45,8 @@ class PlanChecker {
                                std::to_string(plan_.values.size()) + " values.");
     }
     const PlanValue& logits = plan_.values[static_cast<size_t>(plan_.logits)];
-    if (logits.rows != RowKind::kLogits || logits.width != plan_.vocabSize) {
-      throw std::runtime_error("The plan's logits must be [logit rows x " + std::to_string(plan_.vocabSize) +
+    if (logits.rows != RowKind::kLogits || logits.width != plan_.outputWidth) {
+      throw std::runtime_error("The plan's logits must be [logit rows x " + std::to_string(plan_.outputWidth) +
                                "], but value " + std::to_string(plan_.logits) + " is " + shape(plan_.logits) + ".");
     }
     if (owner_[static_cast<size_t>(logits.slot)] != plan_.logits) {
@@ -188,10 +192,16 @@ class PlanChecker {
         checkIndex(op.output, "output");
         checkMatrix(op, plan_.vocabSize, value(op.output).width);
         return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
+      case OpKind::kAddEmbedding:
+        reads(op.output, "output");
+        checkMatrix(op, weight(op.weight).rows, value(op.output).width);
+        return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
       case OpKind::kRmsNorm:
+      case OpKind::kLayerNorm:
         reads(op.input, "input");
         separate(op.input, op.output);
         checkVector(op.weight, value(op.input).width, "weight");
+        if (op.kind == OpKind::kLayerNorm) checkVector(op.bias, value(op.input).width, "bias");
         if (!(op.epsilon >= 0) || !std::isfinite(op.epsilon)) fail("epsilon must be a number of at least 0");
         return writes(op.output, value(op.input).rows, value(op.input).width, "output");
       case OpKind::kLinear:
@@ -214,6 +224,11 @@ class PlanChecker {
           fail("with an attention window it must follow the ropeAndCache of its layer directly");
         }
         return writes(op.output, RowKind::kTokens, int64_t(plan_.numHeads) * plan_.headDim, "output");
+      case OpKind::kNormalize:
+        reads(op.input, "input");
+        separate(op.input, op.output);
+        return writes(op.output, value(op.input).rows, value(op.input).width, "output");
+      case OpKind::kMeanPool:
       case OpKind::kSelectRows:
         reads(op.input, "input");
         separate(op.input, op.output);
@@ -257,6 +272,7 @@ void checkConfig(const ExecutorConfig& config) {
   constexpr int64_t kMost = int64_t(1) << 30;
   const NetworkPlan& plan = config.plan;
   checkRange(plan.vocabSize, 1, kMost, "vocabSize");
+  checkRange(plan.outputWidth, 1, kMost, "outputWidth");
   checkRange(plan.numLayers, 1, 1 << 16, "numLayers");
   checkRange(plan.numHeads, 1, 1 << 12, "numHeads");
   checkRange(plan.numKvHeads, 1, plan.numHeads, "numKvHeads");
@@ -282,6 +298,10 @@ void checkConfig(const ExecutorConfig& config) {
   checkRange(int64_t(config.numBlocks) * config.tokensPerBlock, 1, INT32_MAX, "numBlocks x tokensPerBlock");
   checkRange(config.maxAttentionWindow, 0, kMost, "maxAttentionWindow");
   checkRange(config.sinkTokens, 0, std::max(config.maxAttentionWindow - 1, 0), "sinkTokenLength");
+  if (plan.bothWays && config.maxAttentionWindow > 0) {
+    throw std::runtime_error("maxAttentionWindow is " + std::to_string(config.maxAttentionWindow) +
+                             ", but where tokens attend both ways there is no window.");
+  }
   PlanChecker(config).run();
 }
 

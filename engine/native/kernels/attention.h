@@ -16,6 +16,8 @@
 //
 // With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The
 // steps stay where they are, so a row that sees all positions before it gets the bits that it has without a window.
+// Where rows attend both ways, all see all positions of the sequence: only the last step has a mask.
+//
 // Functions come in two kinds, kWindowed or not, so that the common one pays nothing for the other.
 #pragma once
 #include "kernels/attention_pairs.h"
@@ -33,6 +35,9 @@ struct Rows {
 
   int heads() const { return args.numHeads / args.kv->kvHeads; }
   int rowOf(int pair) const { return begin + pair / heads(); }
+  // Positions that a pair attends to, and that the last one does.
+  int seenBy(int pair) const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + rowOf(pair) + 1; }
+  int seen() const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + end; }
   int headOf(int pair) const { return kvHead * heads() + pair % heads(); }
 };
 
@@ -78,7 +83,7 @@ void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& keysA
   float scores[N * kStepTokens];
   for (int p = 0; p < N; p++) {
     acc[p] = partial + size_t(pair + p) * (headDim + 2);
-    visible[p].end = args.firstPosition + rows.rowOf(pair + p) - stepStart + 1;
+    visible[p].end = rows.seenBy(pair + p) - stepStart;
     if constexpr (kWindowed) {
       visible[p].begin = visible[p].end - args.window.recent;
       visible[p].sinks = args.window.sinks - stepStart;
@@ -138,7 +143,7 @@ inline int skipUnseen(const AttentionArgs& args, int rowBegin, int step) {
 template <class V, class T, bool kWindowed>
 void attendWide(const Rows& rows, int pair, int pairs, int position, float* scratch, float* partial) {
   const AttentionArgs& args = rows.args;
-  const int left = args.firstPosition + rows.end - position;
+  const int left = rows.seen() - position;
   const int valid = left < kStepTokens ? left : kStepTokens;
   using Wide = std::conditional_t<kStepInPairs<V, T>, Paired, float>;
   Wide* k = reinterpret_cast<Wide*>(scratch);
@@ -161,7 +166,7 @@ void attendInPlace(const Rows& rows, int pair, int pairs, int position, float* p
   const size_t toValues = size_t(kv.tokensPerBlock) * kv.headDim;
   const T* k = keysAt(position);
   const int next = position + kStepTokens;
-  const T* nextK = next < args.firstPosition + rows.end ? keysAt(next) : static_cast<const T*>(args.next);
+  const T* nextK = next < rows.seen() ? keysAt(next) : static_cast<const T*>(args.next);
   attendStep<V, kPairsAtOnce<V, T>, kWindowed, T>(rows, pair, pairs, position,
                                                   {k, k + toValues, nextK, nextK + (nextK ? toValues : 0)}, partial);
 }
@@ -170,7 +175,7 @@ template <class V, class T, bool kWindowed>
 void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
   const AttentionArgs& args = rows.args;
   const int heads = rows.heads();
-  const int end = args.firstPosition + rows.end;
+  const int end = rows.seen();
   const int splitEnd = (split + 1) * kSplitTokens;
   for (int step = split * kSplitTokens; step < splitEnd && step < end; step += kStepTokens) {
     int pairs = (rows.end - rows.begin) * heads;
@@ -182,7 +187,8 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
       if (step >= args.window.sinks && unseen < rows.end) pairs = (unseen - rows.begin) * heads;
     }
     // Rows before this one end before the step begins.
-    const int firstRow = step - args.firstPosition > rows.begin ? step - args.firstPosition : rows.begin;
+    const int firstSeeing = args.bothWays > 0 ? rows.begin : step - args.firstPosition;
+    const int firstRow = firstSeeing > rows.begin ? firstSeeing : rows.begin;
     const int pair = (firstRow - rows.begin) * heads;
     if (readsInPlace<V, T>(*args.kv, pairs - pair))
       attendInPlace<V, T, kWindowed>(rows, pair, pairs, step, partial);

@@ -28,7 +28,7 @@ static constexpr size_t rowBytes(DType dtype, int64_t columns) {
   return size_t(columns) * (dtype == DType::kF32 ? 4 : 2);
 }
 
-enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3 };
+enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kTanh = 4, kRelu = 5 };
 
 // y[m, n] = activation(x[m, k] * w[n, k]^T + bias[n]) + residual[m, n]
 struct GemmArgs {
@@ -122,6 +122,8 @@ struct AttentionArgs {
   int32_t numHeads;            // query heads; heads per KV head = numHeads / kvHeads
   int32_t firstPosition;       // cache position of query row 0; row i attends up to firstPosition + i
   float scale;
+  // Positions of the sequence, all of which every row attends to, those behind its own too. 0: causal. Not with a window.
+  int32_t bothWays = 0;
   AttentionWindow window = {};
   // With a window, a step may write over blocks that its own earlier rows attend to. Blocks from freshBlock on are
   // then read from here, one after the other in the pool's layout, and not through the table. Null: none.
@@ -162,8 +164,16 @@ struct KernelTable {
 
   // y[i] = x[i] / sqrt(mean(x^2) + epsilon) * w[i], one row of n.
   void (*rmsNorm)(const float* x, const float* w, float epsilon, int32_t n, float* y);
+  // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * w[i] + bias[i], one row of n; the variance is of all n (not n - 1).
+  void (*layerNorm)(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y);
+  // y[i] = mean over the rows of x[row * n + i], added in ascending order.
+  void (*meanRows)(const float* x, int32_t rows, int32_t n, float* y);
+  // y[i] = x[i] / max(sqrt(sum of x^2), 1e-12), one row of n. y may be x.
+  void (*unitRow)(const float* x, int32_t n, float* y);
   // One row of the embedding table of dtype -> f32.
   void (*embeddingRow)(DType dtype, const void* row, int32_t n, float* y);
+  // The same, added to y.
+  void (*addEmbeddingRow)(DType dtype, const void* row, int32_t n, float* y);
   // cosine[i], sine[i] (each scaled) of position * inverseFrequencies[i]; the product is f32 as in the reference.
   void (*ropeAngles)(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine, float* sine);
   // Rotates `heads` heads of one token in place: pairs (i, i + half) of each head.

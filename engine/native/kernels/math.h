@@ -58,13 +58,32 @@ inline void storeHead(float* p, int count, typename V::F a) {
   for (int i = 0; i < count; i++) p[i] = lanes[i];
 }
 
-// One lane after the other, by the C library: for activations that are rare.
-template <class V, class Fn>
-inline typename V::F lanewise(typename V::F x, Fn fn) {
-  float lanes[V::W];
-  V::store(lanes, x);
-  for (int i = 0; i < V::W; i++) lanes[i] = fn(lanes[i]);
-  return V::load(lanes);
+// Highest power first, as Horner takes them.
+template <class V, int N>
+inline typename V::F polynomial(const float (&coefficients)[N], typename V::F x) {
+  auto p = V::set1(coefficients[0]);
+  for (int i = 1; i < N; i++) p = V::fma(p, x, V::set1(coefficients[i]));
+  return p;
+}
+
+// The quotient of polynomials that Eigen and XLA take for erf in f32, within 4 ulp; beyond 4 it is 1 to f32. NaN stays NaN.
+template <class V>
+inline typename V::F verf(typename V::F x) {
+  constexpr float kAbove[] = {-2.72614225801306e-10f, 2.77068142495902e-08f,  -2.10102402082508e-06f, -5.69250639462346e-05f,
+                              -7.34990630326855e-04f, -2.95459980854025e-03f, -1.60960333262415e-02f};
+  constexpr float kBelow[] = {-1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f, -7.37332916720468e-03f,
+                              -1.42647390514189e-02f};
+  const auto one = V::set1(1.0f), minusOne = V::set1(-1.0f), bound = V::set1(4.0f), minusBound = V::set1(-4.0f);
+  const auto square = V::mul(x, x);
+  const auto inside = V::div(V::mul(x, polynomial<V>(kAbove, square)), polynomial<V>(kBelow, square));
+  return V::selectLess(bound, x, one, V::selectLess(x, minusBound, minusOne, inside));
+}
+
+// tanh(x) = 1 - 2 / (exp(2 x) + 1): within 1e-7 of it. NaN stays NaN.
+template <class V>
+inline typename V::F vtanh(typename V::F x) {
+  const auto one = V::set1(1.0f);
+  return V::sub(one, V::div(V::set1(2.0f), V::add(vexp<V>(V::add(x, x)), one)));
 }
 
 template <class V>
@@ -73,11 +92,16 @@ inline typename V::F activate(Activation activation, typename V::F x) {
     case Activation::kSilu:
       return V::div(x, V::add(V::set1(1.0f), vexp<V>(V::sub(V::set1(0.0f), x))));
     case Activation::kGelu:
-      return lanewise<V>(x, [](float a) { return 0.5f * a * (1.0f + __builtin_erff(a * 0.70710678118654752f)); });
-    case Activation::kGeluTanh:
-      return lanewise<V>(x, [](float a) {
-        return 0.5f * a * (1.0f + __builtin_tanhf(0.79788456080286536f * (a + 0.044715f * a * a * a)));
-      });
+      return V::mul(V::mul(V::set1(0.5f), x), V::add(V::set1(1.0f), verf<V>(V::mul(x, V::set1(0.70710678118654752f)))));
+    case Activation::kGeluTanh: {
+      const auto cube = V::mul(V::mul(x, x), x);
+      const auto inner = V::mul(V::set1(0.79788456080286536f), V::fma(V::set1(0.044715f), cube, x));
+      return V::mul(V::mul(V::set1(0.5f), x), V::add(V::set1(1.0f), vtanh<V>(inner)));
+    }
+    case Activation::kTanh:
+      return vtanh<V>(x);
+    case Activation::kRelu:
+      return V::selectLess(x, V::set1(0.0f), V::set1(0.0f), x);
     case Activation::kNone:
       break;
   }

@@ -22,6 +22,52 @@ void rmsNorm(const float* x, const float* w, float epsilon, int32_t n, float* y)
   }
 }
 
+// Mean and variance are each summed in W lanes over ascending columns, then across them.
+template <class V>
+void layerNorm(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y) {
+  auto total = V::set1(0.0f);
+  for (int i = 0; i < n; i += V::W) total = V::add(total, loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f));
+  const float average = V::reduceAdd(total) / float(n);
+  const auto mean = V::set1(average);
+  auto squares = V::set1(0.0f);
+  for (int i = 0; i < n; i += V::W) {
+    const auto apart = V::sub(loadHead<V>(x + i, n - i < V::W ? n - i : V::W, average), mean);
+    squares = V::fma(apart, apart, squares);
+  }
+  const auto inverse = V::set1(1.0f / __builtin_sqrtf(V::reduceAdd(squares) / float(n) + epsilon));
+  for (int i = 0; i < n; i += V::W) {
+    const int lanes = n - i < V::W ? n - i : V::W;
+    const auto scaled = V::mul(V::sub(loadHead<V>(x + i, lanes, 0.0f), mean), inverse);
+    storeHead<V>(y + i, lanes, V::fma(scaled, loadHead<V>(w + i, lanes, 0.0f), loadHead<V>(bias + i, lanes, 0.0f)));
+  }
+}
+
+template <class V>
+void meanRows(const float* x, int32_t rows, int32_t n, float* y) {
+  const auto inverse = V::set1(1.0f / float(rows));
+  for (int i = 0; i < n; i += V::W) {
+    const int lanes = n - i < V::W ? n - i : V::W;
+    auto total = V::set1(0.0f);
+    for (int row = 0; row < rows; row++) total = V::add(total, loadHead<V>(x + int64_t(row) * n + i, lanes, 0.0f));
+    storeHead<V>(y + i, lanes, V::mul(total, inverse));
+  }
+}
+
+template <class V>
+void unitRow(const float* x, int32_t n, float* y) {
+  auto squares = V::set1(0.0f);
+  for (int i = 0; i < n; i += V::W) {
+    const auto a = loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f);
+    squares = V::fma(a, a, squares);
+  }
+  const float norm = __builtin_sqrtf(V::reduceAdd(squares));
+  const auto inverse = V::set1(1.0f / (norm < 1e-12f ? 1e-12f : norm));
+  for (int i = 0; i < n; i += V::W) {
+    const int lanes = n - i < V::W ? n - i : V::W;
+    storeHead<V>(y + i, lanes, V::mul(loadHead<V>(x + i, lanes, 0.0f), inverse));
+  }
+}
+
 template <class V>
 void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   const uint8_t* blocks = static_cast<const uint8_t*>(row);
@@ -34,6 +80,18 @@ void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   } else {
     const uint16_t* from = static_cast<const uint16_t*>(row);
     for (int i = 0; i < n; i++) y[i] = fromBf16(from[i]);
+  }
+}
+
+// In runs of a group, which begin at a whole block of every format.
+template <class V>
+void addEmbeddingRow(DType dtype, const void* row, int32_t n, float* y) {
+  const uint8_t* at = static_cast<const uint8_t*>(row);
+  for (int i = 0; i < n; i += kGroup, at += rowBytes(dtype, kGroup)) {
+    const int count = n - i < kGroup ? n - i : kGroup;
+    float run[kGroup] = {};
+    embeddingRow<V>(dtype, at, count, run);
+    for (int j = 0; j < count; j++) y[i + j] += run[j];
   }
 }
 

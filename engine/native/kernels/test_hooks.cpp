@@ -155,12 +155,14 @@ void attention(const Napi::CallbackInfo& info) {
   const AttentionArgs args{.kv = &kv, .blockTable = f.data<int32_t>("blockTable"), .q = f.data("q"),
                            .ldq = f.integer("ldq"), .numHeads = f.integer("numHeads"),
                            .firstPosition = f.integer("firstPosition"), .scale = f.number("scale"),
+                           .bothWays = f.integer("bothWays"),
                            .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
                            .fresh = f.data<void>("fresh"), .freshBlock = f.integer("freshBlock"),
                            .sinkQ = f.data("sinkQ")};
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
   const int32_t heads = args.numHeads / kv.kvHeads;
-  const int32_t splits = (args.firstPosition + rowEnd - 1) / kSplitTokens + 1;
+  const int32_t bothWays = args.bothWays;
+  const int32_t splits = ((bothWays > 0 ? bothWays : args.firstPosition + rowEnd) - 1) / kSplitTokens + 1;
   const int64_t pairs = int64_t(rowEnd - rowBegin) * heads;
   const int64_t stride = kv.headDim + 2;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -171,7 +173,7 @@ void attention(const Napi::CallbackInfo& info) {
     for (int32_t s = 0; s < splits; ++s)
       table.attentionSplit(args, kvHead, rowBegin, rowEnd, s, scratch.data(), partials.data() + s * pairs * stride);
     for (int64_t i = 0; i < pairs; ++i) {
-      const int32_t own = (args.firstPosition + rowBegin + int32_t(i / heads)) / kSplitTokens + 1;
+      const int32_t own = bothWays > 0 ? splits : (args.firstPosition + rowBegin + int32_t(i / heads)) / kSplitTokens + 1;
       const int64_t head = i / heads * args.numHeads + kvHead * heads + i % heads;
       table.attentionMerge(partials.data() + i * stride, pairs * stride, own, kv.headDim, y + head * kv.headDim);
     }
@@ -181,6 +183,26 @@ void attention(const Napi::CallbackInfo& info) {
 void rmsNorm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).rmsNorm(f.data("x"), f.data("w"), f.number("epsilon"), f.integer("n"), f.data("y"));
+}
+
+void layerNorm(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).layerNorm(f.data("x"), f.data("w"), f.data("bias"), f.number("epsilon"), f.integer("n"), f.data("y"));
+}
+
+void meanRows(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).meanRows(f.data("x"), f.integer("rows"), f.integer("n"), f.data("y"));
+}
+
+void unitRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).unitRow(f.data("x"), f.integer("n"), f.data("y"));
+}
+
+void addEmbeddingRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).addEmbeddingRow(f.dtype(), f.data<void>("row"), f.integer("n"), f.data("y"));
 }
 
 void embeddingRow(const Napi::CallbackInfo& info) {
@@ -296,7 +318,11 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("storeKv", storeKv);
   add("attention", attention);
   add("rmsNorm", rmsNorm);
+  add("layerNorm", layerNorm);
+  add("meanRows", meanRows);
+  add("unitRow", unitRow);
   add("embeddingRow", embeddingRow);
+  add("addEmbeddingRow", addEmbeddingRow);
   add("ropeAngles", ropeAngles);
   add("rope", rope);
   add("argmax", argmax);

@@ -49,12 +49,13 @@ function cacheOf(table: string, s: Shape, k: Float32Array, v: Float32Array) {
   return { layer, blockTable };
 }
 
-/** Attention of one position over the exact values that the cache holds, in double precision: [numHeads * headDim]. */
+/** Attention of one position to the `seen` first ones over the exact values that the cache holds, in double precision: [numHeads * headDim]. */
 function expectedRow(
   table: string,
   s: Shape,
   { q, keys, values }: Record<'q' | 'keys' | 'values', Float32Array>,
   position: number,
+  seen = position + 1,
 ): Expected {
   const width = s.kvHeads * s.headDim;
   const numHeads = s.kvHeads * s.group;
@@ -62,7 +63,7 @@ function expectedRow(
   const heads = Array.from({ length: numHeads }, (_, head) => {
     const at = Math.floor(head / s.group) * s.headDim;
     const query = (position * numHeads + head) * s.headDim;
-    const scores = Array.from({ length: position + 1 }, (_, t) => {
+    const scores = Array.from({ length: seen }, (_, t) => {
       let sum = 0;
       for (let d = 0; d < s.headDim; d++) sum += queries[query + d]! * keys[t * width + at + d]!;
       return sum / Math.sqrt(s.headDim);
@@ -81,11 +82,11 @@ function sequenceOf(table: string, s: Shape, seed = 1) {
   const v = randomFloats(s.tokens * s.kvHeads * s.headDim, seed + 2);
   const { layer, blockTable } = cacheOf(table, s, k, v);
   /** One call for the chunk of positions [begin, end), of which it computes the rows [rowBegin, rowEnd). */
-  const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin) => {
+  const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin, bothWays = 0) => {
     const rows = rowEnd - rowBegin;
     const queries = guarded(end - begin, stride, stride + 4, q.subarray(begin * stride, end * stride));
     const y = guarded(1, rows * stride, rows * stride);
-    const needed = Math.ceil((begin + rowEnd) / s.tokensPerBlock);
+    const needed = Math.ceil(Math.max(bothWays, begin + rowEnd) / s.tokensPerBlock);
     kernels.attention(table, {
       ...layer,
       blockTable: blockTable.map((block, i) => (i < needed ? block : 1 << 24)),
@@ -93,6 +94,7 @@ function sequenceOf(table: string, s: Shape, seed = 1) {
       ldq: stride + 4,
       numHeads,
       firstPosition: begin,
+      bothWays,
       scale: 1 / Math.sqrt(s.headDim),
       rowBegin,
       rowEnd,
@@ -104,7 +106,9 @@ function sequenceOf(table: string, s: Shape, seed = 1) {
   const exact = (x: Float32Array) => (s.dtype === 'f32' ? x : fromBf16(toBf16(x)));
   const [keys, values] = [exact(k), exact(v)];
   const expected = (position: number) => expectedRow(table, s, { q, keys, values }, position);
-  return { run, expected };
+  const expectedBothWays = (position: number) =>
+    expectedRow(table, s, { q, keys, values }, position, s.tokens);
+  return { run, expected, expectedBothWays };
 }
 
 const LAYOUTS = [
@@ -189,6 +193,28 @@ describe.each(tables)('attention, %s', (table) => {
         const alone = sequence.run(position, position + 1)[0]!;
         expectSameBits(chunk[position - 500]!, alone, () => `position ${position}`);
         expectNear(alone, sequence.expected(position));
+      }
+    }
+  });
+
+  it('attends both ways to whole sequences, with the same bits for any part of their rows', () => {
+    for (const [dtype, tokensPerBlock, headDim, tokens] of [
+      ['f32', 32, 32, 1],
+      ['f32', 32, 10, 33],
+      ['f32', 32, 16, 64],
+      ['bf16', 16, 64, 90],
+      ['f32', 32, 24, isEmulated(table) ? 530 : 1100],
+    ] as const) {
+      const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 2, group: 1, headDim });
+      const whole = sequence.run(0, tokens, 0, tokens, tokens);
+      for (const position of [0, 1, 31, 32, 511, 512, tokens - 1].filter((one) => one < tokens)) {
+        expectNear(whole[position]!, sequence.expectedBothWays(position));
+      }
+      for (let begin = 0; begin < tokens; begin += 37) {
+        const end = Math.min(tokens, begin + 16);
+        sequence.run(0, tokens, begin, end, tokens).forEach((row, r) => {
+          expectSameBits(row, whole[begin + r]!, () => `row ${begin + r} of ${tokens}`);
+        });
       }
     }
   });

@@ -32,6 +32,8 @@ const ACTIVATIONS: ((x: number) => number)[] = [
   (x) => x / (1 + Math.exp(-x)),
   (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  Math.tanh,
+  (x) => Math.max(0, x),
 ];
 
 /** The series of erf in double precision; beyond 4 it cancels, and erf is 1 to 2e-8. */
@@ -131,7 +133,7 @@ describe.each(tables)('GEMM, %s', (table) => {
     for (const [n, k] of SIZES)
       for (const rows of [1, 2, 3, 4, tileRows + 1])
         for (const [i, extra] of extras.entries()) {
-          const activation = (rows + i + n) % 4;
+          const activation = (rows + i + n) % 6;
           const problem = problemOf(table, { rows, n, k, dtype, activation, ...extra });
           const y = problem.run();
           expect(y.guardsIntact()).toBe(true);
@@ -147,7 +149,7 @@ describe.each(tables)('GEMM, %s', (table) => {
   });
 
   it.each(DTYPES)('gives every activation its values, %s', (dtype) => {
-    for (const activation of [0, 1, 2, 3])
+    for (const activation of [0, 1, 2, 3, 4, 5])
       for (const gated of [false, true]) {
         const problem = problemOf(table, { rows: 5, n: 35, k: 60, dtype, activation, gated });
         const y = problem.run();
@@ -241,7 +243,7 @@ describe.each(tables)('GEMM, %s', (table) => {
 it.each(twins)('GEMM, %s gives the bits of %s', (vector, scalar) => {
   for (const dtype of DTYPES)
     for (const rows of [1, 2, 3, 4, 5, 6, 7, 13])
-      for (const activation of [0, 1, 2, 3])
+      for (const activation of [0, 1, 2, 3, 4, 5])
         for (const gated of [false, true]) {
           const problem = { rows, n: 145, k: 77, dtype, activation, gated };
           const [actual, wanted] = [problemOf(vector, problem).run(), problemOf(scalar, problem).run()];

@@ -19,6 +19,10 @@ interface KernelHooks {
   storeKv(table: string, fields: Fields): void;
   attention(table: string, fields: Fields): void;
   rmsNorm(table: string, fields: Fields): void;
+  layerNorm(table: string, fields: Fields): void;
+  meanRows(table: string, fields: Fields): void;
+  unitRow(table: string, fields: Fields): void;
+  addEmbeddingRow(table: string, fields: Fields): void;
   embeddingRow(table: string, fields: Fields): void;
   ropeAngles(table: string, fields: Fields): void;
   rope(table: string, fields: Fields): void;

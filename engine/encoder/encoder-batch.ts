@@ -1,0 +1,108 @@
+import type { EncoderConfig } from '../../models/encoder-config.js';
+import type { PackedBatch } from '../packed-batch.js';
+
+/** One text, or a pair of texts, as the network takes it: special tokens included. */
+export interface EncoderSequence {
+  tokenIds: Int32Array;
+  /** [length]; null: all 0. */
+  tokenTypes: Int32Array | null;
+}
+
+/** What one batch takes. */
+export interface EncoderBatchLimits {
+  /** Tokens of all its sequences. */
+  maxNumTokens: number;
+  maxNumSequences: number;
+  /** Tokens of one sequence; no more than maxNumTokens. */
+  maxSeqLen: number;
+}
+
+/** A step of the attention lies in one block. */
+export const ENCODER_TOKENS_PER_BLOCK = 32;
+
+/** Blocks that any batch within the limits fits into: each sequence begins at a block of its own. */
+export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLimits): number {
+  return Math.ceil(maxNumTokens / ENCODER_TOKENS_PER_BLOCK) + maxNumSequences;
+}
+
+/**
+ * Whole sequences, packed one behind the other; each brings one row of output. No cache outlives a batch, so blocks are
+ * handed out from 0 on each time. The last block of a sequence, whose end nothing is written to, is zeroed, so that what
+ * an earlier batch left there is never read.
+ *
+ *   sequences     5 tokens            40 tokens
+ *   blocks        [ 0 ]               [ 1 ][ 2 ]        newBlocks 0, 2
+ *   logitRows     its first token, or its last one      (means are taken of whole sequences)
+ */
+export class EncoderBatch implements PackedBatch {
+  numTokens = 0;
+  numSequences = 0;
+  numLogitRows = 0;
+  numNewBlocks = 0;
+  readonly maxBlocks: number;
+  readonly tokenIds: Int32Array;
+  readonly tokenTypes: Int32Array;
+  readonly positions: Int32Array;
+  readonly slots: Int32Array;
+  readonly queryStart: Int32Array;
+  readonly contextLength: Int32Array;
+  readonly blockTables: Int32Array;
+  readonly logitRows: Int32Array;
+  readonly newBlocks: Int32Array;
+  readonly ropeRows: Int32Array;
+  readonly ropeFrequencies = new Float32Array(0);
+  readonly ropeScales = new Float32Array(0);
+  readonly #firstPosition: number;
+  readonly #takesLast: boolean;
+
+  constructor(
+    { maxNumTokens, maxNumSequences, maxSeqLen }: EncoderBatchLimits,
+    { firstPosition, head }: EncoderConfig,
+  ) {
+    this.maxBlocks = Math.ceil(maxSeqLen / ENCODER_TOKENS_PER_BLOCK);
+    this.tokenIds = new Int32Array(maxNumTokens);
+    this.tokenTypes = new Int32Array(maxNumTokens);
+    this.positions = new Int32Array(maxNumTokens);
+    this.slots = new Int32Array(maxNumTokens);
+    this.queryStart = new Int32Array(maxNumSequences + 1);
+    this.contextLength = new Int32Array(maxNumSequences);
+    this.blockTables = new Int32Array(maxNumSequences * this.maxBlocks);
+    this.logitRows = new Int32Array(maxNumSequences);
+    this.newBlocks = new Int32Array(maxNumSequences);
+    this.ropeRows = new Int32Array(maxNumSequences);
+    this.#firstPosition = firstPosition;
+    this.#takesLast = head.kind === 'embedding' && head.pooling === 'last';
+  }
+
+  /** Replaces what the batch holds. The sequences must be within the limits, each with a token at least. */
+  pack(sequences: readonly EncoderSequence[]): void {
+    this.numTokens = 0;
+    this.numSequences = 0;
+    let block = 0;
+    for (const sequence of sequences) block = this.#add(sequence, block);
+    this.numLogitRows = this.numSequences;
+    this.numNewBlocks = this.numSequences;
+  }
+
+  /** @returns the first block behind the sequence's */
+  #add({ tokenIds, tokenTypes }: EncoderSequence, firstBlock: number): number {
+    const index = this.numSequences++;
+    const begin = this.numTokens;
+    const { length } = tokenIds;
+    const numBlocks = Math.ceil(length / ENCODER_TOKENS_PER_BLOCK);
+    this.tokenIds.set(tokenIds, begin);
+    if (tokenTypes === null) this.tokenTypes.fill(0, begin, begin + length);
+    else this.tokenTypes.set(tokenTypes, begin);
+    for (let i = 0; i < length; i++) {
+      this.positions[begin + i] = this.#firstPosition + i;
+      this.slots[begin + i] = firstBlock * ENCODER_TOKENS_PER_BLOCK + i;
+    }
+    for (let i = 0; i < numBlocks; i++) this.blockTables[index * this.maxBlocks + i] = firstBlock + i;
+    this.numTokens = begin + length;
+    this.queryStart[index + 1] = this.numTokens;
+    this.contextLength[index] = length;
+    this.logitRows[index] = this.#takesLast ? this.numTokens - 1 : begin;
+    this.newBlocks[index] = firstBlock + numBlocks - 1;
+    return firstBlock + numBlocks;
+  }
+}

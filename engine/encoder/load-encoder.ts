@@ -1,0 +1,96 @@
+import type { EncoderConfig } from '../../models/encoder-config.js';
+import { cpuQuota } from '../cpu-quota.js';
+import { EngineError, openEngine } from '../engine.js';
+import type { ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
+import { NativeExecutor } from '../native/native-executor.js';
+import {
+  ENCODER_TOKENS_PER_BLOCK,
+  EncoderBatch,
+  type EncoderBatchLimits,
+  type EncoderSequence,
+  encoderBlocks,
+} from './encoder-batch.js';
+
+/** How to run an encoder; what is not given is the engine's, or the default. */
+export interface EncoderParams {
+  threads?: number | undefined;
+  maxNumTokens?: number | undefined;
+  maxNumSequences?: number | undefined;
+  maxSeqLen?: number | undefined;
+  instructionSet?: InstructionSet | undefined;
+}
+
+export const DEFAULT_ENCODER_NUM_TOKENS = 2048;
+export const DEFAULT_ENCODER_NUM_SEQUENCES = 64;
+
+/** An encoder ready to run. */
+export interface LoadedEncoder {
+  executor: string;
+  instructionSet: string;
+  threads: number;
+  limits: EncoderBatchLimits;
+  vocabSize: number;
+  /** Values of one row of output. */
+  outputWidth: number;
+  config: EncoderConfig;
+  memory: ExecutorMemory;
+  /** One row for each sequence [sequences x outputWidth]: a view that is valid until the next call. */
+  encode(sequences: readonly EncoderSequence[]): Float32Array;
+  close(): void;
+}
+
+/**
+ * Opens the engine directory of an encoder and starts the native executor.
+ * @throws EngineError where it is not one; Error where the memory cannot be had.
+ */
+export function loadEncoder(enginePath: string, params: EncoderParams = {}): LoadedEncoder {
+  const engine = openEngine(enginePath);
+  const { manifest, plan, weightsFile, directory: packedFolder } = engine;
+  const config = manifest.config.encoder;
+  if (config === undefined) {
+    throw new EngineError(
+      `${enginePath}: this model generates text; it is no encoder, so it has no embeddings or scores.`,
+    );
+  }
+  const limits = encoderLimits(params, manifest.maxSeqLen);
+  const options: ExecutorOptions = {
+    threads: params.threads ?? cpuQuota(),
+    ...limits,
+    maxLogitRows: limits.maxNumSequences,
+    numBlocks: encoderBlocks(limits),
+    tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
+    // Read once, in the layer that writes them: two bytes instead of four would save nothing.
+    kvDtype: 'f32',
+    ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
+  };
+  const executor = new NativeExecutor(
+    { plan, weightsFile, tensors: manifest.tensors, packedFolder },
+    options,
+  );
+  const batch = new EncoderBatch(limits, config);
+  return {
+    executor: executor.name,
+    instructionSet: executor.instructionSet,
+    threads: options.threads,
+    limits,
+    vocabSize: plan.vocabSize,
+    outputWidth: plan.outputWidth,
+    config,
+    memory: executor.memory(),
+    encode: (sequences) => {
+      batch.pack(sequences);
+      return executor.forward(batch);
+    },
+    close: () => executor.close(),
+  };
+}
+
+/** A sequence is computed in one piece, so none is longer than a batch. */
+export function encoderLimits(params: EncoderParams, engineSeqLen: number): EncoderBatchLimits {
+  const {
+    maxNumTokens = DEFAULT_ENCODER_NUM_TOKENS,
+    maxNumSequences = DEFAULT_ENCODER_NUM_SEQUENCES,
+    maxSeqLen = engineSeqLen,
+  } = params;
+  return { maxNumTokens, maxNumSequences, maxSeqLen: Math.min(maxSeqLen, engineSeqLen, maxNumTokens) };
+}

@@ -1,0 +1,96 @@
+import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../engine/network/network-builder.js';
+import type { NetworkPlan } from '../../engine/network/plan.js';
+import type { EncoderConfig } from '../encoder-config.js';
+import type { ModelConfig } from '../model-config.js';
+
+/**
+ * The BERT family (BERT, RoBERTa, XLM-RoBERTa): encoder layers whose tokens attend both ways, learned positions and token
+ * types, LayerNorm behind each residual sum, biases everywhere. What comes out is one row for each text: its embedding,
+ * or the score of a pair of texts (a cross-encoder).
+ *
+ *   tokens + types + positions -> norm -> [attention + x -> norm -> feed-forward + x -> norm] ... -> head
+ */
+export function bert(config: ModelConfig): NetworkPlan {
+  const { hiddenSize, intermediateSize, vocabSize, numLayers, numHeads, headDim, activation } = config;
+  const encoder = config.encoder!;
+  const net = new NetworkBuilder({
+    architecture: 'bert',
+    vocabSize,
+    outputWidth: encoder.head.kind === 'embedding' ? hiddenSize : 1,
+    hiddenSize,
+    attention: { numLayers: 1, numHeads, numKvHeads: numHeads, headDim, rotaryDim: 0, bothWays: true },
+  });
+
+  const table = (name: string, source: string, rows: number) =>
+    net.matrix(name, [{ name: `embeddings.${source}.weight`, rows, columns: hiddenSize }]);
+  const norm = (input: ValueRef, name: string, source: string) =>
+    net.layerNorm(
+      input,
+      net.vector(name, [{ name: `${source}.weight`, columns: hiddenSize }]),
+      net.vector(`${name}.bias`, [{ name: `${source}.bias`, columns: hiddenSize }]),
+      encoder.layerNormEpsilon,
+    );
+  const project = (name: string, columns: number, sources: [string, number][]) =>
+    projection(net, name, columns, sources);
+
+  const sum = net.embedding(table('embedding', 'word_embeddings', vocabSize));
+  net.addEmbedding(sum, table('tokenTypes', 'token_type_embeddings', encoder.tokenTypes), 'tokenTypes');
+  net.addEmbedding(sum, table('positions', 'position_embeddings', encoder.positionRows), 'positions');
+  let x = norm(sum, 'embeddingNorm', 'embeddings.LayerNorm');
+
+  for (let layer = 0; layer < numLayers; layer++) {
+    const own = `layers.${layer}`;
+    const source = `encoder.layer.${layer}`;
+    const qkv = net.linear(
+      x,
+      project(`${own}.qkv`, hiddenSize, [
+        [`${source}.attention.self.query`, hiddenSize],
+        [`${source}.attention.self.key`, hiddenSize],
+        [`${source}.attention.self.value`, hiddenSize],
+      ]),
+    );
+    const attended = net.attention(qkv, 0, 1 / Math.sqrt(headDim));
+    net.addLinear(
+      x,
+      attended,
+      project(`${own}.attentionOutput`, hiddenSize, [[`${source}.attention.output.dense`, hiddenSize]]),
+    );
+    x = norm(x, `${own}.attentionNorm`, `${source}.attention.output.LayerNorm`);
+    const up = project(`${own}.up`, hiddenSize, [[`${source}.intermediate.dense`, intermediateSize]]);
+    const h = net.linear(x, { ...up, activation });
+    net.addLinear(x, h, project(`${own}.down`, intermediateSize, [[`${source}.output.dense`, hiddenSize]]));
+    x = norm(x, `${own}.outputNorm`, `${source}.output.LayerNorm`);
+  }
+  return net.build(head(net, x, encoder));
+}
+
+/** Projections of one input, stacked into one weight; each source is [name, rows]. */
+function projection(
+  net: NetworkBuilder,
+  name: string,
+  columns: number,
+  sources: [string, number][],
+): LinearOptions {
+  return {
+    weight: net.matrix(
+      name,
+      sources.map(([source, rows]) => ({ name: `${source}.weight`, rows, columns })),
+    ),
+    bias: net.vector(
+      `${name}.bias`,
+      sources.map(([source, rows]) => ({ name: `${source}.bias`, columns: rows })),
+    ),
+  };
+}
+
+/** The rows that leave the network. Of `selectRows` the batch says which: the first of each sequence, or its last. */
+function head(net: NetworkBuilder, x: ValueRef, { head: wanted }: EncoderConfig): ValueRef {
+  if (wanted.kind === 'embedding') {
+    const pooled = wanted.pooling === 'mean' ? net.meanPool(x) : net.selectRows(x);
+    return wanted.normalize ? net.normalize(pooled) : pooled;
+  }
+  const [dense, out] = wanted.tensors;
+  const pooler = projection(net, 'pooler', x.width, [[dense, x.width]]);
+  const pooled = net.linear(net.selectRows(x), { ...pooler, activation: 'tanh' });
+  return net.linear(pooled, projection(net, 'score', x.width, [[out, 1]]));
+}

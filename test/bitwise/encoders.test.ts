@@ -1,0 +1,83 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { EncoderSequence } from '../../engine/encoder/encoder-batch.js';
+import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
+import { freshFolders } from '../support/fresh-folders.js';
+import { Random } from '../support/random.js';
+import { spoilModel } from '../support/spoilt-model.js';
+import { TINY_ENCODERS } from '../support/test-encoder.js';
+import { INSTRUCTION_SETS, TestEngines, tinyModelPath } from '../support/test-engine.js';
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+const freshFolder = freshFolders('skein-encoders');
+
+const LENGTHS = [1, 2, 5, 17, 31, 32, 33, 48, 60, 64];
+
+function crowd(encoder: LoadedEncoder, seed: number): EncoderSequence[] {
+  const random = new Random(seed);
+  const longest = encoder.limits.maxSeqLen;
+  const lengths = longest > 512 ? [...LENGTHS, 512, 513] : LENGTHS;
+  return lengths.map((length) => ({
+    tokenIds: Int32Array.from({ length }, () => 4 + random.below(encoder.vocabSize - 4)),
+    tokenTypes: Int32Array.from({ length }, () => random.below(encoder.config.tokenTypes)),
+  }));
+}
+
+/** Each sequence's row in a batch of its own. */
+function alone(encoder: LoadedEncoder, sequences: readonly EncoderSequence[]): Float32Array[] {
+  return sequences.map((sequence) => encoder.encode([sequence]).slice());
+}
+
+function together(encoder: LoadedEncoder, sequences: readonly EncoderSequence[]): Float32Array[] {
+  const rows = encoder.encode(sequences);
+  return sequences.map((_, i) => rows.slice(i * encoder.outputWidth, (i + 1) * encoder.outputWidth));
+}
+
+describe.each(TINY_ENCODERS)('the rows of %s', (model) => {
+  describe.each(['f32', 'bf16', 'int8', 'int4'] as const)('with %s weights', (precision) => {
+    it.each(INSTRUCTION_SETS)(
+      'on %s are the same bits alone and in any batch, at any thread count',
+      async (isa) => {
+        const { directory } = await engines.get(tinyModelPath(model), precision);
+        const open = (threads: number) =>
+          loadEncoder(directory, { threads, maxNumTokens: 4096, maxNumSequences: 64, instructionSet: isa });
+        const single = open(1);
+        const sequences = crowd(single, 7);
+        const expected = alone(single, sequences);
+        for (const encoder of [single, open(2), open(3)]) {
+          // What the batch before left in the blocks is longer and shorter in turn.
+          expect(
+            together(encoder, [...sequences, ...crowd(encoder, 8).slice(0, LENGTHS.length)]).slice(
+              0,
+              sequences.length,
+            ),
+          ).toEqual(expected);
+          expect(together(encoder, sequences.toReversed()).toReversed()).toEqual(expected);
+          expect(alone(encoder, sequences)).toEqual(expected);
+          encoder.close();
+        }
+      },
+    );
+  });
+
+  it('never depend on what is not a number in a neighbour or in a batch before', async () => {
+    const prefix = model.endsWith('score') ? `${model.split('-')[0]}.` : '';
+    const spoilt = { tensor: `${prefix}embeddings.word_embeddings.weight`, row: 3, value: Number.NaN };
+    const source = spoilModel(tinyModelPath(model), freshFolder(), spoilt);
+    const { directory } = await engines.get(source, 'f32');
+    const encoder = loadEncoder(directory, { threads: 2, maxNumTokens: 512 });
+    const sequences = crowd(encoder, 9).filter(({ tokenIds }) => tokenIds.length < 64);
+    const poison = sequences.map((one) => ({ ...one, tokenIds: one.tokenIds.map(() => 3) }));
+    const expected = alone(encoder, sequences);
+    expect(expected.flatMap((row) => [...row]).every(Number.isFinite)).toBe(true);
+    for (const poisoned of poison) expect(encoder.encode([poisoned]).every(Number.isNaN)).toBe(true);
+    // Each in the blocks of a longer one that was not finite, and beside one.
+    for (const [i, sequence] of sequences.entries()) {
+      encoder.encode(poison.toReversed());
+      expect(together(encoder, [sequence, poison[2]!])[0]).toEqual(expected[i]);
+      expect(together(encoder, [poison[4]!, sequence])[1]).toEqual(expected[i]);
+    }
+    encoder.close();
+  });
+});
