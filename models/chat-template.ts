@@ -6,7 +6,7 @@ import type { TextSegment, Tokenizer } from './tokenizer/tokenizer.js';
 
 export interface ChatTextPart {
   type: string;
-  text?: string;
+  text?: string | undefined;
 }
 
 /** A message as the OpenAI API has it; further fields reach the template as they are. */

@@ -270,6 +270,9 @@ export const OPTIONS = {
     metavar: 'FORMAT',
     help: 'how reasoning is told from answers; auto: by the chat template',
   }),
+  maxLogprobs: integerWithDefault(20, -1, MOST, {
+    help: 'most log-probs beside that of each token that a request may ask for; -1: the whole vocabulary',
+  }),
   maxTokens: integer(1, MOST, {
     help: 'tokens in the KV cache over all requests',
     defaultText: 'what memory allows',

@@ -29,6 +29,7 @@ export const OPTIONS_OF_A_MODEL = [
   'maxInputLen',
   'maxSeqLen',
   'defaultMaxTokens',
+  'maxLogprobs',
   'toolCallParser',
   'reasoningParser',
   'maxTokens',

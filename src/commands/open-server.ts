@@ -89,7 +89,7 @@ function observedModel({ entry, loaded }: RunningModel, config: Config): Observe
 }
 
 function servedModel({ entry, loaded: { model, info } }: RunningModel, config: Config): ServedGenerator {
-  const { defaultMaxTokens, toolCallParser, reasoningParser } = { ...config, ...entry.options };
+  const { defaultMaxTokens, maxLogprobs, toolCallParser, reasoningParser } = { ...config, ...entry.options };
   return {
     kind: 'generator',
     ...model,
@@ -100,5 +100,6 @@ function servedModel({ entry, loaded: { model, info } }: RunningModel, config: C
     defaultMaxTokens,
     toolCallParser,
     reasoningParser,
+    maxLogProbs: maxLogprobs < 0 ? model.vocabSize : maxLogprobs,
   };
 }

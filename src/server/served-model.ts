@@ -19,6 +19,8 @@ export interface ServedGenerator extends TextModel, ServedUnderName {
   fingerprint: string;
   /** Most tokens of a chat answer whose request names no limit. */
   defaultMaxTokens: number;
+  /** Most log-probs beside that of each token; default 20. */
+  maxLogProbs?: number;
 }
 
 /** A model that turns text into vectors or scores. */

@@ -3,8 +3,8 @@ import type { TextLogProb, TextPiece } from '../../generation/text-generation.js
 import type { ServedGenerator } from '../served-model.js';
 import { ChatMessageReader } from './chat-message.js';
 import type { ChoiceRun } from './choice-run.js';
-import { Envelope } from './envelope.js';
-import { chatLogProbs } from './log-probs.js';
+import { type CollectedChoice, Envelope } from './envelope.js';
+import { chatLogProbs, promptLogProbs } from './log-probs.js';
 import type { FrameWriter } from './respond.js';
 import type { ChatRequest } from './schemas/chat.js';
 import { finishReason, stopReason } from './usage.js';
@@ -38,7 +38,7 @@ export class ChatAnswer {
   }
 
   whole(clientSignal: AbortSignal): Promise<Response> {
-    return this.#envelope.whole('chat.completion', clientSignal, (choice, index) => {
+    const toJson = (choice: CollectedChoice, index: number) => {
       const reader = this.#readers[index]!;
       return {
         index,
@@ -46,8 +46,31 @@ export class ChatAnswer {
         logprobs: this.#logProbs(choice.logProbs),
         finish_reason: this.#finishReason(reader, choice.finish),
         stop_reason: choice.stopReason,
+        ...(this.#givesTokens ? { token_ids: choice.tokens } : {}),
+        seed: this.#seed,
       };
-    });
+    };
+    return this.#envelope.whole('chat.completion', clientSignal, toJson, () => this.#ofPrompt());
+  }
+
+  /** What is said of the prompt, beside the choices. */
+  #ofPrompt() {
+    const { model, request, plan, run } = this.#options;
+    const asked = request.prompt_logprobs;
+    const count = asked === -1 ? model.vocabSize : asked;
+    const found = run.promptLogProbs[0] ?? [];
+    return {
+      ...(count === undefined ? {} : { prompt_logprobs: promptLogProbs(model.codec, found, count) }),
+      ...(this.#givesTokens ? { prompt_token_ids: Array.from(plan.promptTokens) } : {}),
+    };
+  }
+
+  get #givesTokens(): boolean {
+    return this.#options.request.return_token_ids ?? false;
+  }
+
+  get #seed(): number {
+    return Number(this.#options.run.seeds[0]);
   }
 
   frameWriter(): FrameWriter {
@@ -56,9 +79,11 @@ export class ChatAnswer {
     const begun = new Set<number>();
     const begin = (index: number): string => {
       if (begun.has(index)) return '';
+      const isFirst = begun.size === 0;
       begun.add(index);
       return chunk(
         `{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`,
+        isFirst && this.#givesTokens ? `,"prompt_token_ids":[${this.#options.plan.promptTokens.join()}]` : '',
       );
     };
     return {
@@ -72,15 +97,18 @@ export class ChatAnswer {
     };
   }
 
-  /** `"delta":{...},"logprobs":...` of what a piece adds; the log-probs come with the first. */
+  /** `"delta":{...},"logprobs":...` of what a piece adds; log-probs and token ids come with the first. */
   #deltas(index: number, piece: TextPiece): string[] {
     const reader = this.#readers[index]!;
     const parts = reader.read(piece.text, piece.tokens, piece.finishReason !== null);
-    if (parts.length === 0 && piece.logProbs.length === 0) return [];
+    const givesTokens = this.#givesTokens && piece.tokens.length > 0;
+    if (parts.length === 0 && piece.logProbs.length === 0 && !givesTokens) return [];
     const deltas = parts.length === 0 ? ['{}'] : parts.map((part) => reader.delta(part));
     return deltas.map((delta, i) => {
-      const logProbs = i === 0 ? JSON.stringify(this.#logProbs(piece.logProbs)) : 'null';
-      return `"delta":${delta},"logprobs":${logProbs}`;
+      if (i > 0) return `"delta":${delta},"logprobs":null`;
+      const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
+      const tokens = givesTokens ? `,"token_ids":[${piece.tokens.join()}]` : '';
+      return `"delta":${delta},"logprobs":${logProbs}${tokens}`;
     });
   }
 
@@ -89,7 +117,7 @@ export class ChatAnswer {
     const reason = this.#finishReason(this.#readers[index]!, finishReason(piece.finishReason));
     const stop = JSON.stringify(stopReason(piece));
     return chunk(
-      `{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stop}}`,
+      `{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${reason}","stop_reason":${stop},"seed":${this.#seed}}`,
     );
   }
 

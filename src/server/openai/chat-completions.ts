@@ -9,7 +9,14 @@ import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { ChatRequest, ChatRequestMessage } from './schemas/chat.js';
-import { badWordsOf, chatMaxTokens, choiceCounts, textRequest } from './text-request.js';
+import {
+  badWordsOf,
+  chatMaxTokens,
+  choiceCounts,
+  promptLogProbsAsked,
+  textRequest,
+  topLogProbs,
+} from './text-request.js';
 import { toolRequest } from './tool-request.js';
 
 /** POST /v1/chat/completions with a body that its schema has taken. */
@@ -34,14 +41,15 @@ export async function chatCompletions(
   const { promptTokens, guide, shownTokens } = plan;
   const limit = request.max_completion_tokens ?? request.max_tokens;
   const maxTokens = chatMaxTokens(model, limit, promptTokens.length);
-  const logProbs = request.logprobs ? (request.top_logprobs ?? 0) : undefined;
+  const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
   const badWords = await badWordsOf(request, model);
   const choice = textRequest(request, {
     promptTokens,
     promptParam: 'messages',
     maxTokens,
     badWords,
-    logProbs,
+    logProbs: request.logprobs ? top : undefined,
+    contextLogProbs: promptLogProbsAsked(model, request),
     guide,
     shownTokens,
   });

@@ -1,3 +1,4 @@
+import type { PromptLogProb } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
@@ -32,6 +33,11 @@ export class ChoiceRun {
   readonly #counts: ChoiceCounts;
   readonly #ranks: boolean;
   readonly numChoices: number;
+  /** By prompt: the seed of its answers. */
+  readonly seeds: readonly bigint[];
+  /** By prompt: log-probs of its tokens, where they were asked for, once they have come. */
+  readonly promptLogProbs: (readonly PromptLogProb[] | undefined)[];
+  readonly #requests: readonly TextRequest[];
   #completionTokens = 0;
   #cachedTokens = 0;
 
@@ -48,12 +54,17 @@ export class ChoiceRun {
     this.#counts = counts;
     const { n, bestOf } = counts;
     this.numChoices = requests.length * n;
+    this.seeds = requests.map(({ seed }) => (seed === undefined ? drawShortSeed() : BigInt(seed)));
+    this.promptLogProbs = requests.map(() => undefined);
+    this.#requests = requests;
     this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
     try {
       for (const [prompt, request] of requests.entries()) {
         const asked: TextRequest = {
           ...request,
-          seed: request.seed === undefined ? drawSeed() : BigInt(request.seed),
+          // An answer of no tokens is one of one that nobody sees: the prompt is computed for it.
+          maxTokens: Math.max(1, request.maxTokens),
+          seed: this.seeds[prompt]!,
           signal: this.#abort.signal,
         };
         if (this.#ranks) asked.logProbs = request.logProbs ?? 0;
@@ -134,10 +145,12 @@ export class ChoiceRun {
   }
 
   async #consumeOne(
-    { index, pieces, observer }: Candidate,
+    { prompt, index, pieces, observer }: Candidate,
     onPiece: (piece: TextPiece) => Promise<void> | undefined,
   ): Promise<void> {
-    for await (const piece of pieces) {
+    for await (const generated of pieces) {
+      const piece = this.#requests[prompt]!.maxTokens > 0 ? generated : withoutTokens(generated);
+      if (piece.contextLogProbs !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbs;
       this.#completionTokens += piece.tokens.length;
       if (piece.cachedTokens !== undefined) {
         observer.onCachedTokens(piece.cachedTokens);
@@ -155,6 +168,16 @@ export class ChoiceRun {
       if (behind !== undefined) await behind;
     }
   }
+}
+
+/** A seed that a number of JSON holds, so that it can be told and sent again. */
+function drawShortSeed(): bigint {
+  return BigInt.asUintN(53, drawSeed());
+}
+
+function withoutTokens(piece: TextPiece): TextPiece {
+  const finishReason = piece.finishReason === 'stop' ? 'length' : piece.finishReason;
+  return { ...piece, text: '', tokens: [], logProbs: [], finishReason, stopReason: null };
 }
 
 /** The greatest mean first; an answer without tokens comes last. */

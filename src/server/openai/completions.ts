@@ -1,18 +1,16 @@
-import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import { infillPrompt } from '../../generation/infill.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
-import { Envelope } from './envelope.js';
+import { CompletionAnswer } from './completion-answer.js';
 import { ApiError } from './errors.js';
 import { guideOfRequest } from './guides.js';
-import { legacyLogProbs } from './log-probs.js';
-import type { Exchange, FrameWriter } from './respond.js';
+import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
 import type { CompletionRequest } from './schemas/completions.js';
-import { badWordsOf, choiceCounts, textRequest } from './text-request.js';
-import { finishReason, stopReason } from './usage.js';
+import { badWordsOf, choiceCounts, promptLogProbsAsked, textRequest, topLogProbs } from './text-request.js';
 
 /** OpenAI's own default of this route. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -25,18 +23,23 @@ export async function completions(
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
-  const prompts = await Promise.all(
-    request.prompt.map((prompt) => (typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt)),
-  );
+  const maxTokens = request.max_tokens ?? DEFAULT_MAX_TOKENS;
+  const logProbs = topLogProbs(model, 'logprobs', request.logprobs);
+  const ofPrompt = promptLogProbsAsked(model, request);
+  const echoed = request.echo ? logProbs : undefined;
+  const contextLogProbs =
+    ofPrompt === undefined && echoed === undefined ? undefined : Math.max(ofPrompt ?? 0, echoed ?? 0);
+  const prompts = await Promise.all(request.prompt.map((prompt) => promptTokens(model, request, prompt)));
   const badWords = await badWordsOf(request, model);
   const guide = guideOfRequest(request);
   const requests = prompts.map((promptTokens) =>
     textRequest(request, {
       promptTokens,
       promptParam: 'prompt',
-      maxTokens: request.max_tokens ?? DEFAULT_MAX_TOKENS,
+      maxTokens,
       badWords,
-      logProbs: request.logprobs,
+      logProbs,
+      contextLogProbs,
       guide,
     }),
   );
@@ -49,78 +52,40 @@ export async function completions(
 }
 
 function checkCombinations(request: CompletionRequest): void {
-  if (request.echo && request.logprobs !== undefined) {
-    throw new ApiError(400, "'echo' together with 'logprobs' is not supported.", {
-      param: 'echo',
-      code: 'unsupported_parameter',
+  if (request.max_tokens === 0 && !request.echo) {
+    throw new ApiError(400, "'max_tokens' is 0, which needs 'echo': there would be nothing to answer.", {
+      param: 'max_tokens',
     });
+  }
+  const isInfilled = (request.suffix ?? '') !== '';
+  if (
+    isInfilled &&
+    (request.prompt_logprobs !== undefined || (request.echo && request.logprobs !== undefined))
+  ) {
+    throw new ApiError(
+      400,
+      "'suffix' excludes log-probs of the prompt: the model sees both in another order.",
+      {
+        param: 'suffix',
+      },
+    );
   }
   if (request.stream_options !== undefined && !request.stream) {
     throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });
   }
 }
 
-class CompletionAnswer {
-  readonly #model: ServedGenerator;
-  readonly #request: CompletionRequest;
-  readonly #envelope: Envelope;
-  /** Per prompt: its text where it is echoed. */
-  readonly #echoes: readonly string[];
-
-  constructor(
-    model: ServedGenerator,
-    request: CompletionRequest,
-    prompts: readonly PromptTokens[],
-    run: ChoiceRun,
-  ) {
-    this.#model = model;
-    this.#request = request;
-    const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
-    this.#envelope = new Envelope({ model, run, promptTokens, idPrefix: 'cmpl' });
-    this.#echoes = request.echo ? request.prompt.map((prompt) => this.#promptText(prompt)) : [];
-  }
-
-  #promptText(prompt: string | readonly number[]): string {
-    if (typeof prompt === 'string') return prompt;
-    const detokenizer = this.#model.codec.createDetokenizer({ skipSpecialTokens: false });
-    return detokenizer.push(prompt) + detokenizer.flush();
-  }
-
-  #echo(choice: number): string {
-    return this.#echoes[Math.floor(choice / (this.#request.n ?? 1))] ?? '';
-  }
-
-  #logProbs(entries: readonly TextLogProb[]) {
-    return this.#request.logprobs === undefined ? null : legacyLogProbs(this.#model.codec, entries, 0);
-  }
-
-  whole(clientSignal: AbortSignal): Promise<Response> {
-    return this.#envelope.whole('text_completion', clientSignal, (choice, index) => ({
-      index,
-      text: this.#echo(index) + choice.text,
-      logprobs: this.#logProbs(choice.logProbs),
-      finish_reason: choice.finish,
-      stop_reason: choice.stopReason,
-    }));
-  }
-
-  frameWriter(): FrameWriter {
-    const { chunk, end } = this.#envelope.frames('text_completion', this.#request.stream_options);
-    const begun = new Set<number>();
-    return {
-      piece: (index, piece: TextPiece) => {
-        const echo = begun.has(index) ? '' : this.#echo(index);
-        begun.add(index);
-        const text = echo + piece.text;
-        if (text === '' && piece.logProbs.length === 0 && piece.finishReason === null) return '';
-        const reason = piece.finishReason === null ? 'null' : `"${finishReason(piece.finishReason)}"`;
-        const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
-        return chunk(
-          `{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logProbs},` +
-            `"finish_reason":${reason},"stop_reason":${JSON.stringify(stopReason(piece))}}`,
-        );
-      },
-      end,
-    };
-  }
+async function promptTokens(
+  model: ServedGenerator,
+  { suffix = '' }: CompletionRequest,
+  prompt: string | readonly number[],
+): Promise<PromptTokens> {
+  if (suffix === '') return typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt;
+  const tokens = await infillPrompt(model.codec, prompt, suffix);
+  if (tokens !== null) return tokens;
+  throw new ApiError(
+    400,
+    `'suffix' is not supported by the model '${model.id}': its vocabulary has no tokens for text to be filled in between.`,
+    { param: 'suffix', code: 'unsupported_parameter' },
+  );
 }

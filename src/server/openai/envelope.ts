@@ -41,6 +41,7 @@ export class Envelope {
     object: string,
     clientSignal: AbortSignal,
     toJson: (choice: CollectedChoice, index: number) => object,
+    besides: () => object = () => ({}),
   ): Promise<Response> {
     const { run } = this.#options;
     const choices = Array.from({ length: run.numChoices }, (): CollectedChoice => {
@@ -55,7 +56,8 @@ export class Envelope {
       choice.stopReason = stopReason(piece);
     });
     const written = choices.map(toJson);
-    return Response.json({ ...this.#fields(object), choices: written, usage: this.#usage() });
+    const usage = this.#usage();
+    return Response.json({ ...this.#fields(object), choices: written, usage, ...besides() });
   }
 
   /**
@@ -70,7 +72,9 @@ export class Envelope {
       return options?.include_usage ? '],"usage":null}\n\n' : ']}\n\n';
     };
     return {
-      chunk: (choice: string): string => `${head}${choice}${tail()}`,
+      /** `fields`: `,"name":value` of further fields beside the choices. */
+      chunk: (choice: string, fields = ''): string =>
+        fields === '' ? `${head}${choice}${tail()}` : `${head}${choice}]${fields}${tail().slice(1)}`,
       /** The last chunk, where the usage was asked for. */
       end: (): string => (options?.include_usage ? `${head}${withUsage()}` : ''),
     };

@@ -63,6 +63,7 @@ const PARAM_NAMES: Readonly<Record<string, string>> = {
   minLength: 'min_tokens',
   stopTokens: 'stop_token_ids',
   logProbs: 'top_logprobs',
+  contextLogProbs: 'prompt_logprobs',
   includeStop: 'include_stop_str_in_output',
   beams: 'best_of',
 };

@@ -1,5 +1,6 @@
-import type { TextLogProb } from '../../generation/text-generation.js';
-import type { TextCodec } from '../../generation/text-model.js';
+import type { PromptLogProb } from '../../generation/returned-logits.js';
+import type { TextLogProb, TokenLogProb } from '../../generation/text-generation.js';
+import type { PromptTokens, TextCodec } from '../../generation/text-model.js';
 
 /** JSON has no -Infinity; clients compare against this value of other engines. */
 const LEAST_LOG_PROB = -9999;
@@ -32,23 +33,52 @@ export function chatLogProbs(codec: TextCodec, entries: readonly TextLogProb[]) 
   };
 }
 
+/**
+ * The `prompt_logprobs` of vLLM: an object from token ids for each token of the prompt, null for the first, which nothing
+ * comes before. The rank of a token that is not among the most probable ones is not known.
+ * @param found of each token but the first. @param count most probable ones that are given beside each.
+ */
+export function promptLogProbs(codec: TextCodec, found: readonly PromptLogProb[], count: number) {
+  const entry = ({ token, logProb }: { token: number; logProb: number }, rank: number | null) => ({
+    logprob: clamp(logProb),
+    rank,
+    decoded_token: tokenName(codec.tokenBytes(token)),
+  });
+  const written = found.map(({ top, ...own }) => {
+    const place = top.findIndex(({ token }) => token === own.token);
+    return Object.fromEntries([
+      [own.token, entry(own, place < 0 ? null : place + 1)],
+      ...top.slice(0, count).map((other, i) => [other.token, entry(other, i + 1)]),
+    ]) as Record<string, ReturnType<typeof entry>>;
+  });
+  return [null, ...written];
+}
+
 export interface LegacyLogProbs {
   tokens: string[];
-  token_logprobs: number[];
+  token_logprobs: (number | null)[];
   top_logprobs: (Record<string, number> | null)[];
   text_offset: number[];
+}
+
+/** A token with its place in the text; null: nothing comes before it. */
+export interface PlacedLogProb {
+  token: number;
+  logProb: number | null;
+  offset: number;
+  top: readonly TokenLogProb[];
 }
 
 /** The `logprobs` of a legacy completion. @param base characters before the generated text (an echoed prompt). */
 export function legacyLogProbs(
   codec: TextCodec,
-  entries: readonly TextLogProb[],
+  entries: readonly PlacedLogProb[],
   base: number,
 ): LegacyLogProbs {
   const name = (token: number) => tokenName(codec.tokenBytes(token));
   return {
     tokens: entries.map((entry) => name(entry.token)),
-    token_logprobs: entries.map((entry) => clamp(entry.logProb)),
+    token_logprobs: entries.map(({ logProb }) => (logProb === null ? null : clamp(logProb))),
     top_logprobs: entries.map(({ top }) =>
       top.length === 0
         ? null
@@ -56,4 +86,36 @@ export function legacyLogProbs(
     ),
     text_offset: entries.map((entry) => base + entry.offset),
   };
+}
+
+/**
+ * The tokens of an echoed prompt with their places in it. Tokens that are not in the text, such as a BOS that was added, stand
+ * where it begins.
+ * @param found of each token but the first. @param count most probable ones that are given beside each.
+ */
+export function echoLogProbs(
+  codec: TextCodec,
+  echo: string,
+  prompt: PromptTokens,
+  found: readonly PromptLogProb[],
+  count: number,
+): PlacedLogProb[] {
+  const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
+  const ends: number[] = [];
+  let length = 0;
+  for (const token of prompt) {
+    ends.push(length);
+    length += detokenizer.push([token]).length;
+  }
+  length += detokenizer.flush().length;
+  const added = Math.max(0, length - echo.length);
+  return Array.from(prompt, (token, i) => {
+    const own = i === 0 ? null : found[i - 1]!;
+    return {
+      token,
+      logProb: own?.logProb ?? null,
+      offset: Math.min(echo.length, Math.max(0, ends[i]! - added)),
+      top: own?.top.slice(0, count) ?? [],
+    };
+  });
 }

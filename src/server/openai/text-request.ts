@@ -18,6 +18,7 @@ export function textRequest(
     maxTokens: number;
     badWords?: readonly (readonly number[])[] | undefined;
     logProbs?: number | undefined;
+    contextLogProbs?: number | undefined;
     guide?: Guide | undefined;
     shownTokens?: readonly string[] | undefined;
   },
@@ -125,4 +126,38 @@ export function chatMaxTokens(
   promptTokens: number,
 ): number {
   return asked ?? Math.max(1, Math.min(model.maxSeqLen - promptTokens, model.defaultMaxTokens));
+}
+
+/** Most log-probs of a token beside its own. OpenAI gives as many; more take time and memory on the way. */
+const DEFAULT_MAX_LOG_PROBS = 20;
+
+/**
+ * How many log-probs were asked for beside each token's own; -1 asks for the whole vocabulary.
+ * @throws ApiError where they are more than the server gives.
+ */
+export function topLogProbs(
+  model: ServedGenerator,
+  param: string,
+  asked: number | undefined,
+): number | undefined {
+  if (asked === undefined) return undefined;
+  const count = asked === -1 ? model.vocabSize : asked;
+  const most = Math.min(model.maxLogProbs ?? DEFAULT_MAX_LOG_PROBS, model.vocabSize);
+  if (count <= most) return count;
+  throw new ApiError(
+    400,
+    `'${param}' is ${asked}, but this server gives at most ${most} log-probs of each token (--max-logprobs).`,
+    { param, code: 'invalid_value' },
+  );
+}
+
+/** How many of each prompt token's were asked for. @throws ApiError where that cannot be. */
+export function promptLogProbsAsked(model: ServedGenerator, request: CommonRequest): number | undefined {
+  const count = topLogProbs(model, 'prompt_logprobs', request.prompt_logprobs);
+  if (count !== undefined && request.stream) {
+    throw new ApiError(400, "'prompt_logprobs' cannot be streamed: they are of the prompt, as a whole.", {
+      param: 'prompt_logprobs',
+    });
+  }
+  return count;
 }

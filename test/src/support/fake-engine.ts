@@ -14,6 +14,8 @@ export type Step =
       cachedTokens?: number;
       logProbs?: readonly number[];
       top?: readonly (readonly (readonly [number, number])[])[];
+      /** Of each prompt token but the first: its log-prob, and the most probable ones beside it. */
+      context?: readonly { logProb: number; top: readonly (readonly [number, number])[] }[];
     }
   | { finish: FinishReason; timing?: TokenTiming }
   | { waitMs: number }
@@ -85,6 +87,12 @@ function pieceOf(step: Extract<Step, { tokens: readonly number[] }>): TokenPiece
   if (step.top !== undefined) {
     piece.topTokens = Int32Array.from(step.top.flat().map(([token]) => token));
     piece.topLogProbs = Float32Array.from(step.top.flat().map(([, logProb]) => logProb));
+  }
+  if (step.context !== undefined) {
+    const top = step.context.flatMap((entry) => entry.top);
+    piece.contextLogProbs = Float32Array.from(step.context, ({ logProb }) => logProb);
+    piece.contextTopTokens = Int32Array.from(top, ([token]) => token);
+    piece.contextTopLogProbs = Float32Array.from(top, ([, logProb]) => logProb);
   }
   return piece;
 }

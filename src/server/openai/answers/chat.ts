@@ -1,7 +1,16 @@
 import * as z from 'zod';
 import type { Responses } from '../../routes/route.js';
 import { about, component } from '../schemas/fields.js';
-import { answerOrStream, envelope, errors, stopReason, usageSchema } from './shared.js';
+import {
+  answerOrStream,
+  choiceFields,
+  envelope,
+  errors,
+  promptLogProbs,
+  promptTokenIds,
+  stopReason,
+  usageSchema,
+} from './shared.js';
 
 const tokenFields = {
   token: about(z.string(), 'The text of the token; where it is no whole character, its bytes as \\xNN.'),
@@ -64,9 +73,12 @@ const chatCompletion = component(
         logprobs: logProbs,
         finish_reason: chatFinishReason,
         stop_reason: stopReason,
+        ...choiceFields,
       }),
     ),
     usage: usageSchema,
+    prompt_logprobs: promptLogProbs,
+    prompt_token_ids: promptTokenIds,
   }),
   'An answer that is whole.',
 );
@@ -91,11 +103,13 @@ const chatChunk = component(
           logprobs: logProbs,
           finish_reason: about(chatFinishReason.nullable(), 'In the last chunk of a choice.'),
           stop_reason: stopReason.optional(),
+          ...choiceFields,
         }),
       ),
       'Empty in the chunk of the usage.',
     ),
     usage: about(usageSchema.nullish(), 'With `stream_options`.'),
+    prompt_token_ids: promptTokenIds,
   }),
   'The data of one event of a stream.',
 );

@@ -1,13 +1,26 @@
 import * as z from 'zod';
 import type { Responses } from '../../routes/route.js';
 import { about, component } from '../schemas/fields.js';
-import { answerOrStream, envelope, errors, finishReason, stopReason, usageSchema } from './shared.js';
+import {
+  answerOrStream,
+  choiceFields,
+  envelope,
+  errors,
+  finishReason,
+  promptLogProbs,
+  promptTokenIds,
+  stopReason,
+  usageSchema,
+} from './shared.js';
 
 const logProbs = component(
   'CompletionLogProbs',
   z.object({
     tokens: about(z.array(z.string()), 'The texts of the tokens.'),
-    token_logprobs: about(z.array(z.number()), 'Their natural log-probabilities, -9999 at least.'),
+    token_logprobs: about(
+      z.array(z.number().nullable()),
+      'Their natural log-probabilities, -9999 at least; null for the first token of an echoed prompt.',
+    ),
     top_logprobs: about(
       z.array(z.record(z.string(), z.number()).nullable()),
       'The most probable tokens at each place, with their log-probabilities.',
@@ -24,6 +37,9 @@ const choice = <Reason extends z.ZodType>(reason: Reason) =>
     logprobs: about(logProbs.nullable(), 'With `logprobs` only.'),
     finish_reason: reason,
     stop_reason: stopReason,
+    prompt_logprobs: promptLogProbs,
+    prompt_token_ids: promptTokenIds,
+    ...choiceFields,
   });
 
 const completion = component(

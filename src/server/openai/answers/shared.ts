@@ -114,3 +114,31 @@ export const envelope = <Kind extends string>(object: Kind, idPrefix: string) =>
   model: about(z.string(), 'The model that answered.'),
   system_fingerprint: about(z.string(), 'The same as long as the same build of the same model answers.'),
 });
+
+/** What choices say besides their text. */
+export const choiceFields = {
+  token_ids: about(z.array(z.int()).optional(), 'With `return_token_ids`: the tokens generated.'),
+  seed: about(
+    z.int().optional(),
+    'The seed of the answers to this prompt, drawn where none was given; in a stream with the last chunk of a choice.',
+  ),
+};
+
+export const promptTokenIds = about(
+  z.array(z.int()).optional(),
+  'With `return_token_ids`: the tokens of the prompt; in a stream in the first chunk.',
+);
+
+export const promptLogProbs = about(
+  z
+    .array(
+      z
+        .record(
+          z.string(),
+          z.object({ logprob: z.number(), rank: z.int().nullable(), decoded_token: z.string() }),
+        )
+        .nullable(),
+    )
+    .optional(),
+  'With `prompt_logprobs`: by token id, for each token of the prompt but the first. The rank of a token that is not among those asked for is not known.',
+);

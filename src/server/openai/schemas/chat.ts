@@ -5,10 +5,20 @@ import { about, component, count, ignored, notSupported, optional } from './fiel
 import { madeCalls, toolFields } from './tools.js';
 
 const text = () => z.string();
-const textPart = z.object({ type: z.literal('text'), text: text() });
+/** Parts that are no text are refused by the name of their place. */
+const part = () =>
+  z.object({ type: z.string(), text: optional(text()) }).superRefine(({ type, text: given }, context) => {
+    if (type !== 'text') {
+      const message = `parts of type '${type}': the model reads text`;
+      context.addIssue({ code: 'custom', message, params: { refused: true } });
+    } else if (given === undefined) {
+      context.addIssue({ code: 'custom', message: 'expected a string', path: ['text'] });
+    }
+  });
+
 /** Content of a message: text, or parts that are all text. */
 const content = () =>
-  z.union([text(), z.array(textPart)], {
+  z.union([text(), z.array(part())], {
     error: 'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)',
   });
 
@@ -55,8 +65,8 @@ export const chatRequestSchema = component(
       default: false,
     }),
     top_logprobs: optional(
-      z.int().min(0).max(20),
-      "How many of the most probable tokens are given at each place; only with 'logprobs'.",
+      z.int().min(-1),
+      "How many of the most probable tokens are given at each place (-1: all); only with 'logprobs'.",
     ),
     add_generation_prompt: optional(
       z.boolean(),

@@ -3,7 +3,7 @@ import { SAMPLING_RANGES } from '../../../../engine/decoding/sampling-params.js'
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
-import { about, count, ignored, notSupported, number, optional, tokenId } from './fields.js';
+import { about, count, ignored, number, optional, tokenId } from './fields.js';
 
 const MAX_STOPS = 64;
 const MAX_BAD_WORDS = 1024;
@@ -180,8 +180,14 @@ export const commonFields = {
       default: false,
     },
   ),
-  prompt_logprobs: notSupported('log-probs of the prompt'),
-  return_token_ids: notSupported('token ids in the answer', false),
+  prompt_logprobs: optional(
+    z.int().min(-1),
+    'Log-probabilities of the tokens of the prompt, and of so many of the most probable ones at each place (-1: all); not with a stream.',
+  ),
+  return_token_ids: optional(z.boolean(), {
+    description: 'Token ids of the prompt and of the answer, beside their text.',
+    default: false,
+  }),
   ...guideFields,
 };
 

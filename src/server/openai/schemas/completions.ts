@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { commonFields } from './common.js';
-import { about, component, count, notSupported, optional, tokenId } from './fields.js';
+import { about, component, count, optional, tokenId } from './fields.js';
 
 const MAX_PROMPTS = 256;
 
@@ -30,13 +30,16 @@ export const completionRequestSchema = component(
   z.strictObject({
     ...commonFields,
     prompt: promptSchema,
-    max_tokens: count(1, { description: 'Most tokens of the answer.', default: 16 }),
+    max_tokens: count(0, { description: 'Most tokens of the answer; 0 only with `echo`.', default: 16 }),
     echo: optional(z.boolean(), { description: 'Puts the prompt before the answer.', default: false }),
     logprobs: optional(
-      z.int().min(0).max(20),
-      'Log-probabilities of the tokens, and of so many of the most probable ones at each place.',
+      z.int().min(-1),
+      'Log-probabilities of the tokens, and of so many of the most probable ones at each place (-1: all); with `echo` of the prompt too.',
     ),
-    suffix: notSupported('infilling', ''),
+    suffix: optional(
+      z.string(),
+      'The text behind the one to be filled in, for models whose vocabulary has tokens for that.',
+    ),
   }),
   "OpenAI's fields, and those of vLLM for what the engine can do besides.",
 );

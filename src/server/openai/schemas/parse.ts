@@ -20,7 +20,18 @@ export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z
   }
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
-  throw issueError(parsed.error.issues[0]!, Object.keys(schema.shape));
+  throw issueError(deepest(parsed.error.issues[0]!), Object.keys(schema.shape));
+}
+
+/** Of a value that is one of several things: what is wrong within the one that it is most like; else that it is none. */
+function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== 'invalid_union') return issue;
+  const within = issue.errors.flatMap(([first]) => (first === undefined ? [] : [deepest(first)]));
+  const best = within.reduce<z.core.$ZodIssue | null>(
+    (found, other) => (other.path.length > (found?.path.length ?? 0) ? other : found),
+    null,
+  );
+  return best === null ? issue : { ...best, path: [...issue.path, ...best.path] };
 }
 
 function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError {

@@ -54,13 +54,6 @@ describe('a legacy completion', () => {
     }
   });
 
-  it('refuses echo with logprobs by name', async () => {
-    const toy = toyServer(() => say('!'));
-    const response = await toy.post(path, { prompt: 'a', echo: true, logprobs: 1 });
-    expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({ error: { param: 'echo', code: 'unsupported_parameter' } });
-  });
-
   it('gives integer logprobs in the legacy shape with offsets into the text', async () => {
     const toy = toyServer(() => [
       {

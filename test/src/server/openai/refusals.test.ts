@@ -38,8 +38,18 @@ describe('a request that is refused', () => {
     ['messages of another type', { messages: 'Hi' }, 'messages', 'expected a list.'],
     [
       'an image',
-      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }] },
-      'messages[0].content',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'a' },
+              { type: 'image_url', image_url: {} },
+            ],
+          },
+        ],
+      },
+      'messages[0].content[1]',
     ],
     ['a temperature too high', { temperature: 3 }, 'temperature', 'expected at most 2.'],
     ['a top_p below 0', { top_p: -0.5 }, 'top_p', 'expected at least 0.'],

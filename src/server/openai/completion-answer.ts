@@ -1,0 +1,138 @@
+import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../served-model.js';
+import type { ChoiceRun } from './choice-run.js';
+import { type CollectedChoice, Envelope } from './envelope.js';
+import { echoLogProbs, legacyLogProbs, type PlacedLogProb, promptLogProbs } from './log-probs.js';
+import type { FrameWriter } from './respond.js';
+import type { CompletionRequest } from './schemas/completions.js';
+import { finishReason, stopReason } from './usage.js';
+
+/** The answer of a legacy completion, whole or as a stream. */
+export class CompletionAnswer {
+  readonly #model: ServedGenerator;
+  readonly #request: CompletionRequest;
+  readonly #prompts: readonly PromptTokens[];
+  readonly #run: ChoiceRun;
+  readonly #envelope: Envelope;
+  /** Per prompt: its text where it is echoed. */
+  readonly #echoes: readonly string[];
+
+  constructor(
+    model: ServedGenerator,
+    request: CompletionRequest,
+    prompts: readonly PromptTokens[],
+    run: ChoiceRun,
+  ) {
+    this.#model = model;
+    this.#request = request;
+    this.#prompts = prompts;
+    this.#run = run;
+    const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
+    this.#envelope = new Envelope({ model, run, promptTokens, idPrefix: 'cmpl' });
+    this.#echoes = request.echo ? request.prompt.map((prompt) => this.#promptText(prompt)) : [];
+  }
+
+  whole(clientSignal: AbortSignal): Promise<Response> {
+    const toJson = (choice: CollectedChoice, index: number) => ({
+      index,
+      text: this.#echo(index) + choice.text,
+      logprobs: this.#logProbs(index, choice.logProbs, true),
+      finish_reason: choice.finish,
+      stop_reason: choice.stopReason,
+      ...this.#ofPrompt(index),
+      ...(this.#givesTokens ? { token_ids: choice.tokens } : {}),
+      seed: this.#seed(index),
+    });
+    return this.#envelope.whole('text_completion', clientSignal, toJson);
+  }
+
+  frameWriter(): FrameWriter {
+    const { chunk, end } = this.#envelope.frames('text_completion', this.#request.stream_options);
+    const begun = new Set<number>();
+    return {
+      piece: (index, piece) => {
+        const isFirst = !begun.has(index);
+        begun.add(index);
+        const text = (isFirst ? this.#echo(index) : '') + piece.text;
+        const hasTokens = this.#givesTokens && (piece.tokens.length > 0 || isFirst);
+        const isEmpty = text === '' && piece.logProbs.length === 0 && !hasTokens;
+        if (isEmpty && piece.finishReason === null) return '';
+        return chunk(this.#chunkChoice(index, piece, text, isFirst));
+      },
+      end,
+    };
+  }
+
+  #chunkChoice(index: number, piece: TextPiece, text: string, isFirst: boolean): string {
+    const isLast = piece.finishReason !== null;
+    const reason = piece.finishReason === null ? 'null' : `"${finishReason(piece.finishReason)}"`;
+    const logProbs = JSON.stringify(this.#logProbs(index, piece.logProbs, isFirst));
+    const tokens = this.#givesTokens ? `,"token_ids":[${piece.tokens.join()}]` : '';
+    const prompt =
+      this.#givesTokens && isFirst ? `,"prompt_token_ids":[${this.#promptOf(index).join()}]` : '';
+    const seed = isLast ? `,"seed":${this.#seed(index)}` : '';
+    return (
+      `{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logProbs},` +
+      `"finish_reason":${reason},"stop_reason":${JSON.stringify(stopReason(piece))}${prompt}${tokens}${seed}}`
+    );
+  }
+
+  #promptText(prompt: string | readonly number[]): string {
+    if (typeof prompt === 'string') return prompt;
+    const detokenizer = this.#model.codec.createDetokenizer({ skipSpecialTokens: false });
+    return detokenizer.push(prompt) + detokenizer.flush();
+  }
+
+  /** Which prompt a choice answers. */
+  #promptIndex(choice: number): number {
+    return Math.floor(choice / (this.#request.n ?? 1));
+  }
+
+  #promptOf(choice: number): PromptTokens {
+    return this.#prompts[this.#promptIndex(choice)]!;
+  }
+
+  #echo(choice: number): string {
+    return this.#echoes[this.#promptIndex(choice)] ?? '';
+  }
+
+  #seed(choice: number): number {
+    return Number(this.#run.seeds[this.#promptIndex(choice)]);
+  }
+
+  get #givesTokens(): boolean {
+    return this.#request.return_token_ids ?? false;
+  }
+
+  /** What is said of a choice's prompt. */
+  #ofPrompt(choice: number) {
+    const { prompt_logprobs: asked } = this.#request;
+    const count = asked === -1 ? this.#model.vocabSize : asked;
+    const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? [];
+    return {
+      ...(count === undefined ? {} : { prompt_logprobs: promptLogProbs(this.#model.codec, found, count) }),
+      ...(this.#givesTokens ? { prompt_token_ids: Array.from(this.#promptOf(choice)) } : {}),
+    };
+  }
+
+  /** Of the generated tokens, and in front of the first of them of an echoed prompt's. */
+  #logProbs(choice: number, entries: readonly TextLogProb[], isFirst: boolean) {
+    const { logprobs, echo } = this.#request;
+    if (logprobs === undefined) return null;
+    const { codec, vocabSize } = this.#model;
+    const text = this.#echo(choice);
+    const written = legacyLogProbs(codec, entries, text.length);
+    if (!echo || !isFirst) return written;
+    const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? [];
+    const count = logprobs === -1 ? vocabSize : logprobs;
+    const ofPrompt: PlacedLogProb[] = echoLogProbs(codec, text, this.#promptOf(choice), found, count);
+    const before = legacyLogProbs(codec, ofPrompt, 0);
+    return {
+      tokens: [...before.tokens, ...written.tokens],
+      token_logprobs: [...before.token_logprobs, ...written.token_logprobs],
+      top_logprobs: [...before.top_logprobs, ...written.top_logprobs],
+      text_offset: [...before.text_offset, ...written.text_offset],
+    };
+  }
+}
