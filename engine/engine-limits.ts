@@ -117,6 +117,10 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     );
   }
   checkCount('threads', params.threads);
+  if (params.availableMemory !== undefined) {
+    const { bytes } = params.availableMemory;
+    checkRange('availableMemory.bytes', bytes, { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true });
+  }
   if (params.computeWeight !== undefined) {
     checkRange('computeWeight', params.computeWeight, { min: 1, max: 1000, integer: true });
   }

@@ -5,8 +5,7 @@
  *     npm run build:ts && npx tsx tools/models-bench/main.ts --model DIR_OR_GGUF --write    writes it into BENCHMARKS.md
  */
 import { parseArgs } from 'node:util';
-// As a user has it: compiled, since workers run from there.
-import { type ModelOptions, Skein } from 'skein';
+import type { ModelOptions, Skein } from '../../src/index.js';
 import { describeMachine, machineLine } from '../compare/machine.js';
 import { median } from '../compare/statistics.js';
 import { writeSection } from '../document-section.js';
@@ -97,6 +96,12 @@ interface Round {
   smallFlood: number[];
 }
 
+/** As a user has it: compiled, since workers run from there. */
+async function skeinClass(): Promise<typeof Skein> {
+  const compiled = new URL('../../dist/src/index.js', import.meta.url).href;
+  return ((await import(compiled)) as typeof import('../../src/index.js')).Skein;
+}
+
 async function round(load: (weights: string) => Promise<Skein>, weights: readonly string[]): Promise<Round> {
   const first = await load(weights[0]!);
   await ask(first, FLOOD);
@@ -183,8 +188,9 @@ async function main(): Promise<void> {
   }
   if (flags.model === '') throw new Error('--model is required.');
   const weights = flags.weights.split(',');
+  const Loader = await skeinClass();
   const load = (precision: string) =>
-    Skein.load({
+    Loader.load({
       model: flags.model,
       weights: precision as ModelOptions['weights'],
       maxTokens: 65_536,
