@@ -6,8 +6,10 @@ export interface EncoderConfig {
   /** Rows of the table of positions, and the row that a sequence's first token takes: RoBERTa's tables begin with padding. */
   positionRows: number;
   firstPosition: number;
-  head: EmbeddingHead | ScoreHead;
+  head: EncoderHead;
 }
+
+export type EncoderHead = EmbeddingHead | ScoreHead;
 
 /** An embedding of each text. */
 export interface EmbeddingHead {
@@ -17,7 +19,7 @@ export interface EmbeddingHead {
   /** To length 1. */
   normalize: boolean;
   /** Sizes to which the embeddings may be cut (Matryoshka); null: to none. */
-  matryoshka: number[] | 'any' | null;
+  matryoshka: readonly number[] | 'any' | null;
 }
 
 /** A cross-encoder: one score of a pair of texts. */

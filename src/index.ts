@@ -64,6 +64,10 @@ export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { SchedulerPolicy } from '../scheduler/types.js';
+export { Encoder, type RankedDocument } from './encoder.js';
+export type { EmbedOptions } from './encoding/embed.js';
+export type { EncoderInput } from './encoding/encoder-codec.js';
+export type { ScoreOptions } from './encoding/score.js';
 export { ContextLengthError, InvalidRequestError } from './generation/errors.js';
 export type { GuidedOptions } from './generation/guided.js';
 export type { PromptLogProb } from './generation/returned-logits.js';
@@ -73,6 +77,7 @@ export type {
   TextPiece,
   TokenLogProb,
 } from './generation/text-generation.js';
+export type { EncoderInfoOfModel, EncoderOptions } from './load-encoder-model.js';
 export type { EngineCounts, ModelInfo, ModelOptions } from './load-model.js';
 export {
   type Completion,

@@ -108,6 +108,7 @@ export interface EngineCounts {
 
 /** A model that runs. */
 export interface LoadedModel {
+  kind: 'generator';
   info: ModelInfo;
   model: TextModel;
   counts(): EngineCounts;
@@ -201,6 +202,7 @@ export async function startModel(
   const { maxInputLen, maxSeqLen } = info;
   const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
   return {
+    kind: 'generator',
     info,
     model: {
       codec,
@@ -233,15 +235,15 @@ function fitTogether(engine: EngineInfo, count: number, promptLength: number, ma
   return blocksToCompletion(sequences, pool) <= numBlocks;
 }
 
-/** Hands on what the engine reports while it runs. */
-class EngineEvents {
-  readonly #statsListeners = new Set<(stats: IterationStats) => void>();
+/** Hands on what an engine reports while it runs. */
+export class EngineEvents<Stats extends { heldBlocks: number } = IterationStats> {
+  readonly #statsListeners = new Set<(stats: Stats) => void>();
   readonly #stateListeners = new Set<(state: ManagerState, failure: Error | null) => void>();
   readonly #errorListeners = new Set<(error: Error) => void>();
   /** Blocks in use since the last iteration. */
   usedBlocks = 0;
 
-  emitStats(stats: IterationStats): void {
+  emitStats(stats: Stats): void {
     this.usedBlocks = stats.heldBlocks;
     for (const listener of this.#statsListeners) listener(stats);
   }
@@ -255,7 +257,7 @@ class EngineEvents {
     for (const listener of this.#errorListeners) listener(error);
   }
 
-  onStats(listener: (stats: IterationStats) => void): () => void {
+  onStats(listener: (stats: Stats) => void): () => void {
     this.#statsListeners.add(listener);
     return () => this.#statsListeners.delete(listener);
   }
@@ -373,11 +375,11 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
 }
 
 /** Such as 'bf16', or 'int4, output int8'. */
-function precisionsOf({ manifest: { precision, outputPrecision } }: Engine): string {
+export function precisionsOf({ manifest: { precision, outputPrecision } }: Engine): string {
   return precision === outputPrecision ? precision : `${precision}, output ${outputPrecision}`;
 }
 
-function fingerprint(engine: Engine): string {
+export function fingerprint(engine: Engine): string {
   const identity = `${engine.manifest.source.hash}\0${precisionsOf(engine)}\0${skeinVersion()}`;
   return `fp_${createHash('sha256').update(identity).digest('hex').slice(0, 12)}`;
 }

@@ -1,5 +1,6 @@
-import { splitMemory } from '../engine/memory-split.js';
+import { type MemoryNeeds, splitMemory } from '../engine/memory-split.js';
 import { type AvailableMemory, availableMemory } from '../kvcache/available-memory.js';
+import type { LoadedEncoderModel } from './load-encoder-model.js';
 import {
   type FoundEngines,
   findEngines,
@@ -8,6 +9,9 @@ import {
   type ModelOptions,
   startModel,
 } from './load-model.js';
+
+/** Any model that runs. */
+export type LoadedAny = LoadedModel | LoadedEncoderModel;
 
 /** One of several models of a process. */
 export interface NamedModel {
@@ -20,7 +24,7 @@ export interface NamedModel {
  * caches, and starts all. Where one cannot be loaded, none is.
  * @throws what loadModel throws, with the model's name in front where there are several.
  */
-export async function loadModels(models: readonly NamedModel[]): Promise<LoadedModel[]> {
+export async function loadModels(models: readonly NamedModel[]): Promise<LoadedAny[]> {
   const of = <T>(index: number, work: () => T | Promise<T>) =>
     models.length === 1 ? work() : named(models[index]!.name, work);
   const engines: FoundEngines[] = [];
@@ -28,7 +32,7 @@ export async function loadModels(models: readonly NamedModel[]): Promise<LoadedM
     engines.push(await of(index, () => findEngines(options)));
   const shares = models.length === 1 ? [] : await sharesOf(models, engines, of);
   const starting = models.map(({ options }, index) =>
-    of(index, () => startModel(options, engines[index]!, shares[index])),
+    of(index, () => startAny(options, engines[index]!, shares[index])),
   );
   const results = await Promise.allSettled(starting);
   const failed = results.find((result) => result.status === 'rejected');
@@ -47,11 +51,36 @@ async function sharesOf(
   if (models.some(({ options }) => options.executorModule !== undefined)) return [];
   const available = availableMemory();
   const { memoryNeeds } = await import('../engine/load-executor.js');
-  const needs = [];
+  const needs: MemoryNeeds[] = [];
   for (const [index, { options }] of models.entries()) {
-    needs.push(await of(index, () => memoryNeeds(loadRequest(options, engines[index]!))));
+    const { engine } = engines[index]!;
+    const isEncoder = engine.manifest.config.encoder !== undefined;
+    needs.push(
+      await of(index, async () =>
+        isEncoder
+          ? encoderNeeds(options, engine.directory)
+          : memoryNeeds(loadRequest(options, engines[index]!)),
+      ),
+    );
   }
   return splitMemory(available, needs);
+}
+
+/** An encoder has no cache whose size could be chosen. What only it needs is imported only for it. */
+async function startAny(
+  options: ModelOptions,
+  engines: FoundEngines,
+  memory: AvailableMemory | undefined,
+): Promise<LoadedAny> {
+  if (engines.engine.manifest.config.encoder === undefined) return startModel(options, engines, memory);
+  const { startEncoder } = await import('./load-encoder-model.js');
+  return startEncoder(options, engines.engine);
+}
+
+async function encoderNeeds(options: ModelOptions, enginePath: string): Promise<MemoryNeeds> {
+  const { encoderMemoryNeeds } = await import('../engine/encoder/load-encoder.js');
+  const { encoderParams } = await import('./load-encoder-model.js');
+  return encoderMemoryNeeds(enginePath, encoderParams(options));
 }
 
 /** Errors of the work with the model's name in front. */

@@ -20,7 +20,7 @@ const MODULE_URL = rule(
 );
 
 /** The flags of the same names take the same values: a test compares them. */
-const RULES = {
+export const MODEL_OPTION_RULES = {
   model: NAME,
   weights: oneOf('auto', 'f32', 'bf16', 'int8', 'int4'),
   outputWeights: oneOf('auto', 'f32', 'bf16', 'int8'),
@@ -79,7 +79,7 @@ function isWorkerRestart(value: unknown): boolean {
 /** @throws ParameterError for an option that there is not, or a value that it does not take. */
 export function checkModelOptions(options: unknown): asserts options is ModelOptions {
   const example = "{ model: './smollm2-135m-instruct' }";
-  const fault = optionFault<ModelOptions>('Skein.load', example, options, RULES);
+  const fault = optionFault<ModelOptions>('Skein.load', example, options, MODEL_OPTION_RULES);
   if (fault !== null) throw new ParameterError(fault.option ?? 'options', fault.message);
   if ((options as ModelOptions).model === undefined) {
     throw new ParameterError('model', `Skein.load needs the option model, such as ${example}.`);

@@ -2,6 +2,8 @@ import type { EncoderConfig } from '../../models/encoder-config.js';
 import { cpuQuota } from '../cpu-quota.js';
 import { EngineError, openEngine } from '../engine.js';
 import type { ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
+import { storedWeightBytes } from '../memory-budget.js';
+import type { MemoryNeeds } from '../memory-split.js';
 import { NativeExecutor } from '../native/native-executor.js';
 import {
   ENCODER_TOKENS_PER_BLOCK,
@@ -18,6 +20,8 @@ export interface EncoderParams {
   maxNumSequences?: number | undefined;
   maxSeqLen?: number | undefined;
   instructionSet?: InstructionSet | undefined;
+  /** See ExecutorOptions.computeWeight. */
+  computeWeight?: number | undefined;
 }
 
 export const DEFAULT_ENCODER_NUM_TOKENS = 2048;
@@ -43,7 +47,42 @@ export interface LoadedEncoder {
  * Opens the engine directory of an encoder and starts the native executor.
  * @throws EngineError where it is not one; Error where the memory cannot be had.
  */
-export function loadEncoder(enginePath: string, params: EncoderParams = {}): LoadedEncoder {
+export function loadEncoder(
+  enginePath: string,
+  params: EncoderParams = {},
+  heartbeat?: Int32Array,
+): LoadedEncoder {
+  const { config, native, limits, options } = prepare(enginePath, params, heartbeat);
+  const executor = new NativeExecutor(native, options);
+  const batch = new EncoderBatch(limits, config);
+  return {
+    executor: executor.name,
+    instructionSet: executor.instructionSet,
+    threads: options.threads,
+    limits,
+    vocabSize: native.plan.vocabSize,
+    outputWidth: native.plan.outputWidth,
+    config,
+    memory: executor.memory(),
+    encode: (sequences) => {
+      batch.pack(sequences);
+      return executor.forward(batch);
+    },
+    close: () => executor.close(),
+  };
+}
+
+/** What an encoder needs of memory that it shares with others: its pool is a part of its workspace. Takes none. */
+export function encoderMemoryNeeds(enginePath: string, params: EncoderParams): MemoryNeeds {
+  const { native, options } = prepare(enginePath, params);
+  const { weightBytes, workspaceBytes, kvCacheBytes } = NativeExecutor.measure(native, options);
+  const storedWeights = storedWeightBytes(native.plan, native.tensors);
+  const workspace = workspaceBytes + kvCacheBytes;
+  return { fixed: { packedWeights: weightBytes, storedWeights, workspace }, mostBytes: 0 };
+}
+
+/** What is known of an encoder before any memory is taken for it. */
+function prepare(enginePath: string, params: EncoderParams, heartbeat?: Int32Array) {
   const engine = openEngine(enginePath);
   const { manifest, plan, weightsFile, directory: packedFolder } = engine;
   const config = manifest.config.encoder;
@@ -62,27 +101,10 @@ export function loadEncoder(enginePath: string, params: EncoderParams = {}): Loa
     // Read once, in the layer that writes them: two bytes instead of four would save nothing.
     kvDtype: 'f32',
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
+    ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  const executor = new NativeExecutor(
-    { plan, weightsFile, tensors: manifest.tensors, packedFolder },
-    options,
-  );
-  const batch = new EncoderBatch(limits, config);
-  return {
-    executor: executor.name,
-    instructionSet: executor.instructionSet,
-    threads: options.threads,
-    limits,
-    vocabSize: plan.vocabSize,
-    outputWidth: plan.outputWidth,
-    config,
-    memory: executor.memory(),
-    encode: (sequences) => {
-      batch.pack(sequences);
-      return executor.forward(batch);
-    },
-    close: () => executor.close(),
-  };
+  return { config, limits, options, native: { plan, weightsFile, tensors: manifest.tensors, packedFolder } };
 }
 
 /** A sequence is computed in one piece, so none is longer than a batch. */

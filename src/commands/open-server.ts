@@ -1,12 +1,12 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config, ConfiguredModel } from '../config.js';
-import type { LoadedModel } from '../load-model.js';
+import type { LoadedAny } from '../load-models.js';
 import { createApp } from '../server/app.js';
 import { HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
 import type { ModelMetrics, ObservedModel } from '../server/metrics/model-metrics.js';
 import { ServerMetrics } from '../server/metrics/server-metrics.js';
-import type { ServedGenerator } from '../server/served-model.js';
+import type { ServedModel } from '../server/served-model.js';
 import type { ServerLog } from '../server/server-log.js';
 import { type ModelState, ServerState } from '../server/server-state.js';
 
@@ -20,7 +20,7 @@ export interface OpenServer {
 /** A model that runs, and what was configured for it. */
 export interface RunningModel {
   entry: ConfiguredModel;
-  loaded: LoadedModel;
+  loaded: LoadedAny;
 }
 
 /** Listens for the clients of models that run; closes the models where that fails. @throws ListenError. */
@@ -62,7 +62,7 @@ interface Followers {
 }
 
 /** Lets /health, the metrics and the log know how an engine fares. The promise is of its final failure. */
-function followEngine(loaded: LoadedModel, { name, state, metrics, log }: Followers): Promise<Error> {
+function followEngine(loaded: LoadedAny, { name, state, metrics, log }: Followers): Promise<Error> {
   loaded.onError((error) => log.error({ err: error, model: name }, 'engine error'));
   return new Promise((resolve) => {
     loaded.onStateChange((engine, failure) => {
@@ -82,20 +82,27 @@ function followEngine(loaded: LoadedModel, { name, state, metrics, log }: Follow
 }
 
 function observedModel({ entry, loaded }: RunningModel, config: Config): ObservedModel {
-  const { maxSeqLen, tokensPerBlock, secondaryBlocks, kvDtype } = loaded.info;
   const { maxQueueSize } = { ...config, ...entry.options };
-  const cache = { tokensPerBlock, secondaryBlocks, kvDtype };
-  return { name: entry.name, maxSeqLen, gauges: loaded.counts, maxQueueSize, ...cache };
+  const { maxSeqLen } = loaded.info;
+  const observed = { name: entry.name, maxSeqLen, gauges: loaded.counts, maxQueueSize };
+  if (loaded.kind === 'encoder') return observed;
+  const { tokensPerBlock, secondaryBlocks, kvDtype } = loaded.info;
+  return { ...observed, tokensPerBlock, secondaryBlocks, kvDtype };
 }
 
-function servedModel({ entry, loaded: { model, info } }: RunningModel, config: Config): ServedGenerator {
+function servedModel({ entry, loaded }: RunningModel, config: Config): ServedModel {
+  const created = Math.floor(Date.now() / 1000);
+  if (loaded.kind === 'encoder') {
+    return { kind: 'encoder', ...loaded.model, id: entry.name, aliases: entry.aliases, created };
+  }
+  const { model, info } = loaded;
   const { defaultMaxTokens, maxLogprobs, toolCallParser, reasoningParser } = { ...config, ...entry.options };
   return {
     kind: 'generator',
     ...model,
     id: entry.name,
     aliases: entry.aliases,
-    created: Math.floor(Date.now() / 1000),
+    created,
     fingerprint: info.fingerprint,
     defaultMaxTokens,
     toolCallParser,

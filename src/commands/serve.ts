@@ -1,8 +1,8 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { withFlagNames } from '../flag-names.js';
-import type { LoadedModel } from '../load-model.js';
-import { loadModels } from '../load-models.js';
+import type { EncoderInfoOfModel } from '../load-encoder-model.js';
+import { type LoadedAny, loadModels } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { showBuildProgress } from './build-progress.js';
@@ -57,7 +57,7 @@ const LAST_WORDS_MS = 3_000;
 const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the engine is freed. Throws the failure, if there is one. */
-async function end(server: HttpServer, loaded: readonly LoadedModel[], failure: Error | null): Promise<void> {
+async function end(server: HttpServer, loaded: readonly LoadedAny[], failure: Error | null): Promise<void> {
   const closed = Promise.all(
     loaded.map((model) => model.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 })),
   );
@@ -79,9 +79,13 @@ function greeting(running: readonly RunningModel[], url: string): string {
   const lines = running.flatMap(({ entry, loaded: { info } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${info.threads} threads`,
-    `  weights ${info.weights}, KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context of ${info.maxSeqLen} tokens`,
+    `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
   ]);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
+}
+
+function madeOf({ task, dimensions }: EncoderInfoOfModel): string {
+  return task === 'score' ? 'scores of pairs' : `embeddings of ${dimensions} values, from texts`;
 }
 
 /** Resolves at the first signal; the second ends the process where it stands, as it does without a handler. */

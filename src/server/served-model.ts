@@ -1,3 +1,4 @@
+import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
 
 /** What every model has that clients can ask for by a name, whatever it does. */
@@ -24,7 +25,7 @@ export interface ServedGenerator extends TextModel, ServedUnderName {
 }
 
 /** A model that turns text into vectors or scores. */
-export interface ServedEncoder extends ServedUnderName {
+export interface ServedEncoder extends EncoderModel, ServedUnderName {
   kind: 'encoder';
 }
 

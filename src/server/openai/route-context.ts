@@ -1,5 +1,5 @@
 import type { ObserveRequest } from '../request-observer.js';
-import type { ServedGenerator, ServedModel } from '../served-model.js';
+import type { ServedEncoder, ServedGenerator, ServedModel } from '../served-model.js';
 import { ApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
 
@@ -40,6 +40,32 @@ export function findGenerator(
       ? 'No model of this server generates text'
       : `The model '${model.id}' generates no text`;
   const others = generators.length === 0 ? '' : `; ${namesOf(generators)} would`;
+  throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
+}
+
+const TASKS = { embedding: 'embeds', score: 'scores' } as const;
+
+/**
+ * The same among encoders. Texts are scored by cross-encoders, and by models that embed; without a name, the first
+ * cross-encoder does it, if there is one.
+ * @throws ApiError 404 as findModel, 400 for a model of another kind.
+ */
+export function findEncoder(
+  { models }: Pick<RouteContext, 'models'>,
+  id: string | undefined,
+  task: 'embedding' | 'score',
+): ServedEncoder {
+  const encoders = models.filter((served) => served.kind === 'encoder');
+  const own = encoders.filter(({ head }) => head.kind === task);
+  const able = task === 'embedding' ? own : [...own, ...encoders.filter((served) => !own.includes(served))];
+  const model = id === undefined ? able[0] : findModel({ models }, id);
+  const found = able.find((served) => served === model);
+  if (found !== undefined) return found;
+  const asked =
+    model === undefined
+      ? `No model of this server ${TASKS[task]} texts`
+      : `The model '${model.id}' ${TASKS[task]} no texts`;
+  const others = able.length === 0 ? '' : `; ${namesOf(able)} would`;
   throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
 }
 

@@ -1,5 +1,6 @@
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
+import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { healthRoute, liveRoute } from './health.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
@@ -10,6 +11,9 @@ import { versionRoute } from './version.js';
 export const ROUTES: readonly Route[] = [
   chatCompletionsRoute,
   completionsRoute,
+  embeddingsRoute,
+  rerankRoute,
+  scoreRoute,
   modelsRoute,
   modelRoute,
   healthRoute,

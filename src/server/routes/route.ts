@@ -68,6 +68,7 @@ interface RouteDefinition<Body, Params, Query> {
 /** What a route is about, in the order of the description. */
 export const TAGS = {
   Generation: 'Text from a model.',
+  Encoders: 'Embeddings and scores of texts.',
   Models: 'What is served.',
   Server: 'How the server fares.',
 } as const;

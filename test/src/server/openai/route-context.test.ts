@@ -1,12 +1,28 @@
 import { describe, expect, it } from 'vitest';
-import { findGenerator, findModel } from '../../../../src/server/openai/route-context.js';
+import { findEncoder, findGenerator, findModel } from '../../../../src/server/openai/route-context.js';
 import type { ServedEncoder } from '../../../../src/server/served-model.js';
 import { FakeEngine } from '../../support/fake-engine.js';
 import { toyModel } from '../../support/toy-server.js';
 
 const chat = toyModel(new FakeEngine(() => []), { id: 'chat', aliases: ['gpt-4'] });
 const code = toyModel(new FakeEngine(() => []), { id: 'code' });
-const vectors: ServedEncoder = { kind: 'encoder', id: 'vectors', aliases: [], created: 0, maxSeqLen: 512 };
+const encoder = (id: string, kind: 'embedding' | 'score'): ServedEncoder => ({
+  kind: 'encoder',
+  id,
+  aliases: [],
+  created: 0,
+  maxSeqLen: 512,
+  vocabSize: 100,
+  outputWidth: kind === 'score' ? 1 : 8,
+  head:
+    kind === 'score'
+      ? { kind, tensors: ['a', 'b'], activation: 'none' }
+      : { kind, pooling: 'mean', normalize: true, matryoshka: null },
+  codec: { single: async () => [], pairs: async () => [] },
+  engine: { encode: async () => [] },
+});
+const vectors = encoder('vectors', 'embedding');
+const scores = encoder('scores', 'score');
 
 describe('the model of a request', () => {
   it('is found by its name or an alias, and without a name is the first', () => {
@@ -26,8 +42,24 @@ describe('the model of a request', () => {
     expect(() => findGenerator(context, 'vectors')).toThrow(
       "The model 'vectors' generates no text; 'chat', 'code' would.",
     );
+    expect(() => findEncoder(context, 'chat', 'embedding')).toThrow(
+      "The model 'chat' embeds no texts; 'vectors' would.",
+    );
     expect(() => findGenerator({ models: [vectors] }, undefined)).toThrow(
       'No model of this server generates text.',
+    );
+  });
+
+  it('is the first encoder that can do it: all score, but only some embed', () => {
+    const context = { models: [chat, vectors, scores] };
+    expect(findEncoder(context, undefined, 'embedding')).toBe(vectors);
+    expect(findEncoder(context, undefined, 'score')).toBe(scores);
+    expect(findEncoder(context, 'vectors', 'score')).toBe(vectors);
+    expect(() => findEncoder(context, 'scores', 'embedding')).toThrow(
+      "The model 'scores' embeds no texts; 'vectors' would.",
+    );
+    expect(() => findEncoder({ models: [chat] }, undefined, 'embedding')).toThrow(
+      'No model of this server embeds texts.',
     );
   });
 });

@@ -1,0 +1,45 @@
+import { performance } from 'node:perf_hooks';
+import type { EncoderSequence } from './encoder-batch.js';
+import type { EncoderAnswer } from './encoder-messages.js';
+import type { LoadedEncoder } from './load-encoder.js';
+
+/**
+ * The rows of a batch. Where it fails as a whole, each sequence is tried by itself, so that the error is that of the
+ * sequence which caused it; a row that is not finite is an error of its sequence too.
+ */
+export function encodeBatch(
+  encoder: Pick<LoadedEncoder, 'encode' | 'outputWidth'>,
+  sequences: readonly EncoderSequence[],
+): EncoderAnswer {
+  const startMs = performance.now();
+  const width = encoder.outputWidth;
+  const rows = new Float32Array(sequences.length * width);
+  const errors: (string | null)[] = sequences.map(() => null);
+  try {
+    rows.set(encoder.encode(sequences));
+  } catch (error) {
+    if (sequences.length === 1) errors[0] = (error as Error).message;
+    else for (const [i, sequence] of sequences.entries()) alone(encoder, sequence, i, rows, errors);
+  }
+  for (let i = 0; i < sequences.length; i++) {
+    const row = rows.subarray(i * width, (i + 1) * width);
+    if (errors[i] !== null || row.every(Number.isFinite)) continue;
+    errors[i] = 'The network gave values that are not finite for this input.';
+    row.fill(0);
+  }
+  return { type: 'rows', rows, errors, forwardMs: performance.now() - startMs };
+}
+
+function alone(
+  encoder: Pick<LoadedEncoder, 'encode' | 'outputWidth'>,
+  sequence: EncoderSequence,
+  index: number,
+  rows: Float32Array,
+  errors: (string | null)[],
+): void {
+  try {
+    rows.set(encoder.encode([sequence]), index * encoder.outputWidth);
+  } catch (error) {
+    errors[index] = (error as Error).message;
+  }
+}

@@ -1,0 +1,64 @@
+import { performance } from 'node:perf_hooks';
+import { receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { Doorbell, type WorkerLife } from '../../callbacks/worker-messages.js';
+import type { WorkerWires } from '../engine-worker.js';
+import { Heartbeat } from '../heartbeat.js';
+import { encodeBatch } from './encode-batch.js';
+import type { EncoderAnswer, EncoderCommand, EncoderInfo } from './encoder-messages.js';
+import { type EncoderParams, type LoadedEncoder, loadEncoder } from './load-encoder.js';
+
+/** What the host gives an encoder's worker. */
+export interface EncoderWorkerData {
+  enginePath: string;
+  params: EncoderParams;
+  /** Exports `loadEncoder` in the place of the native one: for tests. */
+  encoderModule: string | null;
+}
+
+await main(workerData as EncoderWorkerData & WorkerWires);
+
+/** Loads the encoder and answers batches until it is told to end; asleep at the doorbell while there are none. */
+async function main({ enginePath, params, encoderModule, port, ...wires }: EncoderWorkerData & WorkerWires) {
+  const startMs = performance.now();
+  const load = encoderModule
+    ? ((await import(encoderModule)) as { loadEncoder: typeof loadEncoder }).loadEncoder
+    : loadEncoder;
+  const encoder = load(enginePath, params, new Int32Array(wires.heartbeat));
+  const info = describe(encoder, performance.now() - startMs);
+  port.postMessage({ type: 'ready', info } satisfies WorkerLife<EncoderInfo>);
+  const doorbell = new Doorbell(wires.doorbell);
+  const heartbeat = new Heartbeat(wires.heartbeat);
+  for (;;) {
+    heartbeat.beat();
+    const bell = doorbell.read();
+    const command = receiveMessageOnPort(port)?.message as EncoderCommand | undefined;
+    if (command === undefined) {
+      heartbeat.sleep();
+      doorbell.wait(bell, Number.POSITIVE_INFINITY);
+      continue;
+    }
+    if (command.type === 'shutdown') break;
+    const answer: EncoderAnswer = encodeBatch(encoder, command.sequences);
+    port.postMessage(answer, [answer.rows.buffer as ArrayBuffer]);
+  }
+  encoder.close();
+  port.postMessage({ type: 'closed' } satisfies WorkerLife<EncoderInfo>);
+  port.close();
+}
+
+function describe(encoder: LoadedEncoder, loadMs: number): EncoderInfo {
+  const { executor, instructionSet, threads, vocabSize, outputWidth, config, limits, memory } = encoder;
+  const { head, tokenTypes } = config;
+  return {
+    executor,
+    instructionSet,
+    threads,
+    vocabSize,
+    outputWidth,
+    head,
+    tokenTypes,
+    limits,
+    memory,
+    loadMs,
+  };
+}

@@ -1,0 +1,94 @@
+import { type ComponentJson, flattenComponents, type TokenizerJson } from './tokenizer-json.js';
+
+/** What stands around and between texts, with token types: the post-processor of tokenizer.json. */
+export interface TextTemplate {
+  single: readonly TemplatePiece[];
+  pair: readonly TemplatePiece[];
+}
+
+/** Special tokens, or the place of a text (0 or 1). */
+export type TemplatePiece = { tokens: readonly number[]; type: number } | { text: 0 | 1; type: number };
+
+/** Texts with everything around them. */
+export interface TemplatedText {
+  tokenIds: Int32Array;
+  tokenTypes: Int32Array;
+}
+
+const first: TemplatePiece = { text: 0, type: 0 };
+
+export function textTemplate(json: TokenizerJson): TextTemplate {
+  for (const part of flattenComponents(json.post_processor)) {
+    if (part.type === 'TemplateProcessing') {
+      return { single: templatePieces(part, 'single'), pair: templatePieces(part, 'pair') };
+    }
+    if (part.type === 'BertProcessing' || part.type === 'RobertaProcessing') return processing(part);
+  }
+  return { single: [first], pair: [first, { text: 1, type: 1 }] };
+}
+
+/** [CLS] a [SEP] b [SEP] with the types 0 and 1; RoBERTa has a second separator between them and one type. */
+function processing(part: ComponentJson): TextTemplate {
+  const [cls, sep] = [part.cls, part.sep] as [[string, number], [string, number]];
+  const isRoberta = part.type === 'RobertaProcessing';
+  const type = isRoberta ? 0 : 1;
+  const single: TemplatePiece[] = [{ tokens: [cls[1]], type: 0 }, first, { tokens: [sep[1]], type: 0 }];
+  const between: TemplatePiece[] = isRoberta ? [{ tokens: [sep[1]], type }] : [];
+  return { single, pair: [...single, ...between, { text: 1, type }, { tokens: [sep[1]], type }] };
+}
+
+interface TemplateItem {
+  SpecialToken?: { id: string; type_id: number };
+  Sequence?: { id: 'A' | 'B'; type_id: number };
+}
+
+function templatePieces(part: ComponentJson, key: 'single' | 'pair'): TemplatePiece[] {
+  const specials = part.special_tokens as Record<string, { ids: number[] }> | undefined;
+  return (part[key] as TemplateItem[]).flatMap(
+    ({ SpecialToken: special, Sequence: text }): TemplatePiece[] => {
+      if (text) return [{ text: text.id === 'A' ? 0 : 1, type: text.type_id }];
+      return special ? [{ tokens: specials?.[special.id]?.ids ?? [], type: special.type_id }] : [];
+    },
+  );
+}
+
+/** Tokens that a template adds to its texts. */
+export function templateLength(pieces: readonly TemplatePiece[]): number {
+  return pieces.reduce((sum, piece) => sum + ('tokens' in piece ? piece.tokens.length : 0), 0);
+}
+
+/** One text, or two, with what belongs around them. */
+export function applyTemplate(
+  template: TextTemplate,
+  texts: readonly [Int32Array] | readonly [Int32Array, Int32Array],
+): TemplatedText {
+  const pieces = texts.length === 1 ? template.single : template.pair;
+  const length = templateLength(pieces) + texts.reduce((sum, text) => sum + text.length, 0);
+  const tokenIds = new Int32Array(length);
+  const tokenTypes = new Int32Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    const tokens = 'tokens' in piece ? piece.tokens : texts[piece.text]!;
+    tokenIds.set(tokens, at);
+    tokenTypes.fill(piece.type, at, at + tokens.length);
+    at += tokens.length;
+  }
+  return { tokenIds, tokenTypes };
+}
+
+/**
+ * Cuts texts at their ends until they fit into `room` tokens, of two the longer one first: what Hugging Face's tokenizers
+ * call longest_first.
+ */
+export function truncateTexts<T extends readonly Int32Array[]>(texts: T, room: number): T {
+  if (texts.reduce((sum, text) => sum + text.length, 0) <= room) return texts;
+  if (texts.length === 1) return [texts[0]!.subarray(0, room)] as unknown as T;
+  const lengths = [texts[0]!.length, texts[1]!.length];
+  const shorter = Math.min(...lengths);
+  const half = Math.floor(room / 2);
+  // The longer one takes what the shorter leaves, or they share evenly and the one more goes to the longer.
+  const [least, most] = 2 * shorter <= room ? [shorter, room - shorter] : [half, room - half];
+  const firstIsLonger = lengths[0]! > lengths[1]!;
+  const [a, b] = firstIsLonger ? [most, least] : [least, most];
+  return [texts[0]!.subarray(0, a), texts[1]!.subarray(0, b)] as unknown as T;
+}

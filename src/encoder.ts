@@ -1,0 +1,92 @@
+import { checkEncoderOptions } from './encoder-option-rules.js';
+import { type EmbedOptions, embed } from './encoding/embed.js';
+import type { EncoderInput } from './encoding/encoder-codec.js';
+import { ranking, type ScoreOptions, scorePairs } from './encoding/score.js';
+import { InvalidRequestError } from './generation/errors.js';
+import {
+  type EncoderInfoOfModel,
+  type EncoderOptions,
+  type LoadedEncoderModel,
+  loadEncoderModel,
+} from './load-encoder-model.js';
+
+/** A document of a ranking. */
+export interface RankedDocument {
+  /** Its place among the documents that were given. */
+  index: number;
+  score: number;
+}
+
+/**
+ * An encoder in this process: embeddings, or scores of pairs of texts. Calls share batches.
+ *
+ *   const encoder = await Encoder.load({ model: './all-MiniLM-L6-v2' });
+ *   const [a, b] = await encoder.embed(['The cat sits outside.', 'A man plays the guitar.']);
+ *   await encoder.close();
+ */
+export class Encoder {
+  readonly #loaded: LoadedEncoderModel;
+
+  private constructor(loaded: LoadedEncoderModel) {
+    this.#loaded = loaded;
+  }
+
+  /**
+   * Loads a model; the first time it is built into the cache.
+   * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError.
+   */
+  static async load(options: EncoderOptions): Promise<Encoder> {
+    checkEncoderOptions(options);
+    return new Encoder(await loadEncoderModel(options));
+  }
+
+  /** What was loaded, and how it runs. */
+  get info(): EncoderInfoOfModel {
+    return this.#loaded.info;
+  }
+
+  /** Requests running and waiting right now. */
+  get counts(): { running: number; waiting: number } {
+    const { running, waiting } = this.#loaded.counts();
+    return { running, waiting };
+  }
+
+  /**
+   * The embedding of each text; token ids are taken as they are.
+   * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError; the reason of the signal.
+   */
+  async embed(texts: string | readonly EncoderInput[], options: EmbedOptions = {}): Promise<Float32Array[]> {
+    const inputs = typeof texts === 'string' ? [texts] : texts;
+    return (await embed(this.#loaded.model, inputs, options)).embeddings;
+  }
+
+  /** How well each document answers the query, in their order: a cross-encoder's score, else the cosine. @throws as embed */
+  async score(
+    query: string,
+    documents: string | readonly string[],
+    options: ScoreOptions = {},
+  ): Promise<number[]> {
+    const texts = typeof documents === 'string' ? [documents] : documents;
+    if (!texts.every((text) => typeof text === 'string')) {
+      throw new InvalidRequestError('documents must be texts.', 'documents');
+    }
+    const pairs = texts.map((document) => [query, document] as const);
+    const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
+    return (await scorePairs(this.#loaded.model, pairs, options, names)).scores;
+  }
+
+  /** The documents by their scores, the best first; `top` of them. @throws as embed */
+  async rerank(
+    query: string,
+    documents: readonly string[],
+    { top, ...options }: ScoreOptions & { top?: number | undefined } = {},
+  ): Promise<RankedDocument[]> {
+    const scores = await this.score(query, documents, options);
+    return ranking(scores, top).map((index) => ({ index, score: scores[index]! }));
+  }
+
+  /** Lets what is active end, then frees the engine; with `abort` it is cancelled. */
+  async close(options: { abort?: boolean } = {}): Promise<void> {
+    await this.#loaded.close(options);
+  }
+}

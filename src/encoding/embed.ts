@@ -1,0 +1,103 @@
+import type { EncoderSequence } from '../../engine/encoder/encoder-batch.js';
+import { InvalidRequestError } from '../generation/errors.js';
+import type { EncoderInput } from './encoder-codec.js';
+import type { EncoderModel, RowEngine } from './encoder-model.js';
+
+export interface EmbedOptions {
+  /** Values of each embedding, for Matryoshka models. Default: all. */
+  dimensions?: number | undefined;
+  /** Tokens to which longer inputs are cut at their end; -1: what the model takes. Absent: they are refused. */
+  truncatePromptTokens?: number | undefined;
+  /** Gives up. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Called once with the tokens of all inputs, when nothing is wrong with them and they go to the engine. */
+export type OnAccepted = (promptTokens: number) => void;
+
+export interface Embeddings {
+  embeddings: Float32Array[];
+  /** Tokens of all inputs, special tokens included. */
+  promptTokens: number;
+}
+
+/** One embedding for each input. @throws InvalidRequestError; as EncoderHost.encode */
+export async function embed(
+  model: EncoderModel,
+  inputs: readonly EncoderInput[],
+  options: EmbedOptions,
+  onAccepted: OnAccepted = () => {},
+): Promise<Embeddings> {
+  const { head, engine, codec, maxSeqLen } = model;
+  if (head.kind !== 'embedding') {
+    throw new InvalidRequestError(
+      'This model is a cross-encoder: it scores pairs of texts and embeds none.',
+      'model',
+    );
+  }
+  const { dimensions } = options;
+  if (dimensions !== undefined) checkDimensions(dimensions, model);
+  const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
+  const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
+  const sequences = await codec.single(inputs, { maxSeqLen, truncateTo }, 'input', name);
+  for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), model.vocabSize);
+  const { rows, promptTokens } = await encode(engine, sequences, options.signal, onAccepted);
+  const isCut = dimensions !== undefined && dimensions < model.outputWidth;
+  return { embeddings: isCut ? rows.map((row) => unit(row.subarray(0, dimensions))) : rows, promptTokens };
+}
+
+/** Of inputs that came as ids. */
+function checkTokens(tokenIds: Int32Array, name: string, vocabSize: number): void {
+  const what = `${name[0]!.toUpperCase()}${name.slice(1)}`;
+  if (tokenIds.length === 0) throw new InvalidRequestError(`${what} has no tokens.`, 'input');
+  const wrong = tokenIds.find((id) => id < 0 || id >= vocabSize);
+  if (wrong === undefined) return;
+  throw new InvalidRequestError(
+    `${what} has the token ${wrong}, but this model's vocabulary has ${vocabSize}.`,
+    'input',
+  );
+}
+
+/** The rows of sequences, and their tokens. @throws as EncoderHost.encode */
+export async function encode(
+  engine: RowEngine,
+  sequences: readonly EncoderSequence[],
+  signal: AbortSignal | undefined,
+  onAccepted: OnAccepted,
+): Promise<{ rows: Float32Array[]; promptTokens: number }> {
+  const promptTokens = sequences.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+  const rows = engine.encode(sequences, signal);
+  onAccepted(promptTokens);
+  return { rows: await rows, promptTokens };
+}
+
+/** What truncate_prompt_tokens means. @throws InvalidRequestError where the model takes fewer tokens */
+export function truncation(asked: number | undefined, maxSeqLen: number): number | undefined {
+  if (asked === undefined) return undefined;
+  if (asked === -1) return maxSeqLen;
+  if (asked <= maxSeqLen) return asked;
+  throw new InvalidRequestError(
+    `truncatePromptTokens is ${asked}, but this model takes ${maxSeqLen} tokens at most.`,
+    'truncatePromptTokens',
+  );
+}
+
+function checkDimensions(dimensions: number, { head, outputWidth }: EncoderModel): void {
+  if (dimensions === outputWidth || head.kind !== 'embedding') return;
+  const { matryoshka } = head;
+  if (matryoshka === null) {
+    throw new InvalidRequestError(
+      `dimensions is ${dimensions}, but this model was not trained for embeddings that are cut (Matryoshka); it gives ${outputWidth}.`,
+      'dimensions',
+    );
+  }
+  if (matryoshka === 'any' ? dimensions <= outputWidth : matryoshka.includes(dimensions)) return;
+  const choices = matryoshka === 'any' ? `1 to ${outputWidth}` : [...matryoshka, outputWidth].join(', ');
+  throw new InvalidRequestError(`dimensions is ${dimensions}; this model gives ${choices}.`, 'dimensions');
+}
+
+/** To length 1, summed in double precision. */
+function unit(row: Float32Array): Float32Array {
+  const length = Math.sqrt(row.reduce((sum, value) => sum + value * value, 0));
+  return row.map((value) => value / Math.max(length, 1e-12));
+}

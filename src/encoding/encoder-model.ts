@@ -1,0 +1,21 @@
+import type { EncoderSequence } from '../../engine/encoder/encoder-batch.js';
+import type { EncoderHead } from '../../models/encoder-config.js';
+import type { EncoderCodec } from './encoder-codec.js';
+
+/** The engine as the text level sees it. */
+export interface RowEngine {
+  /** One row for each sequence. @throws as EncoderHost.encode */
+  encode(sequences: readonly EncoderSequence[], signal?: AbortSignal): Promise<Float32Array[]>;
+}
+
+/** An encoder that is ready to embed or score texts. */
+export interface EncoderModel {
+  codec: Pick<EncoderCodec, 'single' | 'pairs'>;
+  engine: RowEngine;
+  head: EncoderHead;
+  /** Longest input in tokens, special tokens included. */
+  maxSeqLen: number;
+  vocabSize: number;
+  /** Values of an embedding; 1 for scores. */
+  outputWidth: number;
+}

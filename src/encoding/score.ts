@@ -1,0 +1,68 @@
+import { encode, type OnAccepted, truncation } from './embed.js';
+import type { EncoderModel } from './encoder-model.js';
+
+export interface ScoreOptions {
+  /** As of EmbedOptions; of a pair the longer text is cut first. */
+  truncatePromptTokens?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface Scores {
+  scores: number[];
+  promptTokens: number;
+}
+
+/** The fields that the texts of pair i are in, for errors. */
+export interface PairNames {
+  param: string;
+  /** Pair i. */
+  pair: (index: number) => string;
+}
+
+/**
+ * One score for each pair: a cross-encoder's own, or of a model that embeds the cosine of the two embeddings.
+ * @throws ContextLengthError; as EncoderHost.encode
+ */
+export async function scorePairs(
+  model: EncoderModel,
+  pairs: readonly (readonly [string, string])[],
+  options: ScoreOptions,
+  names: PairNames,
+  onAccepted: OnAccepted = () => {},
+): Promise<Scores> {
+  const { maxSeqLen, head, codec, engine } = model;
+  const limit = { maxSeqLen, truncateTo: truncation(options.truncatePromptTokens, maxSeqLen) };
+  if (head.kind === 'score') {
+    const sequences = await codec.pairs(pairs, limit, names.param, names.pair);
+    const { rows, promptTokens } = await encode(engine, sequences, options.signal, onAccepted);
+    const activate = head.activation === 'sigmoid' ? (x: number) => 1 / (1 + Math.exp(-x)) : (x: number) => x;
+    return { scores: rows.map((row) => activate(row[0]!)), promptTokens };
+  }
+  // Each text once, whatever number of pairs it is in.
+  const distinct = [...new Set(pairs.flat())];
+  const nameOf = (i: number) => names.pair(pairs.findIndex((pair) => pair.includes(distinct[i]!)));
+  const sequences = await codec.single(distinct, limit, names.param, (i) => `a text of ${nameOf(i)}`);
+  const { rows, promptTokens } = await encode(engine, sequences, options.signal, onAccepted);
+  const rowOf = new Map(distinct.map((text, i) => [text, rows[i]!]));
+  return { scores: pairs.map(([a, b]) => cosine(rowOf.get(a)!, rowOf.get(b)!)), promptTokens };
+}
+
+/** In double precision; 0 where an embedding is all zeros. */
+function cosine(a: Float32Array, b: Float32Array): number {
+  let [dot, squaresA, squaresB] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++) {
+    dot += a[i]! * b[i]!;
+    squaresA += a[i]! * a[i]!;
+    squaresB += b[i]! * b[i]!;
+  }
+  const lengths = Math.sqrt(squaresA) * Math.sqrt(squaresB);
+  return lengths === 0 ? 0 : dot / lengths;
+}
+
+/** Indices of the greatest scores first, equal ones in their order. */
+export function ranking(scores: readonly number[], top = scores.length): number[] {
+  return scores
+    .map((_, index) => index)
+    .sort((a, b) => scores[b]! - scores[a]! || a - b)
+    .slice(0, top);
+}

@@ -1,0 +1,81 @@
+import * as z from 'zod';
+import type { Responses } from '../../routes/route.js';
+import { about, component } from '../schemas/fields.js';
+import { errors, jsonAnswer } from './shared.js';
+
+const usage = z.object({
+  prompt_tokens: about(z.int(), 'Tokens of all inputs, special tokens included.'),
+  total_tokens: about(z.int(), 'The same.'),
+});
+const model = about(z.string(), 'The model that answered.');
+
+const embeddingList = component(
+  'EmbeddingList',
+  z.object({
+    object: z.literal('list'),
+    data: z.array(
+      z.object({
+        object: z.literal('embedding'),
+        index: about(z.int(), 'Which of the inputs.'),
+        embedding: about(
+          z.union([z.array(z.number()), z.string()]),
+          'Numbers, or base64 of 32-bit floats in little-endian order.',
+        ),
+      }),
+    ),
+    model,
+    usage,
+  }),
+  'Embeddings in the order of the inputs.',
+);
+
+const ranking = component(
+  'Ranking',
+  z.object({
+    id: z.string(),
+    object: z.literal('rerank'),
+    model,
+    results: z.array(
+      z.object({
+        index: about(z.int(), 'Which of the documents.'),
+        document: about(z.object({ text: z.string() }).optional(), 'Unless `return_documents` is false.'),
+        relevance_score: about(z.number(), "A cross-encoder's score, else the cosine of two embeddings."),
+      }),
+    ),
+    usage,
+  }),
+  'Documents, the best first.',
+);
+
+const scoreList = component(
+  'ScoreList',
+  z.object({
+    id: z.string(),
+    object: z.literal('list'),
+    created: about(z.int(), 'Seconds since 1970.'),
+    model,
+    data: z.array(
+      z.object({
+        index: about(z.int(), 'Which of the pairs.'),
+        object: z.literal('score'),
+        score: about(z.number(), "A cross-encoder's score, else the cosine of two embeddings."),
+      }),
+    ),
+    usage,
+  }),
+  'Scores in the order of the pairs.',
+);
+
+const refusals = () => errors(400, 401, 404, 413, 429, 500, 503);
+
+export function embeddingResponses(): Responses {
+  return { 200: jsonAnswer('The embeddings.', embeddingList), ...refusals() };
+}
+
+export function rerankResponses(): Responses {
+  return { 200: jsonAnswer('The ranking.', ranking), ...refusals() };
+}
+
+export function scoreResponses(): Responses {
+  return { 200: jsonAnswer('The scores.', scoreList), ...refusals() };
+}

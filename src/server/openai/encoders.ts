@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { RequestError } from '../../../callbacks/token-request.js';
+import { embed, type OnAccepted } from '../../encoding/embed.js';
+import { ranking, type Scores, scorePairs } from '../../encoding/score.js';
+import type { ObserveRequest, RequestObserver } from '../request-observer.js';
+import type { ServedEncoder } from '../served-model.js';
+import { ApiError } from './errors.js';
+import type { Exchange } from './respond.js';
+import { findEncoder, type RouteContext } from './route-context.js';
+import type { EmbeddingRequest, RerankRequest, ScoreRequest } from './schemas/encoders.js';
+
+/** POST /v1/embeddings with a body that its schema has taken. */
+export async function embeddings(
+  context: RouteContext,
+  request: EmbeddingRequest,
+  { signal }: Exchange,
+): Promise<Response> {
+  const model = findEncoder(context, request.model, 'embedding');
+  const options = {
+    dimensions: request.dimensions,
+    truncatePromptTokens: request.truncate_prompt_tokens,
+    signal,
+  };
+  const { embeddings: rows, promptTokens } = await observed(model, context.observe, signal, (onAccepted) =>
+    embed(model, request.input, options, onAccepted),
+  );
+  const asBase64 = request.encoding_format === 'base64';
+  const data = rows.map((row, index) => {
+    const embedding = asBase64 ? base64(row) : JSON.stringify([...row]);
+    return `{"object":"embedding","index":${index},"embedding":${asBase64 ? `"${embedding}"` : embedding}}`;
+  });
+  const usage = JSON.stringify(usageOf(promptTokens));
+  return jsonText(
+    `{"object":"list","data":[${data.join(',')}],"model":${JSON.stringify(model.id)},"usage":${usage}}`,
+  );
+}
+
+/** POST /v1/rerank with a body that its schema has taken. */
+export async function rerank(
+  context: RouteContext,
+  request: RerankRequest,
+  { signal }: Exchange,
+): Promise<Response> {
+  const model = findEncoder(context, request.model, 'score');
+  const documents = request.documents.map((one) => (typeof one === 'string' ? one : one.text));
+  const pairs = documents.map((text) => [request.query, text] as const);
+  const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
+  const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
+  const results = ranking(scores, request.top_n).map((index) => ({
+    index,
+    ...(request.return_documents === false ? {} : { document: { text: documents[index] } }),
+    relevance_score: scores[index],
+  }));
+  return Response.json({
+    id: `rerank-${randomUUID()}`,
+    object: 'rerank',
+    model: model.id,
+    results,
+    usage: usageOf(promptTokens),
+  });
+}
+
+/** POST /v1/score with a body that its schema has taken. */
+export async function score(
+  context: RouteContext,
+  request: ScoreRequest,
+  { signal }: Exchange,
+): Promise<Response> {
+  const model = findEncoder(context, request.model, 'score');
+  const { text_1: first, text_2: second } = request;
+  if (first.length !== 1 && first.length !== second.length) {
+    throw new ApiError(
+      400,
+      `'text_1' must have one text, or as many as 'text_2' has (${second.length}), but it has ${first.length}.`,
+      { param: 'text_1', code: 'invalid_value' },
+    );
+  }
+  const pairs = second.map((text, i) => [first.length === 1 ? first[0]! : first[i]!, text] as const);
+  const names = { param: 'text_2', pair: (i: number) => `pair ${i}` };
+  const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
+  return Response.json({
+    id: `score-${randomUUID()}`,
+    object: 'list',
+    created: Math.floor(Date.now() / 1000),
+    model: model.id,
+    data: scores.map((value, index) => ({ index, object: 'score', score: value })),
+    usage: usageOf(promptTokens),
+  });
+}
+
+function scored(
+  model: ServedEncoder,
+  observe: ObserveRequest,
+  pairs: readonly (readonly [string, string])[],
+  request: { truncate_prompt_tokens?: number | undefined },
+  signal: AbortSignal,
+  names: { param: string; pair: (index: number) => string },
+): Promise<Scores> {
+  const options = { truncatePromptTokens: request.truncate_prompt_tokens, signal };
+  return observed(model, observe, signal, (onAccepted) =>
+    scorePairs(model, pairs, options, names, onAccepted),
+  );
+}
+
+/** Runs a request and tells the metrics how it ended. */
+async function observed<T>(
+  model: ServedEncoder,
+  observe: ObserveRequest,
+  signal: AbortSignal,
+  run: (onAccepted: OnAccepted) => Promise<T>,
+): Promise<T> {
+  const observers: RequestObserver[] = [];
+  try {
+    const result = await run((promptTokens) => {
+      observers.push(observe({ model: model.id, promptTokens, maxTokens: 0 }));
+    });
+    for (const observer of observers) observer.onEnd('stop');
+    return result;
+  } catch (error) {
+    for (const observer of observers) observer.onEnd(signal.aborted ? 'abort' : 'error');
+    if (signal.aborted) throw new ApiError(499, 'The client closed the request.');
+    if (error instanceof RequestError && error.isInvalid) throw new ApiError(400, error.message);
+    throw error;
+  }
+}
+
+/** 32-bit floats, little-endian on every machine. */
+function base64(row: Float32Array): string {
+  const bytes = Buffer.alloc(4 * row.length);
+  for (const [i, value] of row.entries()) bytes.writeFloatLE(value, 4 * i);
+  return bytes.toString('base64');
+}
+
+function usageOf(promptTokens: number) {
+  return { prompt_tokens: promptTokens, total_tokens: promptTokens };
+}
+
+function jsonText(text: string): Response {
+  return new Response(text, { headers: { 'content-type': 'application/json' } });
+}

@@ -1,0 +1,107 @@
+import * as z from 'zod';
+import { about, component, ignored, MAX_INT, optional, tokenId } from './fields.js';
+
+/** OpenAI's own limits. */
+const MAX_INPUTS = 2048;
+const MAX_DOCUMENTS = 2048;
+
+const model = optional(z.string(), 'A name that GET /v1/models lists. Not given: the first that can do it.');
+
+const truncatePromptTokens = optional(
+  z
+    .int()
+    .min(-1)
+    .max(MAX_INT)
+    .refine((value) => value !== 0, 'expected -1 or at least 1'),
+  'Cuts longer inputs at their end to so many tokens, special tokens included; -1: to what the model takes. Not given: a longer input is an error. Of a pair of texts the longer one is cut first.',
+);
+
+const commonFields = {
+  model,
+  truncate_prompt_tokens: truncatePromptTokens,
+  user: ignored('A name for the end user. Accepted; it has no bearing on the answer.'),
+};
+
+const input = about(
+  z
+    .union(
+      [
+        z.string().transform((one) => [one]),
+        z.array(z.string()).min(1),
+        z
+          .array(tokenId)
+          .min(1)
+          .transform((one) => [one]),
+        z.array(z.array(tokenId).min(1)).min(1),
+      ],
+      { error: 'expected a string, token ids, or a list of either, none of them empty' },
+    )
+    .refine((inputs) => inputs.length <= MAX_INPUTS, `expected ${MAX_INPUTS} inputs at most`),
+  {
+    description: `The texts: one, or up to ${MAX_INPUTS}. Token ids are taken as they are: no special tokens are put around them.`,
+    examples: ['The cat sits outside.'],
+  },
+);
+
+export const embeddingRequestSchema = component(
+  'EmbeddingRequest',
+  z.strictObject({
+    ...commonFields,
+    input,
+    encoding_format: optional(z.enum(['float', 'base64']), {
+      description: 'Numbers, or base64 of 32-bit floats in little-endian order.',
+      default: 'float',
+    }),
+    dimensions: optional(
+      z.int().min(1).max(MAX_INT),
+      'Values of each embedding, for models that were trained to be cut (Matryoshka); they are brought to length 1 again.',
+    ),
+  }),
+  "OpenAI's fields, and vLLM's truncate_prompt_tokens.",
+);
+
+export type EmbeddingRequest = z.output<typeof embeddingRequestSchema>;
+
+const document = z.union([z.string(), z.strictObject({ text: z.string() })], {
+  error: 'expected a string or an object with a text',
+});
+
+export const rerankRequestSchema = component(
+  'RerankRequest',
+  z.strictObject({
+    ...commonFields,
+    query: about(z.string(), 'What the documents are to answer.'),
+    documents: about(
+      z.array(document).min(1).max(MAX_DOCUMENTS),
+      `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
+    ),
+    top_n: optional(z.int().min(1).max(MAX_INT), 'Results that are given, the best first. Default: all.'),
+    return_documents: optional(z.boolean(), {
+      description: 'Gives the text of each document with its result.',
+      default: true,
+    }),
+  }),
+  'The fields of Jina and Cohere.',
+);
+
+export type RerankRequest = z.output<typeof rerankRequestSchema>;
+
+const texts = (text: string) =>
+  about(
+    z.union([z.string().transform((one) => [one]), z.array(z.string()).min(1).max(MAX_DOCUMENTS)], {
+      error: `expected a string, or a list of up to ${MAX_DOCUMENTS} of them that is not empty`,
+    }),
+    text,
+  );
+
+export const scoreRequestSchema = component(
+  'ScoreRequest',
+  z.strictObject({
+    ...commonFields,
+    text_1: texts('The first text of each pair; one text stands before each of text_2.'),
+    text_2: texts('The second text of each pair.'),
+  }),
+  "vLLM's fields.",
+);
+
+export type ScoreRequest = z.output<typeof scoreRequestSchema>;

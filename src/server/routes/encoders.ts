@@ -1,0 +1,50 @@
+import { embeddings, rerank, score } from '../openai/encoders.js';
+import {
+  embeddingRequestSchema,
+  rerankRequestSchema,
+  scoreRequestSchema,
+} from '../openai/schemas/encoders.js';
+import { defineRoute } from './route.js';
+
+export const embeddingsRoute = defineRoute({
+  method: 'post',
+  path: '/v1/embeddings',
+  tags: ['Encoders'],
+  summary: 'Embeds texts',
+  description: 'The same text has the same embedding to the bit, alone and beside any others.',
+  body: embeddingRequestSchema,
+  examples: {
+    'A text': { input: 'The cat sits outside.' },
+    Texts: { input: ['The cat sits outside.', 'A man plays the guitar.'], encoding_format: 'base64' },
+  },
+  responses: async () => (await import('../openai/answers/encoders.js')).embeddingResponses(),
+  handle: ({ body, exchange }, context) => embeddings(context, body, exchange),
+});
+
+export const rerankRoute = defineRoute({
+  method: 'post',
+  path: '/v1/rerank',
+  tags: ['Encoders'],
+  summary: 'Sorts documents by how well they answer a query',
+  description: 'By the score of a cross-encoder, or the cosine of two embeddings where the model embeds.',
+  body: rerankRequestSchema,
+  examples: {
+    'A query': { query: 'Who sits outside?', documents: ['A man plays.', 'The cat sits outside.'], top_n: 1 },
+  },
+  responses: async () => (await import('../openai/answers/encoders.js')).rerankResponses(),
+  handle: ({ body, exchange }, context) => rerank(context, body, exchange),
+});
+
+export const scoreRoute = defineRoute({
+  method: 'post',
+  path: '/v1/score',
+  tags: ['Encoders'],
+  summary: 'Scores pairs of texts',
+  description: 'One text with each of several, or pairs of two lists of the same length.',
+  body: scoreRequestSchema,
+  examples: {
+    'One to many': { text_1: 'Who sits outside?', text_2: ['A man plays.', 'The cat sits outside.'] },
+  },
+  responses: async () => (await import('../openai/answers/encoders.js')).scoreResponses(),
+  handle: ({ body, exchange }, context) => score(context, body, exchange),
+});

@@ -1,0 +1,345 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type LoadedEncoder, loadEncoder } from '../../../engine/encoder/load-encoder.js';
+import { EncoderCodec } from '../../../src/encoding/encoder-codec.js';
+import { createApp } from '../../../src/server/app.js';
+import { ServerMetrics } from '../../../src/server/metrics/server-metrics.js';
+import type { ServedEncoder, ServedModel } from '../../../src/server/served-model.js';
+import { ServerState } from '../../../src/server/server-state.js';
+import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
+import { FakeEngine } from '../support/fake-engine.js';
+import { toyModel } from '../support/toy-server.js';
+
+const engines = new TestEngines();
+const open: { encoder: LoadedEncoder; codec: EncoderCodec }[] = [];
+afterAll(async () => {
+  for (const { encoder, codec } of open) {
+    encoder.close();
+    await codec.close();
+  }
+  engines.remove();
+});
+
+/** A tiny encoder under a name, computed in this thread. */
+async function served(
+  id: string,
+  model: string,
+  change: Partial<ServedEncoder> = {},
+): Promise<ServedEncoder> {
+  const { directory } = await engines.get(tinyModelPath(model), 'f32');
+  const encoder = loadEncoder(directory, { threads: 1 });
+  const codec = await EncoderCodec.open(directory);
+  open.push({ encoder, codec });
+  const { outputWidth, limits, config } = encoder;
+  return {
+    kind: 'encoder',
+    id,
+    aliases: [],
+    created: 0,
+    maxSeqLen: limits.maxSeqLen,
+    outputWidth,
+    vocabSize: encoder.vocabSize,
+    head: config.head,
+    codec,
+    engine: {
+      encode: async (sequences) => sequences.map((sequence) => encoder.encode([sequence]).slice()),
+    },
+    ...change,
+  };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are what the tests judge
+let post: (path: string, body: unknown) => Promise<{ status: number; body: any }>;
+let metricsText: () => Promise<string>;
+
+function serve(models: ServedModel[]): typeof post {
+  const gauges = () => ({ running: 0, waiting: 0, maxBlocks: 0, usedBlocks: 0 });
+  const metrics = new ServerMetrics(models.map(({ id, maxSeqLen }) => ({ name: id, maxSeqLen, gauges })));
+  const app = createApp({
+    models,
+    state: new ServerState(models.map(({ id }) => id)),
+    metrics,
+    version: '0.0.0-test',
+    log: { debug: () => {}, info: () => {}, error: () => {} },
+  });
+  metricsText = () => metrics.text();
+  return async (path, body) => {
+    const headers = { 'content-type': 'application/json' };
+    const response = await app.request(path, { method: 'POST', headers, body: JSON.stringify(body) });
+    return { status: response.status, body: await response.json() };
+  };
+}
+
+beforeAll(async () => {
+  post = serve([
+    toyModel(new FakeEngine(() => []), { id: 'chat' }),
+    await served('vectors', 'bert-mean'),
+    await served('raw', 'bert-cls'),
+    await served('scores', 'bert-score'),
+  ]);
+});
+
+interface Golden {
+  model: string;
+  texts?: string[];
+  ids: number[];
+  types: number[];
+  output: number[];
+}
+const goldens = (
+  JSON.parse(readFileSync(new URL('../../goldens/encoders.json', import.meta.url), 'utf8')) as {
+    cases: Golden[];
+  }
+).cases;
+const goldenOf = (model: string, count: number) =>
+  goldens.find((one) => one.model === model && one.texts?.length === count)!;
+
+function expectClose(actual: ArrayLike<number>, expected: readonly number[]): void {
+  expect(actual.length).toBe(expected.length);
+  for (const [i, value] of expected.entries()) expect(Math.abs(actual[i]! - value)).toBeLessThan(2e-5);
+}
+
+describe('POST /v1/embeddings', () => {
+  it("gives OpenAI's answer, with the embeddings of transformers", async () => {
+    const golden = goldenOf('bert-mean', 1);
+    const { status, body } = await post('/v1/embeddings', { input: golden.texts![0], user: 'me' });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      object: 'list',
+      model: 'vectors',
+      data: [{ object: 'embedding', index: 0 }],
+      usage: { prompt_tokens: golden.ids.length, total_tokens: golden.ids.length },
+    });
+    expectClose(body.data[0].embedding, golden.output);
+  });
+
+  it('gives the same bits in base64, for texts alone, in a list, and as token ids', async () => {
+    const golden = goldenOf('bert-mean', 1);
+    const [text] = golden.texts!;
+    const one = (await post('/v1/embeddings', { input: text })).body.data[0].embedding;
+    const list = await post('/v1/embeddings', { input: ['the dog', text, 'x'], encoding_format: 'base64' });
+    expect(list.body.data.map(({ index }: { index: number }) => index)).toEqual([0, 1, 2]);
+    const bytes = Buffer.from(list.body.data[1].embedding, 'base64');
+    expect(Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(4 * i))).toEqual(one);
+    const ids = await post('/v1/embeddings', { input: golden.ids });
+    expect(ids.body.data[0].embedding).toEqual(one);
+    const several = await post('/v1/embeddings', { input: [[5, 6], golden.ids] });
+    expect(several.body.data[1].embedding).toEqual(one);
+    expect(several.body.usage.prompt_tokens).toBe(2 + golden.ids.length);
+  });
+
+  it('refuses a text that is too long with the numbers, and cuts it where it is asked to', async () => {
+    const long = 'the cat sat on the mat '.repeat(20);
+    const { status, body } = await post('/v1/embeddings', { input: ['x', long] });
+    expect(status).toBe(400);
+    expect(body.error).toMatchObject({ param: 'input', code: 'context_length_exceeded' });
+    expect(body.error.message).toMatch(
+      /takes 64 tokens at most, special tokens included, but input 1 has 122;/,
+    );
+    const cut = await post('/v1/embeddings', { input: long, truncate_prompt_tokens: -1 });
+    expect(cut.body.usage.prompt_tokens).toBe(64);
+    const short = await post('/v1/embeddings', { input: long, truncate_prompt_tokens: 5 });
+    const same = await post('/v1/embeddings', { input: 'the cat sat' });
+    expect(short.body.data[0].embedding).toEqual(same.body.data[0].embedding);
+    const most = await post('/v1/embeddings', { input: long, truncate_prompt_tokens: 65 });
+    expect(most.body.error.message).toBe(
+      'truncate_prompt_tokens is 65, but this model takes 64 tokens at most.',
+    );
+  });
+
+  it('refuses dimensions of a model that was not trained for it', async () => {
+    const { status, body } = await post('/v1/embeddings', { input: 'x', dimensions: 8 });
+    expect([status, body.error.param]).toEqual([400, 'dimensions']);
+    expect(body.error.message).toMatch(/not trained for embeddings that are cut \(Matryoshka\); it gives 48/);
+    expect((await post('/v1/embeddings', { input: 'x', dimensions: 48 })).status).toBe(200);
+  });
+
+  it('cuts and normalises the embeddings of a Matryoshka model', async () => {
+    const head = {
+      kind: 'embedding',
+      pooling: 'mean',
+      normalize: true,
+      matryoshka: [16] as number[],
+    } as const;
+    const own = serve([await served('nested', 'bert-mean', { head })]);
+    const whole = (await own('/v1/embeddings', { input: 'the cat' })).body.data[0].embedding as number[];
+    const cut = (await own('/v1/embeddings', { input: 'the cat', dimensions: 16 })).body.data[0].embedding;
+    const length = Math.hypot(...whole.slice(0, 16));
+    expectClose(
+      cut,
+      whole.slice(0, 16).map((value) => value / length),
+    );
+    const { body } = await own('/v1/embeddings', { input: 'x', dimensions: 20 });
+    expect(body.error.message).toBe('dimensions is 20; this model gives 16, 48.');
+  });
+
+  it.each([
+    [{}, 'input', /expected a string, token ids/],
+    [{ input: [] }, 'input', /none of them empty/],
+    [{ input: [''], model: 'vectors', dimensions: 0 }, 'dimensions', /dimensions/],
+    [{ input: 5 }, 'input', /expected a string, token ids/],
+    [{ input: [[]] }, 'input[0]', /not empty/],
+    [{ input: [150] }, 'input', /^The input has the token 150, but this model's vocabulary has 150./],
+    [{ input: 'x', encoding_format: 'int8' }, 'encoding_format', /encoding_format/],
+    [{ input: 'x', truncate_prompt_tokens: 0 }, 'truncate_prompt_tokens', /expected -1 or at least 1/],
+    [{ input: 'x', dimension: 3 }, 'dimension', /Unknown field 'dimension'. Did you mean 'dimensions'/],
+  ])('refuses %j with the name of the field', async (body, param, message) => {
+    const answer = await post('/v1/embeddings', body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error.message).toMatch(message);
+    expect(answer.body.error.param).toBe(param);
+  });
+
+  it('refuses more inputs than it takes', async () => {
+    const { status, body } = await post('/v1/embeddings', { input: new Array(2049).fill('x') });
+    expect([status, body.error.param]).toEqual([400, 'input']);
+    expect(body.error.message).toMatch(/expected 2048 inputs at most/);
+  });
+
+  it('takes an empty text', async () => {
+    const { status, body } = await post('/v1/embeddings', { input: '' });
+    expect([status, body.usage.prompt_tokens]).toEqual([200, 2]);
+  });
+});
+
+describe('POST /v1/score', () => {
+  it("gives a cross-encoder's scores of pairs, as transformers does", async () => {
+    const golden = goldenOf('bert-score', 2);
+    const [first, second] = golden.texts!;
+    const { status, body } = await post('/v1/score', { text_1: first, text_2: [second, 'the dog'] });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ object: 'list', model: 'scores' });
+    expect(body.id).toMatch(/^score-/);
+    expect(body.data.map(({ index, object }: Record<string, unknown>) => [index, object])).toEqual([
+      [0, 'score'],
+      [1, 'score'],
+    ]);
+    expectClose([body.data[0].score], golden.output);
+    const pairs = await post('/v1/score', { text_1: [first, first], text_2: [second, 'the dog'] });
+    expect(pairs.body.data).toEqual(body.data);
+    expect(pairs.body.usage).toEqual(body.usage);
+  });
+
+  it('gives the cosine of the embeddings where the model embeds', async () => {
+    const { body } = await post('/v1/score', {
+      model: 'raw',
+      text_1: 'the cat',
+      text_2: ['a dog', 'the cat'],
+    });
+    const texts = await post('/v1/embeddings', { model: 'raw', input: ['the cat', 'a dog'] });
+    const [a, b] = texts.body.data.map(({ embedding }: { embedding: number[] }) => embedding);
+    const dot = (x: number[], y: number[]) => x.reduce((sum, value, i) => sum + value * y[i]!, 0);
+    expectClose(
+      body.data.map(({ score }: { score: number }) => score),
+      [dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)), 1],
+    );
+  });
+
+  it('refuses lists that are no pairs, and pairs that are too long', async () => {
+    const uneven = await post('/v1/score', { text_1: ['a', 'b'], text_2: ['c'] });
+    expect([uneven.status, uneven.body.error.param]).toEqual([400, 'text_1']);
+    expect(uneven.body.error.message).toMatch(/as many as 'text_2' has \(1\), but it has 2/);
+    const long = await post('/v1/score', { text_1: 'a', text_2: ['b', 'the cat '.repeat(40)] });
+    expect(long.body.error).toMatchObject({ param: 'text_2', code: 'context_length_exceeded' });
+    expect(long.body.error.message).toMatch(/pair 1 has 84/);
+    const cut = await post('/v1/score', {
+      text_1: 'a',
+      text_2: 'the cat '.repeat(40),
+      truncate_prompt_tokens: 20,
+    });
+    expect(cut.body.usage.prompt_tokens).toBe(20);
+  });
+});
+
+describe('POST /v1/rerank', () => {
+  const documents = ['the dog', { text: 'a bird can fly high' }, 'the cat sat on the mat', 'the dog'];
+
+  it('sorts the documents, the best first, with equal ones in their order', async () => {
+    const { status, body } = await post('/v1/rerank', { query: 'what can fly?', documents });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ object: 'rerank', model: 'scores' });
+    const { data } = (
+      await post('/v1/score', {
+        text_1: 'what can fly?',
+        text_2: documents.map((one) => (typeof one === 'string' ? one : one.text)),
+      })
+    ).body;
+    const expected = [0, 1, 2, 3].sort((a, b) => data[b].score - data[a].score || a - b);
+    expect(body.results.map(({ index }: Record<string, unknown>) => index)).toEqual(expected);
+    for (const { index, relevance_score, document } of body.results) {
+      expect(relevance_score).toBe(data[index].score);
+      expect(document.text).toBe((documents[index] as { text?: string }).text ?? documents[index]);
+    }
+    expect(expected.indexOf(0)).toBe(expected.indexOf(3) - 1);
+  });
+
+  it('gives top_n of them, without their texts where these are not wanted', async () => {
+    const asked = { query: 'fly', documents, top_n: 2, return_documents: false, model: 'vectors' };
+    const { body } = await post('/v1/rerank', asked);
+    expect(body.results.map((one: object) => Object.keys(one))).toEqual([
+      ['index', 'relevance_score'],
+      ['index', 'relevance_score'],
+    ]);
+  });
+
+  it.each([
+    [{ query: 'x' }, 'documents'],
+    [{ documents: ['x'] }, 'query'],
+    [{ query: 'x', documents: [] }, 'documents'],
+    [{ query: 'x', documents: [5] }, 'documents[0]'],
+    [{ query: 'x', documents: ['x'], top_n: 0 }, 'top_n'],
+    [{ query: 'x', documents: ['x'], max_chunks_per_doc: 2 }, 'max_chunks_per_doc'],
+    [{ query: 'x', documents: ['the cat '.repeat(50)] }, 'documents'],
+  ])('refuses %j with the name of the field', async (body, param) => {
+    const answer = await post('/v1/rerank', body);
+    expect([answer.status, answer.body.error.param]).toEqual([400, param]);
+  });
+});
+
+describe('a model of another kind', () => {
+  it.each([
+    [
+      '/v1/embeddings',
+      { model: 'chat', input: 'x' },
+      "The model 'chat' embeds no texts; 'vectors', 'raw' would.",
+    ],
+    [
+      '/v1/embeddings',
+      { model: 'scores', input: 'x' },
+      "The model 'scores' embeds no texts; 'vectors', 'raw' would.",
+    ],
+    [
+      '/v1/score',
+      { model: 'chat', text_1: 'x', text_2: 'y' },
+      "The model 'chat' scores no texts; 'scores', 'vectors', 'raw' would.",
+    ],
+    [
+      '/v1/chat/completions',
+      { model: 'vectors', messages: [{ role: 'user', content: 'x' }] },
+      "The model 'vectors' generates no text; 'chat' would.",
+    ],
+  ])('is refused by %s %j', async (path, body, message) => {
+    const answer = await post(path, body);
+    expect([answer.status, answer.body.error.param, answer.body.error.message]).toEqual([
+      400,
+      'model',
+      message,
+    ]);
+  });
+
+  it('is not the same as one that is not there', async () => {
+    const { status, body } = await post('/v1/embeddings', { model: 'other', input: 'x' });
+    expect([status, body.error.code]).toEqual([404, 'model_not_found']);
+  });
+});
+
+it('counts requests and their tokens in the metrics', async () => {
+  const own = serve([await served('counted', 'bert-mean')]);
+  await own('/v1/embeddings', { input: ['the cat', 'x'] });
+  await own('/v1/embeddings', { input: [] });
+  const text = await metricsText();
+  expect(text).toMatch(/vllm:prompt_tokens_total\{[^}]*model_name="counted"[^}]*\} 7/);
+  expect(text).toMatch(
+    /vllm:request_success_total\{[^}]*model_name="counted"[^}]*finished_reason="stop"[^}]*\} 1/,
+  );
+});
