@@ -36,9 +36,6 @@ export function readGuide(
   }
   if (endingTokens.length === 0)
     throw refused(TYPE, 'without end_id the end of an answer that is complete could not be told');
-  if (((inputs.beam_width?.data[0] as number | undefined) ?? 1) > 1) {
-    throw refused(TYPE, 'beams, which go on from one another, cannot be guided; use one beam');
-  }
   return { type: type as GuideType, guide: guide ?? '' };
 }
 

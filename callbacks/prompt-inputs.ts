@@ -95,7 +95,7 @@ function readPositions(
   if (positions.every((position, i) => position === i)) return null;
   if (!attendsToAll) {
     throw refuse(
-      'is refused: with an attention window a token counts as its place in the cache, so only 0, 1, 2, ... can be given',
+      'is refused: with an attention window (maxAttentionWindow) a token counts as its place in the cache, so only 0, 1, 2, ... can be given',
     );
   }
   const wrong = positions.findIndex((position) => position < 0 || position >= maxSeqLen);

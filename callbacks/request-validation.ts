@@ -14,8 +14,9 @@ import { checkInputTensors } from './input-tensors.js';
 import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { readText } from './read-text.js';
+import { checkCombinations } from './refused-combinations.js';
 import { readRetention } from './retention-inputs.js';
-import { checkBeamSearch, readSequences } from './sequence-inputs.js';
+import { readSequences } from './sequence-inputs.js';
 import { MAX_INT32, readBool, readInt } from './tensor-values.js';
 import type { InferenceRequest, Tensor } from './types.js';
 
@@ -72,7 +73,7 @@ export function validateRequest(
   checkSomeTokenIsLeft(badWords, bias, limits.vocabSize);
   const sampling = readSampling(inputs);
   const sequences = readSequences(inputs, limits.maxBeamWidth);
-  if (sequences.beams !== null) checkBeamSearch(inputs, sampling);
+  checkCombinations(inputs);
   const ending = endingTokens(endId, stopWords, limits.vocabSize);
   const returnContextLogits = readBool(inputs, 'return_context_logits');
   const topContextLogProbs = readInt(inputs, 'top_context_log_probs', 0, 0, limits.maxTopLogProbs);

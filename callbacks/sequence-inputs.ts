@@ -1,7 +1,7 @@
-import { checkRange, ParameterError, type SamplingParams } from '../engine/decoding/sampling-params.js';
+import { checkRange, ParameterError } from '../engine/decoding/sampling-params.js';
 import type { RequestSpec } from '../engine/request-spec.js';
 import type { BeamParams, EarlyStopping } from '../engine/sequences/beam-params.js';
-import { MAX_INT32, readBool, readInt } from './tensor-values.js';
+import { MAX_INT32, readInt } from './tensor-values.js';
 import type { Tensor } from './types.js';
 
 type Inputs = Record<string, Tensor>;
@@ -30,21 +30,6 @@ export function readSequences(
       `best_of is ${numSequences}; num_return_sequences asks for ${numReturned}, so it must be at least that.`,
     );
   }
-  if (numSequences === 1 && beams === null) return { beams, numSequences, numReturned };
-  if (beams !== null && numSequences > 1) {
-    const field = numReturned > 1 ? 'num_return_sequences' : 'best_of';
-    throw refused(field, 'beam search answers with all of its beams, as many as beam_width; leave it out');
-  }
-  if (numSequences > numReturned && readBool(inputs, 'streaming')) {
-    throw refused(
-      'best_of',
-      'which sequences are the best is known at their end only; ask without streaming',
-    );
-  }
-  if (readBool(inputs, 'return_generation_logits')) {
-    const why = 'the logits of several sequences are not returned; ask for one sequence';
-    throw refused('return_generation_logits', why);
-  }
   return beams === null ? { beams, numSequences, numReturned } : { beams, ...allOf(beams) };
 }
 
@@ -69,28 +54,4 @@ function readBeams(inputs: Inputs, maxBeamWidth: number): BeamParams | null {
 
 function earlyStoppingOf(value: number): EarlyStopping {
   return value > 1 ? 'never' : value === 1;
-}
-
-/** Throws where the request asks for something that beam search cannot do. */
-export function checkBeamSearch(inputs: Inputs, { temperature, topK, topP, minP }: SamplingParams): void {
-  const draws = 'beam search takes the most probable tokens and draws none';
-  if (temperature !== 0 && temperature !== 1) {
-    throw refused('temperature', `${draws}; leave it out or make it 1`);
-  }
-  if (topK > 1) throw refused('runtime_top_k', `${draws}; leave it out or make it 1`);
-  if (topP !== 0 && topP !== 1) throw refused('runtime_top_p', `${draws}; leave it out or make it 1`);
-  if (minP !== 0) throw refused('runtime_min_p', `${draws}; leave it out or make it 0`);
-  if ((inputs.guided_decoding_guide?.data.length ?? 0) > 0) {
-    throw refused(
-      'guided_decoding_guide',
-      'beams exchange what they have, and no guide follows that; ask for one beam',
-    );
-  }
-  if ((inputs.draft_input_ids?.data.length ?? 0) > 0) {
-    throw refused('draft_input_ids', 'the beams of a search have no draft; leave it out or ask for one beam');
-  }
-}
-
-function refused(field: string, why: string): ParameterError {
-  return new ParameterError(field, `${field} is refused: ${why}.`);
 }

@@ -59,8 +59,8 @@ function whyTheWindowIsTooSmall(
   const finalLength = promptLength + maxNewTokens;
   if (beamWidth === 1 || finalLength <= held) return null;
   return (
-    `${beamWidth} sequences of up to ${finalLength} tokens are asked for; past the ${held} tokens that their attention ` +
-    'window keeps, they would write over blocks that they share.'
+    `${beamWidth} sequences of up to ${finalLength} tokens are asked for (beam_width, num_return_sequences or best_of); past the ` +
+    `${held} tokens that their attention window (maxAttentionWindow) keeps, they would write over blocks that they share.`
   );
 }
 

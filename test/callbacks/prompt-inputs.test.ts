@@ -53,7 +53,7 @@ describe('positions', () => {
     const windowed = { ...LIMITS, attendsToAll: false };
     const input_ids = i32(1, 2, 3);
     expect(() => read({ input_ids, position_ids: i32(0, 1, 3) }, windowed)).toThrow(
-      'position_ids is refused: with an attention window a token counts as its place in the cache',
+      'position_ids is refused: with an attention window (maxAttentionWindow) a token counts as its place in the cache',
     );
     expect(read({ input_ids, position_ids: i32(0, 1, 2) }, windowed).positionIds).toBeNull();
   });

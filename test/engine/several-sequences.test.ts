@@ -263,10 +263,13 @@ describe('what cannot be asked of several sequences', () => {
   it.each([
     [{ num_return_sequences: i32(0) }, /num_return_sequences is 0; it must be an integer from 1/],
     [{ num_return_sequences: i32(3), best_of: i32(2) }, /best_of is 2; num_return_sequences asks for 3/],
-    [{ best_of: i32(2) }, /best_of is refused: which sequences are the best is known at their end only/],
+    [
+      { best_of: i32(2) },
+      /best_of is refused beside streaming: which sequences are the best is known at their end only/,
+    ],
     [
       { num_return_sequences: i32(2), return_generation_logits: bool(true) },
-      /return_generation_logits is refused: the logits of several sequences are not returned/,
+      /return_generation_logits is refused beside num_return_sequences: the logits of several sequences are not returned/,
     ],
     [{ num_return_sequences: i32(9) }, /9 sequences are asked for; an iteration takes at most 8/],
     [{ num_return_sequences: i32(8) }, /20 tokens and 40 new tokens in 8 sequences need 50 KV cache blocks/],
@@ -287,7 +290,7 @@ describe('what cannot be asked of several sequences', () => {
     );
     harness.runToEnd();
     expect(harness.resultOf(1n).error).toMatch(
-      /2 sequences of up to 25 tokens are asked for; past the 24 tokens that their attention window keeps/,
+      /2 sequences of up to 25 tokens are asked for \(beam_width, num_return_sequences or best_of\); past the 24 tokens that their attention window \(maxAttentionWindow\) keeps/,
     );
     expect(answers(harness, 2n, 2).map(({ tokens }) => tokens.length)).toEqual([5, 5]);
   });

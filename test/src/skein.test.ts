@@ -311,7 +311,7 @@ describe('completeSeveral', () => {
     [{ beams: { width: 4 } }, /beams is 4; this engine takes at most maxBeamWidth = 3/],
     [
       { beams: { width: 2 }, temperature: 0.5 },
-      /temperature is refused: beam search takes the most probable tokens/,
+      /temperature is refused beside beam_width: a beam search takes the most probable tokens/,
     ],
   ])('refuses %o', async (wrong, message) => {
     const { temperature: _, ...greedy } = sampled(1);

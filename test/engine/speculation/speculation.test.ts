@@ -75,25 +75,25 @@ describe('draft_input_ids', () => {
   });
 
   it.each([
-    ['V1', { modelType: 'V1' as const }, {}, 'V1 draws one token a step for each slot of its batch.'],
+    ['V1', { modelType: 'V1' as const }, {}, ': V1 draws one token a step for each slot of its batch.'],
     [
       'generation logits',
       {},
       { return_generation_logits: bool(true) },
-      'generation logits are returned one row a step.',
+      ' beside return_generation_logits: generation logits are returned one row a step.',
     ],
     [
       'embeddings of the prompt',
       {},
       { prompt_embedding_table: { shape: [1, 4], data: new Float32Array(4) } },
-      'requests with embeddings of their own have no drafts.',
+      ' beside prompt_embedding_table: requests with embeddings of their own have no drafts.',
     ],
   ])('are refused with %s', (_name, options, inputs, why) => {
     const harness = run(
       new LoopHarness(options),
       makeRequest(1n, PROMPT, 4, { ...inputs, draft_input_ids: tensor([1]) }),
     );
-    expect(harness.resultOf(1n).error).toBe(`draft_input_ids is refused: ${why}`);
+    expect(harness.resultOf(1n).error).toBe(`draft_input_ids is refused${why}`);
   });
 });
 

@@ -1,0 +1,209 @@
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import type { Tensor } from '../../callbacks/types.js';
+import type { GuideRequest } from '../../engine/guided/guide-messages.js';
+import { InlineGuideThread } from '../support/inline-guide-thread.js';
+import { bool, f32, i32, text } from '../support/loop-harness.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { type Answer, type RunOptions, runAlone, runLoop, sequenceKey } from './run-loop.js';
+import { type Arrival, randomScenario } from './scenario.js';
+
+const NEIGHBOURS = 14;
+const SEQUENCES = 4;
+const MAX_SEQ_LEN = 160;
+const POOL = 400;
+/** Behind the pool: what V1 pads with. */
+const PADDING_BLOCKS = 512 / 16 + 160;
+const FIRST_CHARACTER = 40;
+const END_ID = 2;
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+const characterOf = (token: number) => String.fromCharCode(32 + ((token - FIRST_CHARACTER) % 95));
+const bytesOf = (vocabSize: number) =>
+  Array.from({ length: vocabSize }, (_, token) =>
+    token < FIRST_CHARACTER ? null : Uint8Array.of(characterOf(token).charCodeAt(0)),
+  );
+
+async function openTiny() {
+  const engine = await engines.get(tinyModelPath('gqa'), 'bf16');
+  const executor = openExecutor(engine, {
+    threads: 2,
+    maxSeqLen: MAX_SEQ_LEN,
+    tokensPerBlock: 16,
+    numBlocks: POOL + PADDING_BLOCKS,
+    maxNumTokens: 512,
+    maxNumSequences: 160,
+    maxLogitRows: 80,
+  });
+  return { executor, config: engine.manifest.config };
+}
+
+function guided(id: number, type: string, guide: string, more: Record<string, Tensor> = {}): Arrival {
+  const inputs = {
+    input_ids: { shape: [1, 3], data: Int32Array.of(5 + id, 6, 7) },
+    request_output_len: i32(60),
+    end_id: i32(END_ID),
+    temperature: f32(1),
+    random_seed: { shape: [1], data: BigUint64Array.of(BigInt(id)) },
+    return_log_probs: bool(true),
+    guided_decoding_guide_type: text(type),
+    guided_decoding_guide: text(guide),
+    ...more,
+  };
+  return { iteration: 3, request: { requestId: BigInt(id), inputs } };
+}
+
+function neighbours(vocabSize: number): Arrival[] {
+  return randomScenario({
+    vocabSize,
+    requests: NEIGHBOURS,
+    maxPrompt: 40,
+    maxNew: 50,
+    arrivalSpan: 10,
+    seed: 3,
+  });
+}
+
+function run(options: Partial<RunOptions> = {}): RunOptions {
+  const usual = { numBlocks: POOL, maxNumTokens: 512, chunked: false, maxBeamWidth: SEQUENCES };
+  return { schedulerPolicy: 'GUARANTEED_NO_EVICT', ...usual, ...options };
+}
+const PAUSED = { schedulerPolicy: 'MAX_UTILIZATION', numBlocks: 20 } as const;
+const RUNS: [string, RunOptions][] = [
+  ['together', run()],
+  ['paused, with block reuse', run({ ...PAUSED, reuse: true })],
+  ['two micro-batches in turns', run({ overlap: true })],
+  ['padded batches in lockstep', run({ modelType: 'V1' })],
+];
+
+/** With each step that a text of these goes on the ways to read it are several times as many. */
+const EXPONENTIAL =
+  'root ::= s* \ns ::= "a" s "b" | "a" t "c" | "a" \n' +
+  't ::= "a" s "d" | "a" t "e" | "a" u "f" | "a" \nu ::= "a" s "g" | "a" u "h" | "a" t "i" | "a"';
+const ALL_BUT_A = 'bcdefghi';
+
+/** Tokens of these characters, which are never drawn. */
+function banned(characters: string, vocabSize: number): Record<string, Tensor> {
+  const tokens = Array.from({ length: vocabSize - FIRST_CHARACTER }, (_, i) => FIRST_CHARACTER + i).filter(
+    (token) => characters.includes(characterOf(token)),
+  );
+  tokens.push(END_ID);
+  return {
+    logit_bias_tokens: { shape: [1, tokens.length], data: Int32Array.from(tokens) },
+    logit_bias: { shape: [1, tokens.length], data: new Float32Array(tokens.length).fill(-Infinity) },
+  };
+}
+
+/** For whom every look at the clock comes too late once `isLate`. */
+class LateGuideThread extends InlineGuideThread {
+  isLate: (request: GuideRequest) => boolean = () => false;
+
+  override post(request: GuideRequest): void {
+    let now = performance.now();
+    const clock = vi.spyOn(performance, 'now');
+    if (this.isLate(request)) clock.mockImplementation(() => (now += 60_000));
+    super.post(request);
+    clock.mockRestore();
+  }
+}
+
+function expectSame(found: Map<bigint, Answer>, expected: Map<bigint, Answer>): void {
+  for (const [key, answer] of expected) {
+    expect(answer.error).toBe('');
+    expect(found.get(key), `answer ${key}`).toStrictEqual(answer);
+  }
+}
+
+describe.each(RUNS)('hostile guides beside others, %s', (_, options) => {
+  it('fail alone where they can be read in too many ways, and where they are too large', async () => {
+    const { executor, config } = await openTiny();
+    const thread = () => new InlineGuideThread(bytesOf(config.vocabSize));
+    const others = [
+      ...neighbours(config.vocabSize),
+      guided(201, 'regex', '[0-9]{20,40}'),
+      guided(202, 'choice', '["yes indeed", "no"]', { num_return_sequences: i32(SEQUENCES) }),
+    ];
+    const hostile = [
+      guided(101, 'ebnf_grammar', EXPONENTIAL, banned(ALL_BUT_A, config.vocabSize)),
+      guided(102, 'regex', '(a{9999}){9999}'),
+      guided(103, 'regex', `${'('.repeat(5000)}a${')'.repeat(5000)}`),
+      guided(104, 'ebnf_grammar', EXPONENTIAL, {
+        ...banned(ALL_BUT_A, config.vocabSize),
+        num_return_sequences: i32(2),
+      }),
+    ];
+    const alone = runAlone(executor, config, others, { guideThread: thread(), maxBeamWidth: SEQUENCES });
+    const { answers } = runLoop(executor, config, [...others, ...hostile], {
+      ...options,
+      guideThread: thread(),
+    });
+    executor.close();
+    expectSame(answers, alone);
+    const errors = hostile.map(({ request }) => {
+      const own = [...answers].filter(([key]) => BigInt.asUintN(32, key) === request.requestId);
+      return own.map(([, { error }]) => error).find((error) => error !== '');
+    });
+    expect(errors[0]).toContain('can be read in more than 4096 ways at once');
+    expect(errors[1]).toContain('too large');
+    expect(errors[2]).toBeDefined();
+    expect(errors[3]).toContain('can be read in more than 4096 ways at once');
+  });
+
+  it('fail alone where the time for a mask is over, at their beginning and in the middle', async () => {
+    const { executor, config } = await openTiny();
+    const thread = new LateGuideThread(bytesOf(config.vocabSize));
+    const others = neighbours(config.vocabSize);
+    const alone = runAlone(executor, config, others, { maxBeamWidth: SEQUENCES });
+    let steps = 0;
+    thread.isLate = (request) =>
+      request.type === 'mask' ? ++steps > 6 : request.type === 'open' && request.guide.guide === '[x-z]{50}';
+    const hostile = [guided(101, 'regex', '[0-9]{50}'), guided(102, 'regex', '[x-z]{50}')];
+    const { answers } = runLoop(executor, config, [...others, ...hostile], {
+      ...options,
+      guideThread: thread,
+    });
+    executor.close();
+    expectSame(answers, alone);
+    const [late, never] = [answers.get(101n)!, answers.get(102n)!];
+    expect(late.error).toContain('takes too long');
+    expect(never.error).toContain('takes too long');
+    expect(steps).toBeGreaterThan(6);
+  });
+});
+
+describe.each(RUNS)('several sequences with one guide, %s', (_, options) => {
+  it('each follow it, as a request for that sequence alone does, bit for bit', async () => {
+    const { executor, config } = await openTiny();
+    const thread = () => new InlineGuideThread(bytesOf(config.vocabSize));
+    const guides: [string, string, RegExp][] = [
+      ['regex', '[a-f]{1,3}(-[0-9]{2}){2,9}', /^[a-f]{1,3}(-[0-9]{2}){2,9}$/],
+      ['choice', '["red", "green", "blue and so on"]', /^(red|green|blue and so on)$/],
+      ['json_schema', '{"type":"array","items":{"enum":[1,22,"x"]},"minItems":2,"maxItems":5}', /^\[.*\]$/],
+    ];
+    const asked = guides.map(([type, guide], i) =>
+      guided(201 + i, type, guide, { num_return_sequences: i32(SEQUENCES) }),
+    );
+    const singles = guides.flatMap(([type, guide], i) =>
+      Array.from({ length: SEQUENCES }, (__, index) => {
+        const { request } = guided(201 + i, type, guide, { first_sequence_index: i32(index) });
+        return { key: sequenceKey(request.requestId, index), request };
+      }),
+    );
+    const crowd = [...neighbours(config.vocabSize), ...asked];
+    const { answers, pauses } = runLoop(executor, config, crowd, { ...options, guideThread: thread() });
+    for (const { key, request } of singles) {
+      const single = runAlone(executor, config, [{ iteration: 0, request }], { guideThread: thread() });
+      const { tokens, logProbs, error } = single.get(request.requestId)!;
+      expect(error).toBe('');
+      expect(answers.get(key), `answer ${key}`).toMatchObject({ tokens, logProbs, error });
+      const [, , pattern] = guides[Number(request.requestId) - 201]!;
+      const answered = tokens.filter((token) => token !== END_ID);
+      expect(answered.map(characterOf).join('')).toMatch(pattern);
+    }
+    executor.close();
+    const texts = singles.map(({ key }) => `${answers.get(key)!.tokens}`);
+    expect(new Set(texts).size).toBeGreaterThan(guides.length + 2);
+    if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(pauses).toBeGreaterThan(0);
+  });
+});
