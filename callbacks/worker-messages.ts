@@ -1,3 +1,4 @@
+import type { ExecutorMemory } from '../engine/executor.js';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { GuideThreadSetup } from '../engine/guided/guide-messages.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
@@ -36,12 +37,8 @@ export interface EngineInfo {
   /** Tokens that end a generation, as the model names them; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
-  memory: {
-    weightBytes: number;
-    kvCacheBytes: number;
-    secondaryKvCacheBytes: number;
-    workspaceBytes: number;
-  };
+  /** What the executor takes, and beside it that of the draft model; null: there is none. */
+  memory: ExecutorMemory & { draft: ExecutorMemory | null };
   loadMs: number;
 }
 

@@ -156,6 +156,7 @@ function createLoop(
       kvCache,
       rope,
       ...brought,
+      ...(loaded.draft === undefined ? {} : { draftMemory: loaded.draft.executor.memory() }),
       ...(limits.maxDraftRows > 0
         ? { drafts: speculationOf(limits, params, draftModelOf(loaded, brought.callbacks, clock)) }
         : {}),
@@ -211,7 +212,10 @@ function poolBlocks({ options }: LoadedExecutor['executor'], { padding }: Loaded
   return options.numBlocks - padding.blocks;
 }
 
-function describe({ executor, limits, endTokenIds, padTokenId }: LoadedExecutor, loadMs: number): EngineInfo {
+function describe(
+  { executor, draft, limits, endTokenIds, padTokenId }: LoadedExecutor,
+  loadMs: number,
+): EngineInfo {
   const { options } = executor;
   return {
     executor: executor.name,
@@ -231,7 +235,7 @@ function describe({ executor, limits, endTokenIds, padTokenId }: LoadedExecutor,
     kvDtype: options.kvDtype,
     endTokenIds,
     padTokenId,
-    memory: executor.memory(),
+    memory: { ...executor.memory(), draft: draft?.executor.memory() ?? null },
     loadMs,
   };
 }

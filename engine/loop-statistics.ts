@@ -1,5 +1,4 @@
 import type { KvCacheStats } from '../kvcache/kv-cache-manager.js';
-import type { ExecutorMemory } from './executor.js';
 import type { IterationStats, ModelType } from './gpt-manager-options.js';
 
 /** What the loop counts within one iteration. */
@@ -142,7 +141,7 @@ export class LoopStatistics {
 export function batchManagerStatsJson(
   modelType: ModelType,
   stats: IterationStats,
-  memory: ExecutorMemory,
+  memoryBytes: number,
   now: Date,
 ): string {
   const ofScheme =
@@ -160,8 +159,7 @@ export function batchManagerStatsJson(
     'Max KV cache blocks': stats.maxBlocks,
     'Max Request Count': stats.maxRequests,
     'Paused Requests': stats.pausedRequests,
-    'Runtime CPU Memory Usage':
-      memory.weightBytes + memory.kvCacheBytes + memory.secondaryKvCacheBytes + memory.workspaceBytes,
+    'Runtime CPU Memory Usage': memoryBytes,
     'Runtime GPU Memory Usage': 0,
     'Runtime Pinned Memory Usage': 0,
     'Scheduled Requests': stats.scheduledRequests,

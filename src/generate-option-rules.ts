@@ -66,6 +66,7 @@ const RULES = {
   returnGenerationLogits: SWITCH,
   returnContextLogits: SWITCH,
   contextLogProbs: wholeNumber(0, MAX_COUNT),
+  maxDraftLen: wholeNumber(0, MAX_COUNT),
   logitsPostProcessor: rule('a name', (value) => typeof value === 'string'),
   // What is in it: see guideOf.
   guided: rule("an object such as { json: true } or { regex: '[0-9]+' }", isObject),

@@ -58,6 +58,8 @@ export interface GenerateOptions extends SamplingOptions {
   returnContextLogits?: boolean | undefined;
   /** Log-probs of the prompt's tokens, in the first piece; n > 0: those of the n most probable tokens too. */
   contextLogProbs?: number | undefined;
+  /** Most tokens of a draft that the engine finds for the answer; 0: none. Default: ModelOptions.maxDraftLen. */
+  maxDraftLen?: number | undefined;
   /** Name of a logits post-processor of the module given as logitsPostProcessorModule. */
   logitsPostProcessor?: string | undefined;
   /** What the answer has to look like: JSON of a schema, a regular expression, a choice, a grammar, tags. */

@@ -1,5 +1,6 @@
 import type { ResponseWriter } from '../../callbacks/response-writer.js';
 import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
+import type { ExecutorMemory } from '../executor.js';
 import type { IterationStats, ModelType, StatsFormat } from '../gpt-manager-options.js';
 import { iterationStatsJson } from '../iteration-stats-json.js';
 import { batchManagerStatsJson, LoopStatistics } from '../loop-statistics.js';
@@ -68,11 +69,20 @@ export class IterationReporter {
     return this.#statistics.finishIteration(counts, blocks, usedBlocks, this.#iterationMs, microBatchId);
   }
 
+  #memoryBytes(): number {
+    const { executor, draftMemory } = this.#world;
+    return bytesOf(executor.memory()) + (draftMemory === undefined ? 0 : bytesOf(draftMemory));
+  }
+
   #statsJson(stats: IterationStats, blocks: KvCacheStats): string {
     const { modelType, statsFormat } = this.#format;
     const now = new Date();
     return statsFormat === 'IterationStats'
       ? iterationStatsJson(modelType, stats, blocks, now)
-      : batchManagerStatsJson(modelType, stats, this.#world.executor.memory(), now);
+      : batchManagerStatsJson(modelType, stats, this.#memoryBytes(), now);
   }
+}
+
+function bytesOf(memory: ExecutorMemory): number {
+  return memory.weightBytes + memory.kvCacheBytes + memory.secondaryKvCacheBytes + memory.workspaceBytes;
 }

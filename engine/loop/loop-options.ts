@@ -2,7 +2,7 @@ import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
-import type { Executor } from '../executor.js';
+import type { Executor, ExecutorMemory } from '../executor.js';
 import type { ModelType, StatsFormat } from '../gpt-manager-options.js';
 import type { GuideThread } from '../guided/guide-messages.js';
 import type { RopeTable } from '../rope-table.js';
@@ -56,6 +56,8 @@ export interface LoopEnvironment {
    * maxBatchSize. Not with V1.
    */
   drafts?: DraftPolicy;
+  /** What the draft model takes beside the executor's memory, for the statistics; default: nothing. */
+  draftMemory?: ExecutorMemory;
   /** What follows guides; default: requests with guides are refused. */
   guideThread?: GuideThread;
   /** Milliseconds since the epoch, monotonic. */

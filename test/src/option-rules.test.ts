@@ -48,6 +48,7 @@ const MODEL: Row[] = [
 ];
 
 const GENERATE: Row[] = [
+  ['maxDraftLen', [-1, ...whole], [0, 16], 'a whole number of at least 0'],
   ['prompt', [5, null, ['a']], ['', 'a'], 'a text'],
   ['messages', ['a', { role: 'user' }], [[{ role: 'user', content: 'a' }]], 'a list of messages'],
   ['promptTokens', ['a', 5], [[1], Int32Array.of(1)], 'an Int32Array or an array of token ids'],

@@ -318,3 +318,21 @@ describe('completeSeveral', () => {
     await expect(skein.completeSeveral({ ...greedy, ...wrong })).rejects.toThrow(message);
   });
 });
+
+describe('a draft', () => {
+  it('is as long as a request says at most, and none where it says 0; the answer is the same', async () => {
+    const drafting = await Skein.load({ ...options, speculate: 'ngram' });
+    const drafted: number[] = [];
+    drafting.onStats((stats) => drafted.push(stats.draftedTokens));
+    const asked = { prompt: 'Once upon a time', maxTokens: 40, ignoreEos: true };
+    const without = await drafting.complete({ ...asked, maxDraftLen: 0 });
+    expect(Math.max(...drafted)).toBe(0);
+    const short = await drafting.complete({ ...asked, maxDraftLen: 1 });
+    expect(Math.max(...drafted)).toBeLessThanOrEqual(1);
+    expect([without.tokens, short.tokens]).toEqual([
+      (await skein.complete(asked)).tokens,
+      (await drafting.complete(asked)).tokens,
+    ]);
+    await drafting.close();
+  });
+});
