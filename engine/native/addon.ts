@@ -71,6 +71,30 @@ export interface NativeExecutorHandle {
   close(): void;
 }
 
+export interface SimulatedTurns {
+  processors: number;
+  /** How long it runs. */
+  seconds: number;
+  /** Each runs steps of so many ops, with a gap between two of them. */
+  engines: {
+    threads: number;
+    weight: number;
+    opSeconds: number;
+    opsPerStep: number;
+    gapSeconds: number;
+    startSeconds: number;
+  }[];
+}
+
+/** What an engine had until then. */
+export interface SimulatedTurnsResult {
+  heldSeconds: number;
+  waitedSeconds: number;
+  longestWaitSeconds: number;
+  steps: number;
+  partings: number;
+}
+
 /** What the compiled addon exports. */
 export interface NativeAddon {
   /** Number of this interface: see ADDON_ABI. */
@@ -82,6 +106,8 @@ export interface NativeAddon {
   createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
   /** What memory() of an executor of these options would say, without taking any of it. */
   measureExecutor(options: NativeExecutorOptions): NativeMemory;
+  /** Who computes when among engines that take turns, on a clock of its own, for the test of its fairness. */
+  simulateTurns(options: SimulatedTurns): SimulatedTurnsResult[];
   /** The sampler's random generator, for its known-answer test: counter [4], key [2] -> words [4]. */
   philox4x32(counter: Uint32Array, key: Uint32Array): Uint32Array;
 }

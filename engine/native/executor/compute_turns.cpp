@@ -1,8 +1,11 @@
 #include "executor/compute_turns.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace skein {
+
+ComputeTurns::ComputeTurns() : queue_(static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()))) {}
 
 ComputeTurns& ComputeTurns::of() {
   // Never destroyed: threads of workers may outlive the end of main.
@@ -13,118 +16,82 @@ ComputeTurns& ComputeTurns::of() {
 void ComputeTurns::provide(int32_t processors) {
   ComputeTurns& turns = of();
   const std::lock_guard<std::mutex> lock(turns.mutex_);
-  turns.processors_ = std::max(1, processors);
+  turns.queue_.provide(std::max(1, processors));
 }
 
-void ComputeTurns::Client::join(std::shared_ptr<Account> account, double weight) {
+void ComputeTurns::Client::join(std::shared_ptr<Account> shared, double weight) {
   const std::lock_guard<std::mutex> lock(of().mutex_);
-  account_ = std::move(account);
-  account_->weight = weight;
+  account = std::move(shared);
+  account->weight = weight;
 }
 
-ComputeTurns::Account ComputeTurns::Client::account() const {
+ComputeTurns::Account ComputeTurns::Client::used() const {
   const std::lock_guard<std::mutex> lock(of().mutex_);
-  return *account_;
+  return *account;
 }
 
 void ComputeTurns::acquire(Client& client) {
   if (client.depth_++ > 0) return;
   std::unique_lock<std::mutex> lock(mutex_);
-  Account& account = *client.account_;
-  account.virtualSeconds = std::max(account.virtualSeconds, virtualSeconds_ - kCreditSeconds);
-  if (queue_.empty() && fits(client)) take(client);
-  else wait(lock, client);
+  queue_.ask(client);
+  if (client.holds) client.since_ = Clock::now();
+  else awaitTurn(lock, client);
 }
 
 void ComputeTurns::release(Client& client) {
   if (--client.depth_ > 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  client.isBeside_ = false;
-  if (!client.holds_) return;
+  if (!client.holds) return;  // it went on beside another
   charge(client);
-  giveUp(client);
+  queue_.giveUp(client);
   callNext();
 }
 
 void ComputeTurns::part(Client& client) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!client.holds_) return;
+  if (!client.holds) return;
   charge(client);
-  const Client* best = next();
-  if (best == nullptr || best->account_->virtualSeconds + kMarginSeconds >= client.account_->virtualSeconds) return;
-  client.account_->partings++;
-  giveUp(client);
+  if (!queue_.mustPart(client)) return;
+  client.account->partings++;
+  queue_.giveUp(client);
   callNext();
-  wait(lock, client);
-}
-
-void ComputeTurns::take(Client& client) {
-  client.holds_ = true;
-  client.since_ = Clock::now();
-  inUse_ += client.threads_;
-  turn_++;
-  virtualSeconds_ = std::max(virtualSeconds_, client.account_->virtualSeconds);
-}
-
-void ComputeTurns::giveUp(Client& client) {
-  client.holds_ = false;
-  inUse_ -= client.threads_;
+  queue_.wait(client);
+  awaitTurn(lock, client);
 }
 
 void ComputeTurns::charge(Client& client) {
   const Clock::time_point now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - client.since_).count();
+  TurnQueue::charge(client, std::chrono::duration<double>(now - client.since_).count());
   client.since_ = now;
-  client.account_->heldSeconds += seconds;
-  client.account_->virtualSeconds += seconds * client.threads_ / client.account_->weight;
 }
 
-// The first to come of those that are furthest behind.
-ComputeTurns::Client* ComputeTurns::next() const {
-  const auto behind = [](const Client* a, const Client* b) { return a->account_->virtualSeconds < b->account_->virtualSeconds; };
-  const auto best = std::min_element(queue_.begin(), queue_.end(), behind);
-  return best == queue_.end() ? nullptr : *best;
-}
-
-void ComputeTurns::enqueue(Client& client) {
-  client.waits_ = true;
-  queue_.push_back(&client);
-  waiting_.store(static_cast<int32_t>(queue_.size()), std::memory_order_relaxed);
-}
-
-void ComputeTurns::dequeue(Client& client) {
-  client.waits_ = false;
-  queue_.erase(std::find(queue_.begin(), queue_.end(), &client));
-  waiting_.store(static_cast<int32_t>(queue_.size()), std::memory_order_relaxed);
-}
-
-// Nobody is passed by one that is less behind and would fit: with more than one turn at a time it would wait for ever.
 void ComputeTurns::callNext() {
-  for (Client* client = next(); client != nullptr && fits(*client); client = next()) {
-    dequeue(*client);
-    take(*client);
+  while (TurnQueue::Entry* entry = queue_.call()) {
+    Client* client = static_cast<Client*>(entry);
+    client->since_ = Clock::now();
     client->called_.notify_one();
   }
+  noteQueue();
 }
 
-void ComputeTurns::wait(std::unique_lock<std::mutex>& lock, Client& client) {
+void ComputeTurns::awaitTurn(std::unique_lock<std::mutex>& lock, Client& client) {
+  noteQueue();
   const Clock::time_point start = Clock::now();
   Clock::time_point patience = start + kPatience;
-  uint64_t turn = turn_;
-  enqueue(client);
-  while (client.waits_) {
+  uint64_t turns = queue_.turns();
+  while (client.waits) {
     client.called_.wait_for(lock, kBeat);
-    if (!client.waits_) break;
+    if (!client.waits) break;
     if (client.beats_ != nullptr) __atomic_fetch_add(client.beats_, 1, __ATOMIC_SEQ_CST);
-    if (turn != turn_) {
-      turn = turn_;
+    if (turns != queue_.turns()) {
+      turns = queue_.turns();
       patience = Clock::now() + kPatience;
     } else if (Clock::now() >= patience) {
-      dequeue(client);
-      client.isBeside_ = true;
+      queue_.leave(client);
+      noteQueue();
     }
   }
-  client.account_->waitedSeconds += std::chrono::duration<double>(Clock::now() - start).count();
+  client.account->waitedSeconds += std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 }  // namespace skein

@@ -12,6 +12,7 @@
 #include "executor/js_values.h"
 #include "executor/philox.h"
 #include "executor/step_thread.h"
+#include "executor/turn_simulation.h"
 
 namespace skein {
 namespace {
@@ -257,7 +258,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   // theirs was parted for another.
   Napi::Value turns(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
-      const ComputeTurns::Account account = open().turns().account();
+      const ComputeTurns::Account account = open().turns().used();
       Napi::Object object = Napi::Object::New(info.Env());
       object.Set("heldSeconds", account.heldSeconds);
       object.Set("waitedSeconds", account.waitedSeconds);
@@ -326,6 +327,29 @@ Napi::Value philox(const Napi::CallbackInfo& info) {
   return result;
 }
 
+// TurnQueue on a clock of its own, for its tests: see turn_simulation.h.
+Napi::Value simulatedTurns(const Napi::CallbackInfo& info) {
+  const Napi::Object options = info[0].As<Napi::Object>();
+  std::vector<SimulatedEngine> engines;
+  const Napi::Array given = js::array(options, "engines");
+  for (uint32_t i = 0; i < given.Length(); ++i) {
+    const Napi::Object engine = given.Get(i).As<Napi::Object>();
+    engines.push_back({js::integer(engine, "threads"), js::number(engine, "weight"), js::number(engine, "opSeconds"),
+                       js::integer(engine, "opsPerStep"), js::number(engine, "gapSeconds"), js::number(engine, "startSeconds")});
+  }
+  Napi::Array results = Napi::Array::New(info.Env());
+  for (const SimulatedTurns& turns : simulateTurns(js::integer(options, "processors"), js::number(options, "seconds"), engines)) {
+    Napi::Object result = Napi::Object::New(info.Env());
+    result.Set("heldSeconds", turns.heldSeconds);
+    result.Set("waitedSeconds", turns.waitedSeconds);
+    result.Set("longestWaitSeconds", turns.longestWaitSeconds);
+    result.Set("steps", turns.steps);
+    result.Set("partings", turns.partings);
+    results.Set(results.Length(), result);
+  }
+  return results;
+}
+
 }  // namespace
 
 void registerExecutor(Napi::Env env, Napi::Object exports) {
@@ -336,6 +360,7 @@ void registerExecutor(Napi::Env env, Napi::Object exports) {
               }, "createExecutor"));
   exports.Set("measureExecutor", Napi::Function::New(env, ExecutorObject::measure, "measureExecutor"));
   exports.Set("supportedInstructionSets", Napi::Function::New(env, supportedInstructionSets, "supportedInstructionSets"));
+  exports.Set("simulateTurns", Napi::Function::New(env, simulatedTurns, "simulateTurns"));
   exports.Set("philox4x32", Napi::Function::New(env, philox, "philox4x32"));
 }
 
