@@ -61,7 +61,7 @@ export class ChatTemplate {
   readonly #template: Template | null;
   readonly #guard: SpecialTextGuard;
   readonly #inspected: ReadonlySet<string>;
-  readonly #tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'specialTokenTexts'>;
+  readonly #tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'controlTokenTexts'>;
   readonly #now: () => Date;
 
   /**
@@ -70,13 +70,13 @@ export class ChatTemplate {
    */
   constructor(
     source: string | null,
-    tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'specialTokenTexts'>,
+    tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'controlTokenTexts'>,
     options: ChatTemplateOptions = {},
   ) {
     this.#source = source;
     this.#tokenizer = tokenizer;
-    this.#guard = new SpecialTextGuard(tokenizer.specialTokenTexts);
-    this.#inspected = inspectedTexts(source ?? '', tokenizer.specialTokenTexts);
+    this.#guard = new SpecialTextGuard(tokenizer.controlTokenTexts);
+    this.#inspected = inspectedTexts(source ?? '', tokenizer.controlTokenTexts);
     this.#now = options.now ?? (() => new Date());
     try {
       this.#template = source === null ? null : new Template(source);

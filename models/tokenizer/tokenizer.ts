@@ -3,6 +3,7 @@ import { asSentence } from '../../callbacks/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
 import type { BpeTables } from './bpe-tables.js';
+import { isControlToken } from './control-tokens.js';
 import { adjustForLibrary } from './library-adjustments.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
 import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
@@ -61,8 +62,9 @@ export class Tokenizer {
   readonly bosToken: string | null;
   readonly eosToken: string | null;
   readonly specialTokenIds: ReadonlySet<number>;
-  /** Texts of the special tokens: what a user's text must not smuggle in. */
   readonly specialTokenTexts: readonly string[];
+  /** Texts of the special tokens and of other marks: what a user's text must not smuggle in. */
+  readonly controlTokenTexts: readonly string[];
   /** SentencePiece: the first space of a sequence is not part of its text. */
   readonly dropsLeadingSpace: boolean;
 
@@ -84,18 +86,25 @@ export class Tokenizer {
     const specials = added.filter((token) => token.special);
     this.specialTokenIds = new Set(specials.map((token) => token.id));
     this.specialTokenTexts = specials.map((token) => token.content);
-    this.#parts = libraryParts(json, config, new Set(this.specialTokenTexts));
+    const inNormalized = json.normalizer ? json.added_tokens.filter(isNormalized) : [];
+    const normalizedTexts = new Set(inNormalized.map(({ content }) => content));
+    // What is looked for in normalized text cannot be told from a user's there.
+    const isControl = (token: AddedToken) => isControlToken(token) && !normalizedTexts.has(token.content);
+    this.controlTokenTexts = added.filter(isControl).map((token) => token.content);
+    this.#parts = libraryParts(json, config, new Set(this.controlTokenTexts));
     if (files.tables !== undefined) fillBpe(this.#parts.model, files.tables, json.model.unk_token);
 
     const { normalizer, model } = this.#parts;
     for (const token of added) {
-      if (token.special) model.tokens_to_ids.delete(token.content);
+      if (isControl(token)) model.tokens_to_ids.delete(token.content);
     }
     const normalizedIds = new Set(
       normalizer === null ? [] : json.added_tokens.filter(isNormalized).map((token) => token.id),
     );
     this.#rawTokens = new AddedTokenFinder(
-      added.filter((token) => !normalizedIds.has(token.id)).map((token) => [token.content, token]),
+      added
+        .filter((token) => !normalizedIds.has(token.id))
+        .map((token) => [token.content, { ...token, special: isControl(token) }]),
     );
     this.#normalizedTokens =
       normalizer === null || normalizedIds.size === 0

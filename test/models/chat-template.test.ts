@@ -14,7 +14,7 @@ const CHATML = `{% for message in messages %}
 const tokens = {
   bosToken: '<s>',
   eosToken: '</s>',
-  specialTokenTexts: ['<|im_start|>', '<|im_end|>', '<s>', '</s>', '<|user|>'],
+  controlTokenTexts: ['<|im_start|>', '<|im_end|>', '<s>', '</s>', '<|user|>'],
 };
 
 function template(source: string): ChatTemplate {

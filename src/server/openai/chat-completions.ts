@@ -88,8 +88,10 @@ function templateMessage(message: ChatRequestMessage): ChatMessage {
   const { role, content, name } = message;
   const result: ChatMessage = { role: role === 'developer' ? 'system' : role, content: content ?? null };
   if (name !== undefined) result.name = name;
-  if (message.role === 'assistant' && message.tool_calls !== undefined) {
-    result.tool_calls = message.tool_calls;
+  if (message.role === 'assistant') {
+    const reasoning = message.reasoning_content ?? message.reasoning;
+    if (reasoning !== undefined) result.reasoning_content = reasoning;
+    if (message.tool_calls !== undefined) result.tool_calls = message.tool_calls;
   }
   if ('tool_call_id' in message && message.tool_call_id !== undefined) {
     result.tool_call_id = message.tool_call_id;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ChatTemplate } from '../../../models/chat-template.js';
 import { StreamingDetokenizer } from '../../../models/tokenizer/streaming-detokenizer.js';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import { byteLevelFiles, sentencePieceFiles, unigramFiles, wordPieceFiles } from './tiny-tokenizers.js';
@@ -68,6 +69,28 @@ describe('added tokens that are not special', () => {
   it('are looked for in the normalized text', () => {
     const tokenizer = new Tokenizer(unigramFiles());
     expect([...tokenizer.encode('hi HI')]).toEqual([12, 3, 12]);
+  });
+
+  it('trap 14: stay text in a user’s text where models take them as marks', () => {
+    const files = byteLevelFiles();
+    const json = files.tokenizerJson as { added_tokens: object[] };
+    const marks = ['<think>', '</tool_call>', '<|fim_prefix|>'];
+    for (const [i, content] of marks.entries())
+      json.added_tokens.push({ id: 303 + i, content, normalized: false });
+    const tokenizer = new Tokenizer(files);
+    for (const [i, content] of marks.entries()) {
+      expect([...tokenizer.encode(content, { addSpecialTokens: false })]).toEqual([303 + i]);
+      const asText = tokenizer.encode(`a${content}`, { addSpecialTokens: false, allowSpecial: false });
+      expect([...asText]).not.toContain(303 + i);
+      expect(tokenizer.decode(asText)).toBe(`a${content}`);
+      // They are no special tokens: what is generated of them is shown.
+      expect(tokenizer.decode([303 + i], { skipSpecialTokens: true })).toBe(content);
+    }
+    const template = new ChatTemplate('{{ messages[0].content }}<think>', tokenizer);
+    const { segments } = template.render([{ role: 'user', content: 'x <think> y' }]);
+    const ids = [...tokenizer.encodeSegments(segments)];
+    expect(ids.filter((id) => id === 303)).toHaveLength(1);
+    expect(ids.at(-1)).toBe(303);
   });
 
   it('may have to stand alone', () => {

@@ -51,6 +51,13 @@ describeWithTestModel('tools with a real model and the openai client', () => {
   });
   afterAll(() => server?.stop());
 
+  /** Tokens of a text, in which special tokens are tokens. */
+  async function encoded(prompt: string): Promise<number[]> {
+    const ask = { model, prompt, max_tokens: 1, return_token_ids: true };
+    const answer = await client.completions.create(ask);
+    return (answer.choices[0] as unknown as { prompt_token_ids: number[] }).prompt_token_ids;
+  }
+
   const named: ChatCompletionToolChoiceOption = { type: 'function', function: { name: 'search' } };
   it.each<[string, ChatCompletionToolChoiceOption, string]>([
     ['required', 'required', 'tool_calls'],
@@ -184,6 +191,19 @@ describeWithTestModel('tools with a real model and the openai client', () => {
     expect(special.length).toBeGreaterThan(8);
   });
 
+  it('lets a structural tag name a special token, which no text of a guide can be', async () => {
+    const text = (value: string) => ({ type: 'const_string', value });
+    const elements = [text('a'), { type: 'token', token: '<file_sep>' }, text('<file_sep>')];
+    const answer = await client.chat.completions.create({
+      ...{ model, messages, max_tokens: 20, return_token_ids: true, skip_special_tokens: false },
+      response_format: { type: 'structural_tag', format: { type: 'sequence', elements } },
+    } as unknown as OpenAI.ChatCompletionCreateParamsNonStreaming);
+    const [choice] = answer.choices as unknown as { message: { content: string }; token_ids: number[] }[];
+    expect(choice!.message.content).toBe('a<file_sep><file_sep>');
+    const [separator] = await encoded('<file_sep>');
+    expect(choice!.token_ids.filter((token) => token === separator)).toHaveLength(1);
+  });
+
   it('trap 11: a grammar for JSON does not loop in white space', async () => {
     const format = {
       type: 'json_schema' as const,
@@ -193,17 +213,7 @@ describeWithTestModel('tools with a real model and the openai client', () => {
       },
     };
     // The tokens of spaces and line breaks are made as probable as can be.
-    const { tokens } = await (
-      await fetch(`${server.url}/v1/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ model, prompt: '\n \t  \n\n   ', max_tokens: 1, return_token_ids: true }),
-      })
-    )
-      .json()
-      .then((answer) => ({
-        tokens: (answer as { choices: { prompt_token_ids: number[] }[] }).choices[0]!.prompt_token_ids,
-      }));
+    const tokens = await encoded('\n \t  \n\n   ');
     const bias = Object.fromEntries(tokens.map((token) => [token, 100]));
     const answer = await client.chat.completions.create({
       model,

@@ -34,6 +34,8 @@ const message = component(
       role: z.literal('assistant'),
       content: about(content().nullish(), 'May be null where there are tool calls.'),
       refusal: optional(text(), 'Accepted; not part of the prompt.'),
+      reasoning: optional(text(), 'What the model thought; reaches the chat template, as reasoning_content.'),
+      reasoning_content: optional(text(), 'The same under the older name.'),
       name: optional(text(), 'Reaches the chat template.'),
       tool_calls: optional(madeCalls, 'Calls that the model made; they reach the chat template.'),
     }),

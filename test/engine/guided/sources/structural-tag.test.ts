@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { specialBytes } from '../../../../engine/guided/special-bytes.js';
 import { matcherOf, matches } from '../follow.js';
 
 const ARGUMENTS = { type: 'object', properties: { x: { type: 'integer' } }, required: ['x'] };
@@ -15,6 +16,52 @@ function accepted(guide: unknown, texts: readonly string[]): string[] {
 }
 
 describe('a structural tag', () => {
+  it('may name special tokens, which no text is, and have them begin tags without a trigger', () => {
+    const begun = {
+      type: 'tag',
+      begin: { type: 'token', token: '<go>' },
+      content: { type: 'regex', pattern: '[0-9]' },
+      end: '.',
+    };
+    const guide = { type: 'triggered_tags', triggers: ['<f='], tags: [tag('a'), begun] };
+    const matcher = matcherOf('structural_tag', { format: guide });
+    const go = [...specialBytes('<go>')];
+    const bytes = (...parts: (string | number[])[]) =>
+      parts.flatMap((part) => (typeof part === 'string' ? [...Buffer.from(part)] : part));
+    expect(matches(matcher, bytes('so ', go, '1. and ', go, '2.<f=a>{"x":1}</f>'))).toBe(true);
+    expect(matches(matcher, bytes('<f', go, '1.'))).toBe(true);
+    expect(matches(matcher, bytes(go, 'x.'))).toBe(false);
+    expect(matches(matcher, bytes('so ', [...specialBytes('<stop>')]))).toBe(false);
+    // Its characters are text like any other.
+    expect(matches(matcher, '<go>x')).toBe(true);
+  });
+
+  it('writes an object as keyword arguments', () => {
+    const content = (json_schema: object) => ({
+      format: { type: 'json_schema', json_schema, style: 'keyword_arguments' },
+    });
+    const schema = {
+      type: 'object',
+      properties: { a: { type: 'integer' }, b: { enum: ['x'] } },
+      required: ['b'],
+    };
+    expect(accepted(content(schema), ['a=1, b="x"', 'b="x"', 'a=1', 'b="x", c=1', '{"b":"x"}', ''])).toEqual([
+      'a=1, b="x"',
+      'b="x"',
+    ]);
+    expect(accepted(content({ type: 'object', properties: {} }), ['', 'a=1'])).toEqual(['']);
+    for (const odd of [
+      { type: 'string' },
+      { anyOf: [schema] },
+      { type: 'object', properties: { 'a b': {} } },
+      { ...schema, additionalProperties: true },
+    ]) {
+      expect(() => matcherOf('structural_tag', content(odd))).toThrow(
+        /keyword arguments|name of an argument/,
+      );
+    }
+  });
+
   it('leaves text as it is until a trigger comes', () => {
     const triggered = { type: 'triggered_tags', triggers: ['<f='], tags: [tag('a'), tag('b')] };
     const texts = [

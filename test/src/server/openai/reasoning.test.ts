@@ -83,6 +83,24 @@ describe('reasoning text', () => {
     }
   });
 
+  it('of earlier answers reaches the template, under either name', async () => {
+    for (const name of ['reasoning', 'reasoning_content']) {
+      const rendered: object[] = [];
+      const codec = {
+        ...templatedCodec(TEMPLATE),
+        encodeChat: (list: readonly object[]) => {
+          rendered.push(...list);
+          return [1];
+        },
+      };
+      const toy = toyServer(() => [{ tokens: [65] }, { finish: 'stop' }], { model: { codec } });
+      await toy.post('/v1/chat/completions', {
+        messages: [...messages, { role: 'assistant', content: 'a', [name]: 'Hm.' }],
+      });
+      expect(rendered[1]).toEqual({ role: 'assistant', content: 'a', reasoning_content: 'Hm.' });
+    }
+  });
+
   it('needs no marker with deepseek_r1', async () => {
     const answer = await server('Hm.</think>Yes.', { reasoningParser: 'deepseek_r1' }).ask({});
     expect(answer.choices[0]!.message).toMatchObject({ content: 'Yes.', reasoning: 'Hm.' });

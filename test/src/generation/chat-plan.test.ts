@@ -1,0 +1,229 @@
+import { Ajv } from 'ajv';
+import { describe, expect, it } from 'vitest';
+import type { GrammarMatcher } from '../../../engine/guided/grammar-matcher.js';
+import { specialBytes } from '../../../engine/guided/special-bytes.js';
+import { type ChatAsk, type ChatPlan, planChat } from '../../../src/generation/chat-plan.js';
+import type { TextModel } from '../../../src/generation/text-model.js';
+import type { FunctionTool, ToolFormatName } from '../../../src/generation/tools/types.js';
+import { Random } from '../../../tools/soak/random.js';
+import { matcherOf } from '../../engine/guided/follow.js';
+import { FakeEngine } from '../support/fake-engine.js';
+import { templatedCodec } from '../support/toy-codec.js';
+
+const tools: FunctionTool[] = [
+  {
+    name: 'weather',
+    parameters: {
+      type: 'object',
+      properties: {
+        city: { type: 'string', maxLength: 4 },
+        days: { type: 'integer', minimum: 1, maximum: 9 },
+        unit: { enum: ['c', 'f', null] },
+      },
+      required: ['city', 'unit'],
+    },
+    strict: true,
+  },
+  {
+    name: 'find',
+    parameters: {
+      type: 'object',
+      properties: {
+        tags: { type: 'array', items: { type: ['boolean', 'number'] }, maxItems: 2 },
+        where: { type: 'object', properties: { x: { type: 'string', maxLength: 2 } }, required: ['x'] },
+      },
+      required: ['where'],
+    },
+    strict: true,
+  },
+  { name: 'now', strict: true },
+];
+const ajv = new Ajv({ allowUnionTypes: true });
+const CHECKS = new Map(
+  tools.map(({ name, parameters }) => [
+    name,
+    ajv.compile(parameters ?? { type: 'object', additionalProperties: false }),
+  ]),
+);
+
+const HERMES = '{{ tools }}<tool_call>';
+/** Template, special tokens. */
+const MODELS: Record<string, [ToolFormatName, string, string[]]> = {
+  hermes: ['hermes', HERMES, []],
+  'hermes with special tokens': ['hermes', HERMES, ['<tool_call>', '</tool_call>']],
+  llama3_json: [
+    'llama3_json',
+    '{{ tools }}<|start_header_id|>{"name": x, "parameters": y}',
+    ['<|python_tag|>'],
+  ],
+  pythonic: ['pythonic', '{{ tools }}[func_name1(params)]', []],
+  'mistral, a list': ['mistral', '{{ tools }}[TOOL_CALLS] [', ['[TOOL_CALLS]']],
+  'mistral, names': ['mistral', '{{ tools }}[TOOL_CALLS][ARGS]', ['[TOOL_CALLS]', '[ARGS]']],
+  'mistral, names and ids': [
+    'mistral',
+    '{{ tools }}[TOOL_CALLS][CALL_ID][ARGS]',
+    ['[TOOL_CALLS]', '[ARGS]', '[CALL_ID]'],
+  ],
+  'mistral, as text': ['mistral', '{{ tools }}[TOOL_CALLS] [', []],
+  'a template without tools': ['hermes', '{{ messages }}', []],
+  'a template whose calls nobody knows': ['hermes', '{{ tools }}<function_calls>', []],
+};
+
+function modelOf(template: string, specialTexts: readonly string[]): TextModel {
+  const codec = { ...templatedCodec(template), specialTexts };
+  return {
+    codec,
+    engine: new FakeEngine(() => []),
+    vocabSize: 258,
+    maxInputLen: 1e6,
+    maxSeqLen: 1e6,
+    endTokens: [],
+  };
+}
+
+/** Walks at random wherever the guide lets it, towards an end; null where it takes too long. */
+function randomText(matcher: GrammarMatcher, random: Random, begun: readonly number[]): string | null {
+  const bytes = [...begun];
+  for (let places = matcher.follow(matcher.start, Uint8Array.from(begun))!; bytes.length < 1500; ) {
+    const next = matcher.nextOf(places);
+    const fitting = [...next.keys()].filter((byte) => next[byte] !== null);
+    if (places.isAccepting && (fitting.length === 0 || random.chance(0.2))) return asText(bytes);
+    const good = [...Buffer.from('"]})<{[f'), 0xff].filter((byte) => next[byte] !== null);
+    const byte = random.pick(good.length > 0 && random.chance(0.6) ? good : fitting);
+    bytes.push(byte);
+    places = next[byte]!;
+  }
+  return null;
+}
+
+/** Where calls are the model's choice: text in which one begins. */
+function begunCall(format: ToolFormatName, specials: readonly string[]): number[] {
+  if (format === 'llama3_json') return [...Buffer.from('{')];
+  if (format === 'pythonic') return [...Buffer.from('[')];
+  const marker = format === 'hermes' ? '<tool_call>' : '[TOOL_CALLS]';
+  const bytes = specials.includes(marker) ? specialBytes(marker) : Buffer.from(marker);
+  return [...Buffer.from('Well: '), ...bytes];
+}
+
+/** Special tokens have bytes of their own around their text. */
+function asText(bytes: readonly number[]): string {
+  const text = bytes.filter((byte) => byte !== 0xff && byte !== 0xfe);
+  return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(text));
+}
+
+function read(plan: ChatPlan, text: string) {
+  const parser = plan.createParser!();
+  const calls: { name: string; args: string }[] = [];
+  let content = '';
+  let reasoning = '';
+  for (const part of [...text.split('').flatMap((unit) => parser.push(unit)), ...parser.end()]) {
+    if (part.type === 'call') calls.push({ name: part.name, args: '' });
+    else if (part.type === 'arguments') calls.at(-1)!.args += part.text;
+    else if (part.type === 'content') content += part.text;
+    else reasoning += part.text;
+  }
+  return { calls, content, reasoning };
+}
+
+function checkCalls(calls: readonly { name: string; args: string }[], text: string): void {
+  for (const { name, args } of calls) {
+    const check = CHECKS.get(name)!;
+    expect(check(JSON.parse(args)), `${text}: ${args}: ${ajv.errorsText(check.errors)}`).toBe(true);
+  }
+}
+
+const messages = [{ role: 'user', content: 'x' }];
+const ASKS: Record<string, Partial<ChatAsk>> = {
+  required: { toolChoice: { mode: 'required' } },
+  'required, one': { toolChoice: { mode: 'required' }, parallelToolCalls: false },
+  named: { toolChoice: { mode: 'named', name: 'find' } },
+  'auto and strict': {},
+  'auto, one at most': { parallelToolCalls: false },
+};
+
+describe.each(Object.entries(MODELS))('calls of %s', (_, [format, template, specials]) => {
+  it.each(Object.entries(ASKS))(
+    '%s: whatever is drawn is read as calls that follow their schemas',
+    async (name, ask) => {
+      const plan = await planChat(modelOf(template, specials), { messages, tools, ...ask });
+      expect(plan.guide!.type).toBe('structural_tag');
+      const matcher = matcherOf('structural_tag', JSON.parse(plan.guide!.guide));
+      const random = new Random(name.length);
+      const begun = ask.toolChoice === undefined ? begunCall(format, specials) : [];
+      let numCalls = 0;
+      for (let k = 0; k < 25; k++) {
+        const text = randomText(matcher, random, begun);
+        if (text === null) continue;
+        const { calls, content } = read(plan, text);
+        numCalls += calls.length;
+        checkCalls(calls, text);
+        if (ask.toolChoice !== undefined) {
+          expect(calls.length, text).toBeGreaterThan(0);
+          expect(content, text).toBe('');
+        }
+        if (name === 'named') expect(calls.map((call) => call.name)).toEqual(['find']);
+        if (name.includes('one')) expect(calls.length).toBeLessThanOrEqual(1);
+      }
+      expect(numCalls).toBeGreaterThan(3);
+      expect(new Set(plan.shownTokens)).toEqual(new Set(specials));
+    },
+  );
+
+  it('come behind reasoning', async () => {
+    const plan = await planChat(modelOf(`${template}</think>`, specials), {
+      messages,
+      tools,
+      toolChoice: { mode: 'required' },
+    });
+    const matcher = matcherOf('structural_tag', JSON.parse(plan.guide!.guide));
+    const begun = Buffer.from('<think>\nA <tool_call> or [TOOL_CALLS]?\n</think>\n\n');
+    const places = matcher.follow(matcher.start, begun);
+    expect(places).not.toBeNull();
+    expect(places!.isAccepting).toBe(false);
+    expect(matcher.follow(places!, Buffer.from('No.'))).toBeNull();
+    expect(read(plan, begun.toString()).reasoning).toBe('A <tool_call> or [TOOL_CALLS]?');
+  });
+});
+
+describe('a form of the answer', () => {
+  const guide = { type: 'regex' as const, guide: '[0-9]+' };
+  const model = modelOf('{{ tools }}<tool_call></think>', []);
+
+  it('holds for what follows reasoning', async () => {
+    const plan = await planChat(model, { messages, guide });
+    const matcher = matcherOf('structural_tag', JSON.parse(plan.guide!.guide));
+    for (const [text, fits] of [
+      ['<think>a 1 b</think>\n\n42', true],
+      ['42', true],
+      ['<think>a</think>x', false],
+      ['<think>42', true],
+    ] as const) {
+      const places = matcher.follow(matcher.start, Buffer.from(text));
+      expect(places !== null, text).toBe(fits);
+      expect(places?.isAccepting ?? false, text).toBe(fits && !text.endsWith('<think>42'));
+    }
+  });
+
+  it('is one way to answer beside calls', async () => {
+    const plan = await planChat(modelOf(HERMES, []), { messages, tools: [tools[2]!], guide });
+    const matcher = matcherOf('structural_tag', JSON.parse(plan.guide!.guide));
+    for (const text of ['42', '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>']) {
+      expect(matcher.follow(matcher.start, Buffer.from(text))?.isAccepting, text).toBe(true);
+    }
+    expect(matcher.follow(matcher.start, Buffer.from('Hi'))).toBeNull();
+  });
+});
+
+describe("a model's own special tokens", () => {
+  it('are nothing that a text of a guide may hold', async () => {
+    const plan = await planChat(modelOf('{{ tools }}[TOOL_CALLS] [', ['[TOOL_CALLS]']), {
+      messages,
+      tools,
+      toolChoice: { mode: 'required' },
+    });
+    const matcher = matcherOf('structural_tag', JSON.parse(plan.guide!.guide));
+    // The characters of the marker are not the marker.
+    expect(matcher.follow(matcher.start, Buffer.from('['))).toBeNull();
+    expect(matcher.nextOf(matcher.start).findIndex((place) => place !== null)).toBe(0xff);
+  });
+});
