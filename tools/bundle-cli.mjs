@@ -4,11 +4,21 @@
 //   dist/bin/<part>-<hash>.js       what one command needs, or what a server needs once its engine is loading
 //   dist/bin/generation-worker.js   the engine's thread, and so on: each file that a Worker is started with
 //   dist/bin/NOTICES.txt            the licences of the libraries within
+//   dist/swagger-ui/                the files of the page at /docs
 //
 // Run after tsc: its input is dist/. The library that programs import stays as tsc wrote it.
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -21,10 +31,43 @@ const REQUIRE =
 /** Large, and loaded only where a request needs it: these stay where npm has put them. */
 const LOADED_BY_NEED = ['node-gyp-build', 'yaml'];
 
+/**
+ * The generator of the API's description asks for all of zod, messages in forty languages included, and uses one class of
+ * it. What it asks for would go where the rest of zod is, and every start would read it.
+ */
+const ZOD_OF_GENERATOR = {
+  name: 'zod-of-generator',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^zod$/ }, ({ importer }) =>
+      importer.includes('/@hono/zod-openapi/') ? { path: 'zod', namespace: 'one-class' } : undefined,
+    );
+    onLoad({ filter: /./, namespace: 'one-class' }, () => ({
+      contents: "import { ZodType } from 'zod';\nexport const z = { ZodType };",
+      resolveDir: root,
+    }));
+  },
+};
+
 rmSync(target, { recursive: true, force: true });
 const commandLine = await bundle({ skein: 'dist/src/cli.js' }, { splitting: true });
 const workers = await bundle(workerFiles(commandLine));
 writeFileSync(join(target, 'NOTICES.txt'), notices([...commandLine, ...workers]));
+
+copySwaggerUi();
+
+/** Two files are all that a page needs of Swagger UI, compressed as browsers take them, and its licences. */
+function copySwaggerUi() {
+  const source = join(root, 'node_modules/swagger-ui-dist');
+  const folder = join(root, 'dist/swagger-ui');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
+    writeFileSync(join(folder, `${file}.gz`), gzipSync(readFileSync(join(source, file)), { level: 9 }));
+  }
+  for (const file of ['swagger-ui-bundle.js.LICENSE.txt', 'LICENSE', 'NOTICE']) {
+    copyFileSync(join(source, file), join(folder, file));
+  }
+}
 
 /** Writes the bundles of these files, each under its name; returns the files that went into them. */
 async function bundle(entryPoints, options = {}) {
@@ -41,6 +84,7 @@ async function bundle(entryPoints, options = {}) {
     target: 'node20',
     banner: { js: REQUIRE },
     external: LOADED_BY_NEED,
+    plugins: [ZOD_OF_GENERATOR],
     // Names stay: they are read in stacks.
     minifyWhitespace: true,
     minifySyntax: true,

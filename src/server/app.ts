@@ -9,7 +9,7 @@ import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { bodyTooLarge, MAX_BODY_BYTES } from './read-json.js';
 import { ROUTES } from './routes/index.js';
-import { handlerNames, mountRoutes } from './routes/mount.js';
+import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
 import type { ServedModel } from './served-model.js';
 import type { ServerLog } from './server-log.js';
@@ -60,7 +60,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   app.use(requestIds);
   app.use(observeHttp(metrics, log));
   app.use(cors({ origin: '*', exposeHeaders: ['X-Request-Id', 'Retry-After'] }));
-  app.use(requireApiKey(options.apiKey ?? null));
+  app.use(requireApiKey(options.apiKey ?? null, openPaths(ROUTES)));
   app.use('/v1/*', async (c, next) => {
     if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown();
     await next();

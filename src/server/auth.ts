@@ -4,15 +4,15 @@ import { ApiError } from './openai/errors.js';
 
 const digest = (text: string) => createHash('sha256').update(text).digest();
 
-/** Orchestrators probe these without a key. */
-const EXEMPT = new Set(['/health', '/live']);
-
-/** Asks for `Authorization: Bearer KEY` or `X-Api-Key: KEY`. Without a key everyone is welcome. */
-export function requireApiKey(apiKey: string | null): MiddlewareHandler {
+/**
+ * Asks for `Authorization: Bearer KEY` or `X-Api-Key: KEY`. Without a key everyone is welcome.
+ * @param isOpen the paths that need none, such as those that orchestrators probe.
+ */
+export function requireApiKey(apiKey: string | null, isOpen: (path: string) => boolean): MiddlewareHandler {
   // Digests have one length, so that the comparison takes the same time whatever was sent.
   const expected = apiKey === null ? null : digest(apiKey);
   return async (c, next) => {
-    if (expected !== null && !EXEMPT.has(c.req.path)) {
+    if (expected !== null && !isOpen(c.req.path)) {
       const bearer = /^Bearer +(.+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
       const given = bearer ?? c.req.header('x-api-key');
       if (given === undefined || !timingSafeEqual(digest(given.trim()), expected)) {

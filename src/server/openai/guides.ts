@@ -18,12 +18,15 @@ export const responseFormat = z.discriminatedUnion('type', [
   about(
     z.object({
       type: z.literal('json_schema'),
-      json_schema: z.object({
-        name: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
-        description: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
-        schema: about(json.nullish(), 'The JSON schema that the answer follows.'),
-        strict: about(z.boolean().nullish(), 'The schema is followed either way.'),
-      }),
+      json_schema: about(
+        z.object({
+          name: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
+          description: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
+          schema: about(json.nullish(), 'The JSON schema that the answer follows.'),
+          strict: about(z.boolean().nullish(), 'The schema is followed either way.'),
+        }),
+        'The schema, and what it is called.',
+      ),
     }),
     'JSON that follows a schema.',
   ),

@@ -13,7 +13,7 @@ export const completionsRoute = defineRoute({
   body: completionRequestSchema,
   examples: {
     'A text': { prompt: 'Once upon a time', max_tokens: 32 },
-    'Token ids': { prompt: [504, 3575, 282], max_tokens: 8, logprobs: 2 },
+    'Token ids': { prompt: [72, 101, 108], max_tokens: 8, logprobs: 2 },
   },
   responses: async () => (await import('../openai/answers/completions.js')).completionResponses(),
   handle: ({ body, exchange }, context) => completions(context, body, exchange),

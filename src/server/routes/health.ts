@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { findModel } from '../openai/route-context.js';
+import { about } from '../openai/schemas/fields.js';
 import type { ModelState, ServerState } from '../server-state.js';
 import { defineRoute } from './route.js';
 
@@ -10,7 +11,8 @@ export const healthRoute = defineRoute({
   summary: 'Tells whether the server should be given work',
   description:
     'With several models it is 200 as long as one of them runs: the others are listed. `model` asks for one of them.',
-  query: z.object({ model: z.string().optional() }),
+  open: true,
+  query: z.object({ model: about(z.string().optional(), 'The name of a model.') }),
   responses: async () => (await import('../openai/answers/server.js')).healthResponses(),
   handle: ({ query }, { state, models }) => {
     if (query.model === undefined) return answer({ ...report(state), models: modelReports(state) });
@@ -38,6 +40,7 @@ export const liveRoute = defineRoute({
   path: '/live',
   tags: ['Server'],
   summary: 'Tells that the process runs',
+  open: true,
   responses: async () => (await import('../openai/answers/server.js')).liveResponses(),
   handle: () => Response.json({ status: 'live' }),
 });

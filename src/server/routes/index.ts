@@ -1,6 +1,7 @@
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
 import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';
+import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { healthRoute, liveRoute } from './health.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
@@ -20,4 +21,7 @@ export const ROUTES: readonly Route[] = [
   liveRoute,
   versionRoute,
   metricsRoute,
+  openApiRoute,
+  docsRoute,
+  docsFileRoute,
 ];

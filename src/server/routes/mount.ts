@@ -33,6 +33,13 @@ export function handlerNames(routes: readonly Route[]): (path: string) => string
   };
 }
 
+/** Whether a path needs no API key. */
+export function openPaths(routes: readonly Route[]): (path: string) => boolean {
+  const handlerOf = handlerNames(routes);
+  const open = new Set(routes.filter((route) => route.open).map(({ path }) => path));
+  return (path) => open.has(handlerOf(path));
+}
+
 /** `/v1/models/:id{.+}` as a regular expression. */
 function expression(pattern: string): RegExp {
   const segments = pattern.split('/').map((segment) => {

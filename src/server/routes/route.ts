@@ -30,6 +30,8 @@ export interface Route {
   path: string;
   /** The same as Hono writes it. */
   pattern: string;
+  /** Needs no API key. */
+  open: boolean;
   handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
   /** For createRoute of @hono/zod-openapi. */
   describe(): Promise<RouteConfig>;
@@ -44,6 +46,8 @@ interface Request<Body, Params, Query> {
   params: Parsed<Params>;
   query: Parsed<Query>;
   exchange: Exchange;
+  /** The client reads compressed answers. */
+  takesGzip: boolean;
 }
 
 interface RouteDefinition<Body, Params, Query> {
@@ -62,6 +66,8 @@ interface RouteDefinition<Body, Params, Query> {
   examples?: Readonly<Record<string, unknown>>;
   /** Made when the description is asked for, and not at the start. */
   responses: () => Responses | Promise<Responses>;
+  /** Needs no API key: it tells nothing of the models and changes nothing. */
+  open?: boolean;
   handle(request: Request<Body, Params, Query>, context: ServerContext): Response | Promise<Response>;
 }
 
@@ -71,6 +77,7 @@ export const TAGS = {
   Encoders: 'Embeddings and scores of texts.',
   Models: 'What is served.',
   Server: 'How the server fares.',
+  Documentation: 'What the server says of itself.',
 } as const;
 
 export type Tag = keyof typeof TAGS;
@@ -87,12 +94,14 @@ export function defineRoute<
     method,
     path,
     pattern,
+    open: definition.open ?? false,
     handle: async (c, context) => {
       const request = {
         body: body && parseRequest(body, await readJson(c)),
         params: params && parseRequest(params, c.req.param()),
         query: query && parseRequest(query, c.req.query()),
         exchange: exchangeOf(c, context.log),
+        takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
       };
       return definition.handle(request as Request<Body, Params, Query>, context);
     },

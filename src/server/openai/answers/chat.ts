@@ -6,6 +6,7 @@ import {
   choiceFields,
   envelope,
   errors,
+  orNull,
   promptLogProbs,
   promptTokenIds,
   stopReason,
@@ -27,7 +28,7 @@ export const chatLogProbs = component(
   'Log-probabilities of the tokens of an answer.',
 );
 
-const logProbs = about(chatLogProbs.nullable(), 'With `logprobs` only.');
+const logProbs = orNull(chatLogProbs, 'With `logprobs` only.');
 
 const reasoningFields = {
   reasoning: about(z.string().optional(), 'What the model thought before it answered.'),
@@ -108,7 +109,7 @@ const chatChunk = component(
       ),
       'Empty in the chunk of the usage.',
     ),
-    usage: about(usageSchema.nullish(), 'With `stream_options`.'),
+    usage: orNull(usageSchema, 'With `stream_options`.').optional(),
     prompt_token_ids: promptTokenIds,
   }),
   'The data of one event of a stream.',

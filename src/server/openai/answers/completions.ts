@@ -7,6 +7,7 @@ import {
   envelope,
   errors,
   finishReason,
+  orNull,
   promptLogProbs,
   promptTokenIds,
   stopReason,
@@ -34,7 +35,7 @@ const choice = <Reason extends z.ZodType>(reason: Reason) =>
   z.object({
     index: about(z.int(), 'Choice p * n + k is the k-th answer to prompt p.'),
     text: z.string(),
-    logprobs: about(logProbs.nullable(), 'With `logprobs` only.'),
+    logprobs: orNull(logProbs, 'With `logprobs` only.'),
     finish_reason: reason,
     stop_reason: stopReason,
     prompt_logprobs: promptLogProbs,
@@ -57,7 +58,7 @@ const completionChunk = component(
   z.object({
     ...envelope('text_completion', 'cmpl'),
     choices: z.array(choice(about(finishReason.nullable(), 'In the last chunk of a choice.'))),
-    usage: about(usageSchema.nullish(), 'With `stream_options`.'),
+    usage: orNull(usageSchema, 'With `stream_options`.').optional(),
   }),
   'The data of one event of a stream.',
 );

@@ -28,6 +28,10 @@ export const errorSchema = component(
 const requestId = about(z.string(), 'The X-Request-Id of the request, or a new one where it had none.');
 const retryAfter = about(z.string(), 'Seconds after which to come again.');
 
+/** A schema with a name of its own, or null: the name stays that of the schema alone. */
+export const orNull = <T extends z.ZodType>(schema: T, text: string) =>
+  about(z.union([schema, z.null()]), text);
+
 /** Headers of every answer. */
 const answerHeaders = z.object({ 'X-Request-Id': requestId });
 const refusalHeaders = z.object({ 'X-Request-Id': requestId, 'Retry-After': retryAfter });

@@ -82,7 +82,7 @@ export const samplingFields = {
   seed: optional(z.number().refine(Number.isInteger, 'expected an integer'), {
     description:
       'An integer; the same seed gives the same answer, whatever else the server does. Not given: one is drawn.',
-    type: 'integer',
+    type: ['integer', 'null'],
   }),
 };
 

@@ -8,7 +8,7 @@ export interface About {
   examples?: readonly unknown[];
   deprecated?: boolean;
   /** The type to show, where it is narrower than what the validator is made of. */
-  type?: string;
+  type?: string | readonly string[];
 }
 
 /** Writes down what a field is for. The schema stays the one that validates: nothing is copied. */

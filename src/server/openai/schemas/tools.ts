@@ -4,9 +4,10 @@ import { about, component, optional } from './fields.js';
 const MAX_TOOLS = 512;
 
 /** Names that every format of calls can hold. */
-export const functionName = z
-  .string()
-  .regex(/^[\w.:/-]{1,128}$/, 'expected up to 128 letters, digits and any of _ . : / -');
+export const functionName = about(
+  z.string().regex(/^[\w.:/-]{1,128}$/, 'expected up to 128 letters, digits and any of _ . : / -'),
+  'The name of the function.',
+);
 
 const functionTool = component(
   'FunctionTool',
@@ -27,7 +28,10 @@ const functionTool = component(
   'A function that the model may call.',
 );
 
-const named = z.object({ type: z.literal('function'), function: z.object({ name: functionName }) });
+const named = z.object({
+  type: z.literal('function'),
+  function: about(z.object({ name: functionName }), 'The function.'),
+});
 
 export const toolFields = {
   tools: optional(
@@ -41,7 +45,13 @@ export const toolFields = {
         named,
         z.object({
           type: z.literal('allowed_tools'),
-          allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(named).min(1) }),
+          allowed_tools: about(
+            z.object({
+              mode: about(z.enum(['auto', 'required']), 'Whether one of them has to be called.'),
+              tools: about(z.array(named).min(1), 'Those that may be called.'),
+            }),
+            'The tools that may be called of those that there are.',
+          ),
         }),
       ],
       {

@@ -1,0 +1,26 @@
+import * as z from 'zod';
+import type { Responses } from '../../routes/route.js';
+import { errors, jsonAnswer } from './shared.js';
+
+const file = (description: string, type: string): Responses[string] => ({
+  description,
+  content: { [type]: { schema: z.string() } },
+});
+
+export function openApiResponses(): Responses {
+  return { 200: jsonAnswer('The description.', z.looseObject({ openapi: z.literal('3.1.0') })) };
+}
+
+export function docsResponses(): Responses {
+  return { 200: file('The page. It needs nothing from any other server.', 'text/html') };
+}
+
+export function docsFileResponses(): Responses {
+  return {
+    200: {
+      description: 'The file.',
+      content: { 'text/javascript': { schema: z.string() }, 'text/css': { schema: z.string() } },
+    },
+    ...errors(400, 404),
+  };
+}
