@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type Context, Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
+
 import { cors } from 'hono/cors';
 import { requireApiKey } from './auth.js';
+import { bodyLimit } from './body-limit.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import { ApiError, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
+import { ResponseStore } from './openai/responses/response-store.js';
 import { bodyTooLarge, MAX_BODY_BYTES } from './read-json.js';
 import { ROUTES } from './routes/index.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
@@ -37,6 +39,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     metrics,
     version: options.version,
     log,
+    responses: new ResponseStore(),
     routes: ROUTES,
     observe: (request) => metrics.observe(request),
     eventStream: { ...DEFAULT_EVENT_STREAM_OPTIONS, ...options.eventStream },

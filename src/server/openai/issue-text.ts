@@ -30,12 +30,18 @@ export function issueText(issue: z.core.$ZodIssue): string {
     case 'invalid_value':
       return choiceText(issue.values);
     case 'invalid_union':
-      return 'options' in issue && Array.isArray(issue.options)
-        ? choiceText(issue.options)
-        : 'expected something else';
+      if ('options' in issue && Array.isArray(issue.options)) return choiceText(issue.options);
+      return typesText(issue.errors.map(([first]) => first!));
     default:
       return 'expected something else';
   }
+}
+
+/** `expected a string or a list`, where every form fails by its type. */
+function typesText(issues: readonly z.core.$ZodIssue[]): string {
+  const types = issues.map((issue) => (issue.code === 'invalid_type' ? TYPES[issue.expected] : undefined));
+  if (types.length === 0 || types.includes(undefined)) return 'expected something else';
+  return `expected ${types.join(' or ')}`;
 }
 
 function choiceText(choices: readonly unknown[]): string {

@@ -18,6 +18,10 @@ export interface FrameWriter {
   piece(choice: number, piece: TextPiece): string;
   /** What follows the last piece, before [DONE]. */
   end(): string;
+  /** What tells of an error after the stream has begun; absent: the body that an HTTP error would have. */
+  error?(error: ApiError): string;
+  /** Whether [DONE] is the last frame; default true. */
+  endsWithDone?: boolean;
 }
 
 /** The HTTP exchange that an answer belongs to. */
@@ -60,13 +64,14 @@ export async function respondWithStream(
     })
     .then(
       () => {
-        stream.write(`${writer.end()}data: [DONE]\n\n`);
+        stream.write(writer.end() + (writer.endsWithDone === false ? '' : 'data: [DONE]\n\n'));
         stream.close();
       },
       (error: unknown) => {
         if (headersSent) {
-          if (toApiError(error).status === 500) logError(error);
-          stream.write(`data: ${JSON.stringify(toApiError(error).body())}\n\n`);
+          const apiError = toApiError(error);
+          if (apiError.status === 500) logError(error);
+          stream.write(writer.error?.(apiError) ?? `data: ${JSON.stringify(apiError.body())}\n\n`);
         } else refusal = error;
         stream.close();
       },

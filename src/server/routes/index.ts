@@ -1,10 +1,17 @@
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
-import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
+import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { healthRoute, liveRoute } from './health.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
+import {
+  cancelResponseRoute,
+  createResponseRoute,
+  deleteResponseRoute,
+  inputItemsRoute,
+  responseRoute,
+} from './responses.js';
 import type { Route } from './route.js';
 import { versionRoute } from './version.js';
 
@@ -15,6 +22,11 @@ export const ROUTES: readonly Route[] = [
   embeddingsRoute,
   rerankRoute,
   scoreRoute,
+  createResponseRoute,
+  responseRoute,
+  deleteResponseRoute,
+  inputItemsRoute,
+  cancelResponseRoute,
   modelsRoute,
   modelRoute,
   healthRoute,

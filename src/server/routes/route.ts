@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { ServerMetrics } from '../metrics/server-metrics.js';
 import type { Exchange } from '../openai/respond.js';
+import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { parseRequest } from '../openai/schemas/parse.js';
 import { readJson } from '../read-json.js';
@@ -19,6 +20,7 @@ export interface ServerContext extends RouteContext {
   metrics: ServerMetrics;
   version: string;
   log: ServerLog;
+  responses: ResponseStore;
   /** All of them, for the description of the API. */
   routes: readonly Route[];
 }
@@ -75,6 +77,7 @@ interface RouteDefinition<Body, Params, Query> {
 export const TAGS = {
   Generation: 'Text from a model.',
   Encoders: 'Embeddings and scores of texts.',
+  Responses: "Text from a model, by OpenAI's newer API, which keeps conversations.",
   Models: 'What is served.',
   Server: 'How the server fares.',
   Documentation: 'What the server says of itself.',

@@ -62,9 +62,12 @@ export const embeddingRequestSchema = component(
 
 export type EmbeddingRequest = z.output<typeof embeddingRequestSchema>;
 
-const document = z.union([z.string(), z.strictObject({ text: z.string() })], {
-  error: 'expected a string or an object with a text',
-});
+const document = z.union(
+  [z.string(), z.strictObject({ text: about(z.string(), 'The text of the document.') })],
+  {
+    error: 'expected a string or an object with a text',
+  },
+);
 
 export const rerankRequestSchema = component(
   'RerankRequest',

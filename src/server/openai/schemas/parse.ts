@@ -23,15 +23,25 @@ export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z
   throw issueError(deepest(parsed.error.issues[0]!), Object.keys(schema.shape));
 }
 
-/** Of a value that is one of several things: what is wrong within the one that it is most like; else that it is none. */
+/**
+ * Of a value that is one of several things: what is wrong within the one that it is most like, which is one whose `type` it
+ * has; else that it is none.
+ */
 function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
-  const within = issue.errors.flatMap(([first]) => (first === undefined ? [] : [deepest(first)]));
-  const best = within.reduce<z.core.$ZodIssue | null>(
-    (found, other) => (other.path.length > (found?.path.length ?? 0) ? other : found),
-    null,
+  const firsts = issue.errors.flatMap(([first]) => (first === undefined ? [] : [deepest(first)]));
+  const missing = firsts.find(({ path, message }) => path.length === 0 && isMissing(message));
+  if (missing !== undefined) return { ...missing, path: issue.path };
+  const within = firsts.filter(({ path }) => path.length > 0);
+  const ofItsType = within.filter(({ path }) => path.at(-1) !== 'type');
+  const [best] = (ofItsType.length > 0 ? ofItsType : within).toSorted(
+    (a, b) => b.path.length - a.path.length,
   );
-  return best === null ? issue : { ...best, path: [...issue.path, ...best.path] };
+  return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
+}
+
+function isMissing(message: string): boolean {
+  return message.endsWith('received undefined');
 }
 
 function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError {
@@ -51,7 +61,7 @@ function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError
       code: 'unsupported_parameter',
     });
   }
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) {
+  if (issue.code === 'invalid_type' && isMissing(issue.message)) {
     return new ApiError(400, `The field '${param}' is required.`, {
       param,
       code: 'missing_required_parameter',

@@ -23,7 +23,7 @@ interface Document {
   components: { schemas: Record<string, Json> };
 }
 
-const toy = toyServer(() => say('Paris'));
+const toy = toyServer(() => say('Paris'), { model: { maxInputLen: 4000, maxSeqLen: 5000 } });
 let document: Document;
 let ajv: Ajv2020;
 
@@ -177,6 +177,28 @@ describe('what the server answers', () => {
       expect(chunks.length).toBeGreaterThan(2);
       const schema = contentOf(path, 200, 'text/event-stream');
       for (const chunk of chunks) expect(problems(schema, chunk)).toBe(null);
+    }
+  });
+
+  it('a response, its events and what is kept of it are as described', async () => {
+    const path = '/v1/responses';
+    const bodies = [
+      { input: 'Hi' },
+      { input: 'Hi', metadata: { a: 'b' }, include: ['message.output_text.logprobs'], store: false },
+    ];
+    for (const body of bodies) {
+      const whole = (await (await toy.post(path, body)).json()) as { id: string };
+      expect(problems(contentOf(path, 200), whole)).toBe(null);
+      const events = await readChunks<object>(await toy.post(path, { ...body, stream: true }));
+      expect(events.length).toBeGreaterThan(8);
+      const schema = contentOf(path, 200, 'text/event-stream');
+      for (const event of events) expect(problems(schema, event), JSON.stringify(event)).toBe(null);
+    }
+    const { id } = (await (await toy.post(path, { input: 'Hi' })).json()) as { id: string };
+    for (const below of ['/{id}', '/{id}/input_items']) {
+      const kept = await (await toy.get(`${path}${below.replace('{id}', id)}`)).json();
+      const { schema } = document.paths[path + below]!.get!.responses[200]!.content!['application/json']!;
+      expect(problems(schema, kept)).toBe(null);
     }
   });
 

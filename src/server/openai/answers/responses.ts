@@ -1,0 +1,199 @@
+import * as z from 'zod';
+import type { Responses } from '../../routes/route.js';
+import { about, component } from '../schemas/fields.js';
+import { answerOrStream, errors, jsonAnswer, orNull } from './shared.js';
+
+const itemStatus = about(z.enum(['in_progress', 'completed', 'incomplete']), 'incomplete: a limit cut it.');
+
+const token = {
+  token: about(z.string(), 'The text of the token; where it is no whole character, its bytes as \\xNN.'),
+  logprob: about(z.number(), 'Its natural log-probability, -9999 at least.'),
+  bytes: about(z.array(z.int()), 'Its bytes, 0 to 255.'),
+};
+const logProbs = () => z.array(z.object({ ...token, top_logprobs: z.array(z.object(token)) }));
+
+const outputText = component(
+  'ResponseOutputText',
+  z.object({
+    type: z.literal('output_text'),
+    text: z.string(),
+    annotations: about(z.array(z.unknown()).max(0), 'Always empty.'),
+    logprobs: about(logProbs().optional(), 'Where `include` asks for them.'),
+  }),
+  'Text of a message.',
+);
+
+const reasoningText = z.object({ type: z.literal('reasoning_text'), text: z.string() });
+
+const outputItem = component(
+  'ResponseOutputItem',
+  z.union([
+    about(
+      z.object({
+        type: z.literal('message'),
+        id: z.string(),
+        status: itemStatus,
+        role: z.literal('assistant'),
+        content: z.array(outputText),
+      }),
+      'What the model says.',
+    ),
+    about(
+      z.object({
+        type: z.literal('reasoning'),
+        id: z.string(),
+        status: itemStatus,
+        summary: about(z.array(z.unknown()).max(0), 'Always empty.'),
+        content: z.array(reasoningText),
+      }),
+      'What the model thinks, where it is one that reasons.',
+    ),
+    about(
+      z.object({
+        type: z.literal('function_call'),
+        id: z.string(),
+        status: itemStatus,
+        call_id: about(z.string(), 'What the output of the call has to name.'),
+        name: z.string(),
+        arguments: about(z.string(), 'JSON.'),
+      }),
+      'A call of a function.',
+    ),
+  ]),
+  'An item of the output.',
+);
+
+const usage = z.object({
+  input_tokens: about(z.int(), 'Tokens of the prompt, the chat template included.'),
+  input_tokens_details: z.object({ cached_tokens: about(z.int(), 'Those that were found in the cache.') }),
+  output_tokens: about(z.int(), 'Tokens generated.'),
+  output_tokens_details: z.object({ reasoning_tokens: about(z.int(), 'Those that were reasoning.') }),
+  total_tokens: about(z.int(), 'Both together.'),
+});
+
+const response = component(
+  'Response',
+  z.looseObject({
+    id: about(z.string(), { description: 'Its name for later requests.', examples: ['resp_5f1c'] }),
+    object: z.literal('response'),
+    created_at: about(z.int(), 'Seconds since 1970.'),
+    completed_at: about(z.int().nullable(), 'Seconds since 1970.'),
+    model: about(z.string(), 'The model that answered.'),
+    status: z.enum(['in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
+    incomplete_details: about(
+      z.object({ reason: z.enum(['max_output_tokens', 'time_limit']) }).nullable(),
+      'The limit that cut it.',
+    ),
+    error: about(z.object({ code: z.string(), message: z.string() }).nullable(), 'Why it failed.'),
+    output: z.array(outputItem),
+    usage: orNull(usage, 'Once it has ended.'),
+    previous_response_id: z.string().nullable(),
+    metadata: z.record(z.string(), z.string()),
+  }),
+  'A response. The fields of its request are in it too, with their defaults.',
+);
+
+const event = <Type extends string, Fields extends z.ZodRawShape>(type: Type, fields: Fields, text: string) =>
+  about(
+    z.object({
+      type: z.literal(type),
+      sequence_number: about(z.int(), '0, 1, 2, ... in the order of the stream.'),
+      ...fields,
+    }),
+    text,
+  );
+
+const item = { output_index: z.int(), item: outputItem };
+const place = { item_id: z.string(), output_index: z.int() };
+const partPlace = { ...place, content_index: z.int() };
+const part = z.union([outputText, reasoningText]);
+
+const streamEvent = component(
+  'ResponseStreamEvent',
+  z.union([
+    event('response.created', { response }, 'The first event.'),
+    event('response.in_progress', { response }, 'The second event.'),
+    event('response.output_item.added', item, 'An item begins.'),
+    event('response.content_part.added', { ...partPlace, part }, 'Its text begins.'),
+    event(
+      'response.output_text.delta',
+      { ...partPlace, delta: z.string(), logprobs: logProbs() },
+      'More text.',
+    ),
+    event(
+      'response.output_text.done',
+      { ...partPlace, text: z.string(), logprobs: logProbs() },
+      'The whole text.',
+    ),
+    event('response.reasoning_text.delta', { ...partPlace, delta: z.string() }, 'More reasoning.'),
+    event('response.reasoning_text.done', { ...partPlace, text: z.string() }, 'The whole reasoning.'),
+    event('response.content_part.done', { ...partPlace, part }, 'Its text has ended.'),
+    event(
+      'response.function_call_arguments.delta',
+      { ...place, delta: z.string() },
+      'More of the arguments.',
+    ),
+    event(
+      'response.function_call_arguments.done',
+      { ...place, name: z.string(), arguments: z.string() },
+      'The whole arguments.',
+    ),
+    event('response.output_item.done', item, 'The item has ended.'),
+    event('response.completed', { response }, 'The last event.'),
+    event(
+      'response.incomplete',
+      { response },
+      'The last event, where a limit or a cancellation cut the response.',
+    ),
+    event(
+      'error',
+      { code: z.string(), message: z.string(), param: z.string().nullable() },
+      'The engine failed.',
+    ),
+    event('response.failed', { response }, 'The last event, behind an error.'),
+  ]),
+  'The data of one event of a stream; the name of the event is its type.',
+);
+
+const EXAMPLE = [
+  'event: response.output_text.delta',
+  'data: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"Paris","logprobs":[]}',
+].join('\n');
+
+const stored = (description: string): Responses => ({
+  200: jsonAnswer(description, response),
+  ...errors(400, 401, 404),
+});
+
+export function createResponses(): Responses {
+  return {
+    200: answerOrStream('The response, or a stream of events.', {
+      whole: response,
+      event: streamEvent,
+      example: EXAMPLE,
+    }),
+    ...errors(400, 401, 404, 413, 429, 500, 503),
+  };
+}
+
+export const storedResponses = () => stored('The response.');
+export const cancelledResponses = () => ({ ...stored('The response as far as it came.'), ...errors(503) });
+
+export function deletedResponses(): Responses {
+  const deleted = z.object({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) });
+  return { 200: jsonAnswer('It is forgotten.', deleted), ...errors(401, 404) };
+}
+
+export function itemListResponses(): Responses {
+  const list = z.object({
+    object: z.literal('list'),
+    data: about(
+      z.array(z.looseObject({ type: z.string(), id: z.string() })),
+      'Items, as requests have them.',
+    ),
+    first_id: about(z.string().nullable(), 'The first of the page.'),
+    last_id: about(z.string().nullable(), 'The last of the page.'),
+    has_more: about(z.boolean(), 'There are more behind it.'),
+  });
+  return { 200: jsonAnswer('A page of items.', list), ...errors(400, 401, 404) };
+}

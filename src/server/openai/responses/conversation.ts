@@ -1,0 +1,124 @@
+import type { ChatMessage } from '../../../../models/chat-template.js';
+import { ApiError } from '../errors.js';
+import type { InputItem, MessageItem } from '../schemas/response-items.js';
+import type { ResponseRequest } from '../schemas/responses.js';
+import { newId, type OutputItem } from './response-object.js';
+import type { ResponseStore, StoredItem, StoredResponse } from './response-store.js';
+
+/** What a response answers. */
+export interface Conversation {
+  messages: ChatMessage[];
+  /** Items of the request itself. */
+  input: StoredItem[];
+  previous: StoredResponse | null;
+}
+
+/** The request's items behind those of the conversation that it goes on with. @throws ApiError. */
+export function conversationOf(request: ResponseRequest, store: ResponseStore): Conversation {
+  const { previous_response_id: previousId, instructions } = request;
+  const previous = previousId === undefined ? null : store.get(previousId, 'previous_response_id');
+  const input = inputItems(request.input).map((item, index) => storedItem(item, index, store));
+  const messages = messagesOf([...historyOf(previous), ...input]);
+  if (instructions !== undefined) messages.unshift({ role: 'system', content: instructions });
+  return { messages, input, previous };
+}
+
+/** Everything that a response answered and said, and what it went on with, the oldest first. */
+export function historyOf(last: StoredResponse | null): (StoredItem | OutputItem)[] {
+  const turns: StoredResponse[] = [];
+  for (let link = last; link !== null; link = link.previous) turns.unshift(link);
+  return turns.flatMap(({ input, response }) => [...input, ...response.output]);
+}
+
+function inputItems(input: ResponseRequest['input']): InputItem[] {
+  if (typeof input !== 'string') return input;
+  return [messageOf('user', [{ type: 'input_text', text: input }])];
+}
+
+function messageOf(role: MessageItem['role'], content: MessageItem['content']): InputItem {
+  return { type: 'message', role, content, id: undefined };
+}
+
+/** With an id, and with the content of messages in parts: as a list of items gives them back. */
+function storedItem(item: InputItem, index: number, store: ResponseStore): StoredItem {
+  if (item.type === 'item_reference') {
+    const found = store.findItem(item.id);
+    if (found !== null) return found as StoredItem;
+    throw new ApiError(
+      404,
+      `'input[${index}].id' is '${item.id}', but no stored response has such an item.`,
+      {
+        param: `input[${index}].id`,
+        code: 'item_not_found',
+      },
+    );
+  }
+  switch (item.type) {
+    case 'function_call':
+    case 'function_call_output':
+      return { ...item, id: item.id ?? newId('fc'), status: 'completed' };
+    case 'reasoning':
+      return { ...item, id: item.id ?? newId('rs') };
+    default: {
+      const { role, content, id = newId('msg') } = item;
+      const type = role === 'assistant' ? 'output_text' : 'input_text';
+      const parts = typeof content === 'string' ? [{ type, text: content } as const] : content;
+      return { type: 'message', id, role, status: 'completed', content: parts };
+    }
+  }
+}
+
+/**
+ * Items as a chat template knows them. What the model said and the calls that it made behind it are one message, with its
+ * reasoning; each output of a call is one of the tool's.
+ */
+function messagesOf(items: readonly (StoredItem | OutputItem)[]): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let reasoning = '';
+  const assistant = (fields: Partial<ChatMessage>): void => {
+    messages.push({
+      role: 'assistant',
+      content: null,
+      ...fields,
+      ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    });
+    reasoning = '';
+  };
+  for (const item of items) {
+    switch (item.type) {
+      case 'reasoning':
+        reasoning += (item.content ?? []).map(({ text }) => text).join('');
+        break;
+      case 'function_call': {
+        const call = {
+          id: item.call_id,
+          type: 'function',
+          function: { name: item.name, arguments: item.arguments },
+        };
+        const last = messages.at(-1);
+        if (reasoning === '' && last?.role === 'assistant')
+          last.tool_calls = [...(last.tool_calls ?? []), call];
+        else assistant({ tool_calls: [call] });
+        break;
+      }
+      case 'function_call_output':
+        messages.push({ role: 'tool', content: textOf(item.output), tool_call_id: item.call_id });
+        break;
+      case 'item_reference':
+        break;
+      default: {
+        const content = textOf(item.content);
+        if (item.role === 'assistant') assistant({ content });
+        else messages.push({ role: item.role === 'developer' ? 'system' : item.role, content });
+      }
+    }
+  }
+  return messages;
+}
+
+type Content = MessageItem['content'] | Extract<OutputItem, { type: 'message' }>['content'];
+
+function textOf(content: Content): string {
+  if (typeof content === 'string') return content;
+  return content.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('\n');
+}

@@ -1,0 +1,163 @@
+import type { AnswerPart } from '../../../generation/tools/types.js';
+import type { MessageCall } from '../chat-message.js';
+import { newId, type OutputItem, type OutputText } from './response-object.js';
+
+type LogProbs = NonNullable<OutputText['logprobs']>;
+type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>;
+
+/** Takes an event's type and fields; numbering and framing are its own affair. */
+export type OnEvent = (type: string, fields: object) => void;
+
+export interface OutputOptions {
+  onEvent: OnEvent;
+  newCall: (name: string) => MessageCall;
+  /** Messages have log-probs. */
+  hasLogProbs: boolean;
+}
+
+/** The items of a response as the parts of the answer come in, with the events that tell of them, in OpenAI's order. */
+export class OutputEvents {
+  readonly items: OutputItem[] = [];
+  readonly #options: OutputOptions;
+  /** The last of the items, while it is written. */
+  #open: OutputItem | null = null;
+  /** Of tokens whose text has not come yet. */
+  #waitingLogProbs: LogProbs = [];
+
+  constructor(options: OutputOptions) {
+    this.#options = options;
+  }
+
+  /** @param logProbs of the tokens that came with the parts. */
+  push(parts: readonly AnswerPart[], logProbs: LogProbs): void {
+    const isText =
+      parts.some(({ type }) => type === 'content') || (this.#open ?? { type: 'message' }).type === 'message';
+    if (isText) this.#waitingLogProbs.push(...logProbs);
+    for (const part of parts) {
+      switch (part.type) {
+        case 'content':
+          this.#text(part.text);
+          break;
+        case 'reasoning':
+          this.#reasoning(part.text);
+          break;
+        case 'call':
+          this.#call(part.name);
+          break;
+        case 'arguments':
+          this.#arguments(part.text);
+          break;
+      }
+    }
+  }
+
+  /** The answer has ended; one that says nothing is an empty message. */
+  end(status: 'completed' | 'incomplete'): void {
+    if (this.items.length === 0) this.#openMessage();
+    this.#close(status);
+  }
+
+  #text(text: string): void {
+    const item = this.#open?.type === 'message' ? this.#open : this.#openMessage();
+    const part = item.content[0]!;
+    const logProbs = this.#waitingLogProbs.splice(0);
+    part.text += text;
+    part.logprobs?.push(...logProbs);
+    this.#tell('response.output_text.delta', { ...this.#partPlace(), delta: text, logprobs: logProbs });
+  }
+
+  #reasoning(text: string): void {
+    let item = this.#open;
+    if (item?.type !== 'reasoning') {
+      item = { type: 'reasoning', id: newId('rs'), status: 'in_progress', summary: [], content: [] };
+      this.#begin(item);
+      item.content.push({ type: 'reasoning_text', text: '' });
+      this.#tell('response.content_part.added', { ...this.#partPlace(), part: item.content[0] });
+    }
+    item.content[0]!.text += text;
+    this.#tell('response.reasoning_text.delta', { ...this.#partPlace(), delta: text });
+  }
+
+  #call(name: string): void {
+    const { id } = this.#options.newCall(name);
+    this.#begin({
+      type: 'function_call',
+      id: newId('fc'),
+      status: 'in_progress',
+      call_id: id,
+      name,
+      arguments: '',
+    });
+  }
+
+  #arguments(text: string): void {
+    const item = this.#open as Item<'function_call'>;
+    item.arguments += text;
+    this.#tell('response.function_call_arguments.delta', { ...this.#place(), delta: text });
+  }
+
+  #openMessage(): Item<'message'> {
+    const item: Item<'message'> = {
+      type: 'message',
+      id: newId('msg'),
+      status: 'in_progress',
+      role: 'assistant',
+      content: [],
+    };
+    this.#begin(item);
+    const part: OutputText = { type: 'output_text', text: '', annotations: [] };
+    if (this.#options.hasLogProbs) part.logprobs = [];
+    item.content.push(part);
+    this.#tell('response.content_part.added', { ...this.#partPlace(), part });
+    return item;
+  }
+
+  #begin(item: OutputItem): void {
+    this.#close('completed');
+    this.items.push(item);
+    this.#open = item;
+    this.#tell('response.output_item.added', { output_index: this.items.length - 1, item });
+  }
+
+  #close(status: 'completed' | 'incomplete'): void {
+    const item = this.#open;
+    if (item === null) return;
+    switch (item.type) {
+      case 'message': {
+        const part = item.content[0]!;
+        part.logprobs?.push(...this.#waitingLogProbs);
+        const { text, logprobs = [] } = part;
+        this.#tell('response.output_text.done', { ...this.#partPlace(), text, logprobs });
+        this.#tell('response.content_part.done', { ...this.#partPlace(), part });
+        break;
+      }
+      case 'reasoning': {
+        const part = item.content[0]!;
+        this.#tell('response.reasoning_text.done', { ...this.#partPlace(), text: part.text });
+        this.#tell('response.content_part.done', { ...this.#partPlace(), part });
+        break;
+      }
+      case 'function_call': {
+        const { name, arguments: args } = item;
+        this.#tell('response.function_call_arguments.done', { ...this.#place(), name, arguments: args });
+        break;
+      }
+    }
+    this.#waitingLogProbs = [];
+    item.status = status;
+    this.#tell('response.output_item.done', { output_index: this.items.length - 1, item });
+    this.#open = null;
+  }
+
+  #place() {
+    return { item_id: this.items.at(-1)!.id, output_index: this.items.length - 1 };
+  }
+
+  #partPlace() {
+    return { ...this.#place(), content_index: 0 };
+  }
+
+  #tell(type: string, fields: object): void {
+    this.#options.onEvent(type, fields);
+  }
+}

@@ -1,0 +1,182 @@
+import type { ChatPlan } from '../../../generation/chat-plan.js';
+import type { TextPiece } from '../../../generation/text-generation.js';
+import type { ServedGenerator } from '../../served-model.js';
+import { ChatMessageReader } from '../chat-message.js';
+import type { ChoiceRun } from '../choice-run.js';
+import type { ApiError } from '../errors.js';
+import { chatLogProbs } from '../log-probs.js';
+import type { FrameWriter } from '../respond.js';
+import type { ResponseRequest } from '../schemas/responses.js';
+import type { Conversation } from './conversation.js';
+import { OutputEvents } from './output-events.js';
+import { newId, type ResponseObject, type ResponseState, responseFields } from './response-object.js';
+import type { ActiveResponse, ResponseStore } from './response-store.js';
+
+export interface MakingOptions {
+  model: ServedGenerator;
+  request: ResponseRequest;
+  conversation: Conversation;
+  plan: ChatPlan;
+  run: ChoiceRun;
+  store: ResponseStore;
+  hasLogProbs: boolean;
+}
+
+/** A response while it is made: what it is so far, and the events that tell of it. */
+export class ResponseMaking implements ActiveResponse {
+  readonly #options: MakingOptions;
+  readonly #fields: ReturnType<typeof responseFields>;
+  readonly #reader: ChatMessageReader;
+  readonly #output: OutputEvents;
+  readonly #whole: Promise<ResponseObject>;
+  #resolveWhole: (whole: ResponseObject) => void = () => {};
+  #state: Omit<ResponseState, 'output' | 'usage'> = {
+    status: 'in_progress',
+    error: null,
+    incomplete_details: null,
+    completed_at: null,
+  };
+  #isCancelled = false;
+  #frames = '';
+  #sequence = 0;
+
+  constructor(options: MakingOptions) {
+    const { model, request, plan, store, hasLogProbs } = options;
+    this.#options = options;
+    this.#fields = responseFields(request, model.id, newId('resp'));
+    this.#reader = new ChatMessageReader(plan, model.codec);
+    this.#output = new OutputEvents({
+      onEvent: (type, fields) => this.#tell(type, fields),
+      newCall: (name) => this.#reader.newCall(name),
+      hasLogProbs,
+    });
+    this.#whole = new Promise((resolve) => {
+      this.#resolveWhole = resolve;
+    });
+    if (this.#fields.store) store.begin(this.#fields.id, this);
+  }
+
+  get input() {
+    return this.#options.conversation.input;
+  }
+
+  get previous() {
+    return this.#options.conversation.previous;
+  }
+
+  snapshot(): ResponseObject {
+    const usage = this.#state.status === 'in_progress' ? null : this.#usage();
+    return { ...this.#fields, ...this.#state, output: this.#output.items, usage };
+  }
+
+  cancel(): Promise<ResponseObject> {
+    this.#isCancelled = true;
+    this.#options.run.abort();
+    return this.#whole;
+  }
+
+  piece(piece: TextPiece): void {
+    const { model, hasLogProbs } = this.#options;
+    const parts = this.#reader.read(piece.text, piece.tokens, piece.finishReason !== null);
+    this.#output.push(parts, hasLogProbs ? chatLogProbs(model.codec, piece.logProbs).content : []);
+    if (piece.finishReason !== null) this.#end(piece.finishReason);
+  }
+
+  /** The answer has ended, or was cancelled. @returns what it is; null where its client left. */
+  finish(): ResponseObject | null {
+    const { store, conversation } = this.#options;
+    store.end(this.#fields.id);
+    if (this.#state.status === 'in_progress' && this.#isCancelled) {
+      this.#output.end('incomplete');
+      this.#state = { ...this.#state, status: 'cancelled' };
+    }
+    const response = structuredClone(this.snapshot());
+    this.#resolveWhole(response);
+    if (this.#state.status === 'in_progress') return null;
+    const { input, previous } = conversation;
+    if (this.#fields.store) store.put({ response, input, previous });
+    return response;
+  }
+
+  /** Nothing came of it. */
+  forget(): void {
+    this.#options.store.end(this.#fields.id);
+    this.#resolveWhole(structuredClone(this.snapshot()));
+  }
+
+  /** What becomes of it where the engine fails. */
+  fail({ message, code }: ApiError): ResponseObject {
+    this.#state = { ...this.#state, status: 'failed', error: { code: code ?? 'server_error', message } };
+    this.forget();
+    return structuredClone(this.snapshot());
+  }
+
+  /** The same as a stream of events. */
+  frameWriter(): FrameWriter {
+    const begin = () => {
+      if (this.#sequence > 0) return;
+      this.#tell('response.created', { response: this.snapshot() });
+      this.#tell('response.in_progress', { response: this.snapshot() });
+    };
+    return {
+      endsWithDone: false,
+      piece: (_, piece) => {
+        begin();
+        this.piece(piece);
+        return this.#takeFrames();
+      },
+      end: () => {
+        const response = this.finish();
+        if (response === null) return '';
+        // What was cancelled has no event of its own: it is a response that is not whole.
+        const type = response.status === 'completed' ? 'completed' : 'incomplete';
+        this.#tell(`response.${type}`, { response });
+        return this.#takeFrames();
+      },
+      error: (error) => {
+        begin();
+        const { message, code, param } = error;
+        this.#tell('error', { code: code ?? 'server_error', message, param });
+        this.#tell('response.failed', { response: this.fail(error) });
+        return this.#takeFrames();
+      },
+    };
+  }
+
+  #end(reason: string): void {
+    const isWhole = reason === 'stop';
+    this.#output.end(isWhole ? 'completed' : 'incomplete');
+    const limit = reason === 'timeout' ? 'time_limit' : 'max_output_tokens';
+    this.#state = {
+      ...this.#state,
+      status: isWhole ? 'completed' : 'incomplete',
+      incomplete_details: isWhole ? null : { reason: limit },
+      completed_at: isWhole ? Math.floor(Date.now() / 1000) : null,
+    };
+  }
+
+  #usage() {
+    const { plan, run } = this.#options;
+    const input = plan.promptTokens.length;
+    const output = run.completionTokens;
+    return {
+      input_tokens: input,
+      input_tokens_details: { cached_tokens: run.cachedTokens },
+      output_tokens: output,
+      output_tokens_details: { reasoning_tokens: this.#reader.reasoningTokens },
+      total_tokens: input + output,
+    };
+  }
+
+  #tell(type: string, fields: object): void {
+    if (!this.#options.request.stream) return;
+    const data = JSON.stringify({ type, sequence_number: this.#sequence++, ...fields });
+    this.#frames += `event: ${type}\ndata: ${data}\n\n`;
+  }
+
+  #takeFrames(): string {
+    const frames = this.#frames;
+    this.#frames = '';
+    return frames;
+  }
+}

@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import type { chatLogProbs } from '../log-probs.js';
+import type { ResponseRequest } from '../schemas/responses.js';
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+export interface OutputText {
+  type: 'output_text';
+  text: string;
+  annotations: [];
+  logprobs?: ReturnType<typeof chatLogProbs>['content'];
+}
+
+export interface ReasoningText {
+  type: 'reasoning_text';
+  text: string;
+}
+
+export type OutputItem =
+  | { type: 'message'; id: string; status: ItemStatus; role: 'assistant'; content: OutputText[] }
+  | { type: 'reasoning'; id: string; status: ItemStatus; summary: []; content: ReasoningText[] }
+  | {
+      type: 'function_call';
+      id: string;
+      status: ItemStatus;
+      call_id: string;
+      name: string;
+      arguments: string;
+    };
+
+export interface ResponseUsage {
+  input_tokens: number;
+  input_tokens_details: { cached_tokens: number };
+  output_tokens: number;
+  output_tokens_details: { reasoning_tokens: number };
+  total_tokens: number;
+}
+
+export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
+
+/** What of a response changes while it is made. */
+export interface ResponseState {
+  status: ResponseStatus;
+  output: readonly OutputItem[];
+  error: { code: string; message: string } | null;
+  incomplete_details: { reason: string } | null;
+  usage: ResponseUsage | null;
+  completed_at: number | null;
+}
+
+export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
+
+/** `resp_` and the like with 192 random bits: who knows an id may read what is under it. */
+export function newId(prefix: 'resp' | 'msg' | 'rs' | 'fc'): string {
+  return `${prefix}_${randomBytes(24).toString('hex')}`;
+}
+
+/** What of a response comes from its request, as OpenAI's has it: defaults are written out. */
+export function responseFields(request: ResponseRequest, model: string, id: string) {
+  return {
+    id,
+    object: 'response' as const,
+    created_at: Math.floor(Date.now() / 1000),
+    model,
+    background: false,
+    instructions: request.instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    max_tool_calls: null,
+    metadata: request.metadata ?? {},
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    previous_response_id: request.previous_response_id ?? null,
+    prompt_cache_key: request.prompt_cache_key ?? null,
+    reasoning: { effort: request.reasoning?.effort ?? null, summary: null },
+    safety_identifier: request.safety_identifier ?? null,
+    service_tier: 'default',
+    store: request.store ?? true,
+    temperature: request.temperature ?? 1,
+    text: { format: textFormat(request), verbosity: 'medium' },
+    tool_choice: request.tool_choice ?? 'auto',
+    tools: (request.tools ?? []).map((tool) => ({
+      type: tool.type,
+      name: tool.name,
+      description: tool.description ?? null,
+      parameters: tool.parameters ?? null,
+      strict: tool.strict ?? false,
+    })),
+    top_logprobs: request.top_logprobs ?? 0,
+    top_p: request.top_p ?? 1,
+    truncation: request.truncation ?? 'disabled',
+    user: request.user ?? null,
+  };
+}
+
+function textFormat({ text }: ResponseRequest) {
+  const format = text?.format ?? { type: 'text' as const };
+  if (format.type !== 'json_schema') return format;
+  const { name, description, schema, strict } = format;
+  return {
+    type: format.type,
+    name: name ?? null,
+    description: description ?? null,
+    schema,
+    strict: strict ?? false,
+  };
+}

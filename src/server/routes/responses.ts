@@ -1,0 +1,103 @@
+import * as z from 'zod';
+import { ApiError } from '../openai/errors.js';
+import { createResponse } from '../openai/responses/create-response.js';
+import { inputItemList } from '../openai/responses/item-list.js';
+import { about, notSupported } from '../openai/schemas/fields.js';
+import { responseRequestSchema } from '../openai/schemas/responses.js';
+import { defineRoute } from './route.js';
+
+const tags = ['Responses'] as const;
+const params = z.object({
+  id: about(z.string(), { description: 'The id of a response.', examples: ['resp_5f1c'] }),
+});
+const answers = () => import('../openai/answers/responses.js');
+
+const weather = {
+  type: 'function',
+  name: 'get_weather',
+  description: 'The weather of a city.',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+};
+
+export const createResponseRoute = defineRoute({
+  method: 'post',
+  path: '/v1/responses',
+  tags,
+  summary: 'Answers a text or the items of a conversation',
+  description:
+    'The response is kept in memory unless `store` is false: the newest 1024, up to 64 MiB, the ones used longest ago ' +
+    'make room first. With `stream` the answer comes as server-sent events; each has a `sequence_number`. A client that ' +
+    'leaves ends its response, which is then not kept.',
+  body: responseRequestSchema,
+  examples: {
+    'A question': { input: 'What is the capital of France?', max_output_tokens: 64 },
+    'As a stream': {
+      instructions: 'Answer in one word.',
+      input: [{ role: 'user', content: 'Capital of France?' }],
+      stream: true,
+    },
+    'With a function': { input: 'Is it raining in Paris?', tools: [weather], store: false },
+  },
+  responses: async () => (await answers()).createResponses(),
+  handle: ({ body, exchange }, context) => createResponse(context, body, exchange),
+});
+
+export const responseRoute = defineRoute({
+  method: 'get',
+  path: '/v1/responses/{id}',
+  tags,
+  summary: 'Shows a stored response, or one that is being made',
+  params,
+  query: z.strictObject({ stream: notSupported('streams of stored responses', 'false') }),
+  responses: async () => (await answers()).storedResponses(),
+  handle: ({ params: { id } }, { responses }) =>
+    Response.json(responses.activeResponse(id)?.snapshot() ?? responses.get(id).response),
+});
+
+export const deleteResponseRoute = defineRoute({
+  method: 'delete',
+  path: '/v1/responses/{id}',
+  tags,
+  summary: 'Forgets a stored response',
+  description: 'Responses that went on with it keep their conversation.',
+  params,
+  responses: async () => (await answers()).deletedResponses(),
+  handle: ({ params: { id } }, { responses }) => {
+    responses.delete(id);
+    return Response.json({ id, object: 'response', deleted: true });
+  },
+});
+
+export const inputItemsRoute = defineRoute({
+  method: 'get',
+  path: '/v1/responses/{id}/input_items',
+  tags,
+  summary: 'Lists what a response answered, the conversation before it included',
+  params,
+  query: z.strictObject({
+    order: about(z.enum(['asc', 'desc']).default('desc'), 'asc: the oldest first.'),
+    limit: about(z.coerce.number().int().min(1).max(100).default(20), 'Items of a page.'),
+    after: about(z.string().optional(), 'The id of the item behind which the page begins.'),
+  }),
+  responses: async () => (await answers()).itemListResponses(),
+  handle: ({ params: { id }, query }, { responses }) => Response.json(inputItemList(responses, id, query)),
+});
+
+export const cancelResponseRoute = defineRoute({
+  method: 'post',
+  path: '/v1/responses/{id}/cancel',
+  tags,
+  summary: 'Ends a response that is being made',
+  description:
+    'It keeps what it has and its status is `cancelled`; a stream of it ends with `response.incomplete`.',
+  params,
+  responses: async () => (await answers()).cancelledResponses(),
+  handle: async ({ params: { id } }, { responses }) => {
+    const active = responses.activeResponse(id);
+    if (active !== null) return Response.json(await active.cancel());
+    const { status } = responses.get(id).response;
+    throw new ApiError(400, `The response '${id}' cannot be cancelled: its status is '${status}'.`, {
+      code: 'response_not_active',
+    });
+  },
+});

@@ -1,0 +1,153 @@
+import OpenAI from 'openai';
+import { zodTextFormat } from 'openai/helpers/zod';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import * as z from 'zod';
+import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
+import { expectIdle } from '../support/metrics.js';
+import { type SkeinProcess, startServer } from '../support/skein-process.js';
+
+const question = 'What is the capital of France?';
+
+describeWithTestModel('responses by the openai package from npm against skein serve', () => {
+  let server: SkeinProcess;
+  let client: OpenAI;
+  const model = 'smol';
+  const greedy = { model, temperature: 0, max_output_tokens: 24 };
+
+  beforeAll(async () => {
+    const limits = ['--max-num-sequences', '16', '--max-seq-len', '1024', '--max-tokens', '8192'];
+    server = await startServer([
+      ...['--model', testModelPath!, '--weights', 'bf16', '--served-model-name', model],
+      ...limits,
+    ]);
+    client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  }, 300_000);
+
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  it('creates, shows, goes on with, lists and deletes', async () => {
+    const first = await client.responses.create({ ...greedy, input: question });
+    expect(first.output_text).toContain('Paris');
+    expect(first.status).toBe('completed');
+    const shown = await client.responses.retrieve(first.id);
+    expect(shown.output).toEqual(first.output);
+    const second = await client.responses.create({
+      ...greedy,
+      previous_response_id: first.id,
+      input: 'Repeat the name of the city only.',
+    });
+    expect(second.usage!.input_tokens).toBeGreaterThan(
+      first.usage!.input_tokens + first.usage!.output_tokens,
+    );
+    const items: OpenAI.Responses.ResponseItem[] = [];
+    for await (const item of client.responses.inputItems.list(second.id, { order: 'asc', limit: 2 }))
+      items.push(item);
+    expect(items.map((item) => (item as { role?: string }).role)).toEqual(['user', 'assistant', 'user']);
+    await client.responses.delete(first.id);
+    await expect(client.responses.retrieve(first.id)).rejects.toThrow(OpenAI.NotFoundError);
+    await expect(client.responses.cancel(second.id)).rejects.toThrow(OpenAI.BadRequestError);
+  });
+
+  it('streams the same text as it answers whole, with events that its accumulator takes', async () => {
+    const whole = await client.responses.create({ ...greedy, input: question });
+    const stream = client.responses.stream({ ...greedy, input: question });
+    let text = '';
+    stream.on('response.output_text.delta', ({ delta }) => {
+      text += delta;
+    });
+    const final = await stream.finalResponse();
+    expect(text).toBe(whole.output_text);
+    expect(final.output_text).toBe(whole.output_text);
+    expect(final.usage!.total_tokens).toBe(whole.usage!.total_tokens);
+  });
+
+  it('parses answers of a schema', async () => {
+    const person = z.object({ name: z.string(), age: z.number().int() });
+    const response = await client.responses.parse({
+      ...greedy,
+      max_output_tokens: 200,
+      input: 'A person named Ada who is 36 years old, as JSON.',
+      text: { format: zodTextFormat(person, 'person') },
+    });
+    expect(person.parse(response.output_parsed)).toEqual(response.output_parsed);
+  });
+
+  it('calls a function that it has to call, and takes its output', async () => {
+    const tool: OpenAI.Responses.FunctionTool = {
+      type: 'function',
+      name: 'get_weather',
+      description: 'The weather of a city.',
+      strict: true,
+      parameters: {
+        type: 'object',
+        properties: { city: { type: 'string', enum: ['Paris', 'Rome'] } },
+        required: ['city'],
+        additionalProperties: false,
+      },
+    };
+    const ask = { ...greedy, max_output_tokens: 100, tools: [tool] };
+    const input = 'What is the weather in Paris?';
+    const first = await client.responses.create({ ...ask, input, tool_choice: 'required' });
+    const call = first.output.find((item) => item.type === 'function_call')!;
+    expect(call.name).toBe('get_weather');
+    expect(['Paris', 'Rome']).toContain((JSON.parse(call.arguments) as { city: string }).city);
+    const second = await client.responses.create({
+      ...ask,
+      previous_response_id: first.id,
+      input: [{ type: 'function_call_output', call_id: call.call_id, output: 'Sunny.' }],
+      tool_choice: 'none',
+    });
+    expect(second.output_text).not.toBe('');
+    const stream = client.responses.stream({ ...ask, input, tool_choice: 'required' });
+    const streamed = (await stream.finalResponse()).output.find((item) => item.type === 'function_call')!;
+    expect(streamed.arguments).toBe(call.arguments);
+  });
+
+  it('has log-probs where they are included', async () => {
+    const response = await client.responses.create({
+      ...greedy,
+      input: question,
+      include: ['message.output_text.logprobs'],
+      top_logprobs: 2,
+    });
+    const [message] = response.output as OpenAI.Responses.ResponseOutputMessage[];
+    const part = message!.content[0] as OpenAI.Responses.ResponseOutputText;
+    expect(part.logprobs!.map(({ token }) => token).join('')).toBe(part.text);
+    for (const { top_logprobs: top, logprob } of part.logprobs!) expect(top[0]!.logprob).toBe(logprob);
+  });
+
+  it('is cut, refused and aborted as it expects', async () => {
+    const cut = await client.responses.create({ ...greedy, max_output_tokens: 2, input: question });
+    expect(cut).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
+    await expect(
+      client.responses.create({ ...greedy, input: question, background: true }),
+    ).rejects.toMatchObject({
+      status: 400,
+      param: 'background',
+    });
+    const stream = await client.responses.create({
+      ...greedy,
+      max_output_tokens: 900,
+      input: 'Count to one thousand.',
+      stream: true,
+    });
+    for await (const event of stream) if (event.type === 'response.output_text.delta') break;
+    await expectIdle(server.url);
+    const long = await client.responses.create({
+      ...greedy,
+      max_output_tokens: 900,
+      input: 'Count to one thousand.',
+      stream: true,
+      top_k: 1,
+      ignore_eos: true,
+    } as never);
+    for await (const event of long as unknown as AsyncIterable<OpenAI.Responses.ResponseStreamEvent>) {
+      if (event.type !== 'response.created') continue;
+      const cancelled = await client.responses.cancel(event.response.id);
+      expect(cancelled.status).toBe('cancelled');
+    }
+    await expectIdle(server.url);
+  });
+});

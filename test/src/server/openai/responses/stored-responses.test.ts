@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest';
+import {
+  ResponseStore,
+  type StoredResponse,
+} from '../../../../../src/server/openai/responses/response-store.js';
+import { say, toyServer } from '../../../support/toy-server.js';
+import { type Any, create, PATH, promptText, readEvents, refusal } from './support.js';
+
+const input = 'Hi';
+const json = async (response: Response): Promise<Any> => response.json();
+
+describe('stored responses', () => {
+  it('are shown and forgotten by their ids', async () => {
+    const toy = toyServer(() => say('Paris'));
+    const response = await create(toy, { input });
+    expect(await json(await toy.get(`${PATH}/${response.id}`))).toEqual(response);
+    const deleted = await toy.app.request(`${PATH}/${response.id}`, { method: 'DELETE' });
+    expect(await json(deleted)).toEqual({ id: response.id, object: 'response', deleted: true });
+    for (const [path, method] of [
+      [response.id, 'GET'],
+      [response.id, 'DELETE'],
+      [`${response.id}/input_items`, 'GET'],
+      [`${response.id}/cancel`, 'POST'],
+    ] as const) {
+      const answer = await toy.app.request(`${PATH}/${path}`, { method });
+      expect(answer.status, path).toBe(404);
+      expect((await json(answer)).error.code, path).toBe('response_not_found');
+    }
+  });
+
+  it('are not kept where the request says so', async () => {
+    const toy = toyServer(() => say('x'));
+    const { id } = await create(toy, { input, store: false });
+    expect((await toy.get(`${PATH}/${id}`)).status).toBe(404);
+  });
+
+  it('are gone on with, without the instructions of before', async () => {
+    const toy = toyServer(() => say('Paris'));
+    const first = await create(toy, { instructions: 'Be brief.', input: 'Capital?' });
+    const second = await create(toy, { previous_response_id: first.id, input: 'Sure?' });
+    expect(second.previous_response_id).toBe(first.id);
+    expect(promptText(toy)).toBe('<user>Capital?</><assistant>Paris</><user>Sure?</><assistant>');
+    await toy.app.request(`${PATH}/${first.id}`, { method: 'DELETE' });
+    await create(toy, { previous_response_id: second.id, instructions: 'Shout.', input: 'And?' });
+    expect(promptText(toy)).toBe(
+      '<system>Shout.</><user>Capital?</><assistant>Paris</><user>Sure?</><assistant>Paris</><user>And?</><assistant>',
+    );
+    expect(await refusal(toy, { previous_response_id: first.id, input })).toMatchObject({ status: 404 });
+  });
+
+  it('lend their items by reference', async () => {
+    const toy = toyServer(() => say('Paris'));
+    const first = await create(toy, { input: 'Capital?' });
+    const reference = { type: 'item_reference', id: first.output[0].id };
+    await create(toy, { input: [reference, { role: 'user', content: 'Sure?' }] });
+    expect(promptText(toy)).toBe('<assistant>Paris</><user>Sure?</><assistant>');
+  });
+
+  it('list their input a page at a time, in both orders', async () => {
+    const toy = toyServer(() => say('Paris'));
+    const first = await create(toy, { input: 'One' });
+    const { id } = await create(toy, {
+      previous_response_id: first.id,
+      input: [
+        { role: 'user', content: 'Two', id: 'msg_two' },
+        { role: 'user', content: 'Three' },
+      ],
+    });
+    const list = async (query = '') => json(await toy.get(`${PATH}/${id}/input_items${query}`));
+    const texts = ({ data }: Any) => data.map(({ content }: Any) => content[0].text);
+    expect(texts(await list())).toEqual(['Three', 'Two', 'Paris', 'One']);
+    const page = await list('?order=asc&limit=3');
+    expect(texts(page)).toEqual(['One', 'Paris', 'Two']);
+    expect(page).toMatchObject({
+      object: 'list',
+      has_more: true,
+      first_id: page.data[0].id,
+      last_id: 'msg_two',
+    });
+    expect(page.data[2]).toMatchObject({ type: 'message', role: 'user', content: [{ type: 'input_text' }] });
+    const rest = await list('?order=asc&limit=3&after=msg_two');
+    expect(texts(rest)).toEqual(['Three']);
+    expect(rest.has_more).toBe(false);
+    for (const query of ['?limit=0', '?limit=x', '?order=up', '?beyond=1', '?after=msg_nine']) {
+      const answer = await toy.get(`${PATH}/${id}/input_items${query}`);
+      expect([400, 404], query).toContain(answer.status);
+      expect((await json(answer)).error.param, query).toBe(/\?(\w+)/.exec(query)![1]);
+    }
+  });
+});
+
+describe('a response that is cancelled', () => {
+  const slow = () => toyServer(() => [{ tokens: [104] }, { waitMs: 10_000 }, { finish: 'stop' }]);
+
+  it('ends with what it has, for who reads its stream too', async () => {
+    const toy = slow();
+    const answer = await toy.post(PATH, { input, stream: true });
+    await expect.poll(() => toy.engine.active).toBe(1);
+    const copy = answer.clone();
+    const reader = answer.body!.getReader();
+    const id = /"id":"(resp_\w+)"/.exec(Buffer.from((await reader.read()).value!).toString())![1];
+    expect(await json(await toy.get(`${PATH}/${id}`))).toMatchObject({ status: 'in_progress', usage: null });
+    const events = readEvents(copy);
+    const drain = (async () => {
+      while (!(await reader.read()).done);
+    })();
+    const cancelled = await json(await toy.app.request(`${PATH}/${id}/cancel`, { method: 'POST' }));
+    expect(cancelled).toMatchObject({
+      id,
+      status: 'cancelled',
+      output: [{ status: 'incomplete', content: [{ text: 'h' }] }],
+    });
+    await drain;
+    expect((await events).at(-1)).toMatchObject({
+      type: 'response.incomplete',
+      response: { status: 'cancelled' },
+    });
+    expect(await json(await toy.get(`${PATH}/${id}`))).toEqual(cancelled);
+    expect(toy.engine.active).toBe(0);
+  });
+
+  it('is one that is being made', async () => {
+    const toy = toyServer(() => say('x'));
+    const { id } = await create(toy, { input });
+    const answer = await toy.app.request(`${PATH}/${id}/cancel`, { method: 'POST' });
+    expect(answer.status).toBe(400);
+    expect((await json(answer)).error.message).toContain("'completed'");
+  });
+});
+
+describe('the store of responses', () => {
+  const stored = (id: string, text: string, previous: StoredResponse | null = null): StoredResponse => ({
+    response: { id, output: [], instructions: text } as never,
+    input: [],
+    previous,
+  });
+
+  it('lets go of what was used longest ago when there are too many', () => {
+    const store = new ResponseStore({ maxResponses: 2 });
+    for (const id of ['a', 'b']) store.put(stored(id, ''));
+    store.get('a');
+    store.put(stored('c', ''));
+    expect(() => store.get('b')).toThrow("There is no response 'b'");
+    expect(store.get('a').response.id).toBe('a');
+    expect(store.size).toBe(2);
+  });
+
+  it('holds no more bytes than it may, those of conversations included', () => {
+    const store = new ResponseStore({ maxBytes: 5000 });
+    let last: StoredResponse | null = null;
+    for (let turn = 0; turn < 30; turn++) {
+      last = stored(`r${turn}`, 'x'.repeat(400), last);
+      store.put(last);
+      expect(store.bytes).toBeLessThanOrEqual(5000);
+    }
+    // A conversation longer than the limit is not kept at all; shorter ones are.
+    expect(() => store.get('r29')).toThrow();
+    store.put(stored('small', ''));
+    expect(store.size).toBeGreaterThan(0);
+    store.delete('small');
+    const { bytes, size } = store;
+    expect(size === 0 ? bytes : 1).toBe(size === 0 ? 0 : 1);
+  });
+
+  it('counts each response once, however often it is put', () => {
+    const store = new ResponseStore();
+    store.put(stored('a', 'x'));
+    const { bytes } = store;
+    store.put(stored('a', 'x'));
+    expect([store.size, store.bytes]).toEqual([1, bytes]);
+    store.delete('a');
+    expect([store.size, store.bytes]).toEqual([0, 0]);
+  });
+});
+
+describe('a conversation that is too long', () => {
+  const turn = (role: string, letter: string) => ({ role, content: letter.repeat(40) });
+  const long = [
+    turn('system', 's'),
+    turn('user', 'a'),
+    turn('assistant', 'b'),
+    turn('user', 'c'),
+    turn('assistant', 'd'),
+    turn('user', 'e'),
+  ];
+
+  it('loses its oldest messages but those of the system, where truncation is auto', async () => {
+    const toy = toyServer(() => say('x'));
+    expect(await refusal(toy, { input: long })).toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'input',
+    });
+    await create(toy, { input: long, truncation: 'auto' });
+    const prompt = promptText(toy);
+    expect(prompt).toMatch(/^<system>s+<\/>/);
+    expect(prompt).toMatch(/<user>e+<\/><assistant>$/);
+    expect(prompt).not.toContain('aaa');
+    // As much as there is room for.
+    expect(prompt).toContain('ddd');
+  });
+
+  it('is refused where its last message alone is too long', async () => {
+    const toy = toyServer(() => say('x'));
+    const error = await refusal(toy, { input: [...long, turn('user', 'f'.repeat(10))], truncation: 'auto' });
+    expect(error).toMatchObject({ status: 400, code: 'context_length_exceeded' });
+  });
+
+  it('keeps no output of a call that is gone', async () => {
+    const { truncated } = await import('../../../../../src/server/openai/responses/truncation.js');
+    const messages = ['user', 'assistant', 'tool', 'tool', 'user'].map((role, i) => ({
+      role,
+      content: String(i),
+    }));
+    const asked: string[] = [];
+    const kept = await truncated(messages, async (candidate) => {
+      asked.push(candidate.map(({ content }) => content).join(''));
+      return candidate.length <= 3;
+    });
+    expect(kept.map(({ content }) => content)).toEqual(['4']);
+    for (const candidate of asked) expect(['01234', '1234', '4']).toContain(candidate);
+  });
+});
