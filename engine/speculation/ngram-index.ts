@@ -1,5 +1,3 @@
-/** Tokens of an n-gram under which places are found. A shorter one would stand almost anywhere. */
-const NGRAM = 2;
 /** Places that are looked at for one proposal, the latest first. */
 const MAX_PLACES = 64;
 /** Matches longer than this are all the same. */
@@ -24,32 +22,33 @@ export interface Proposal {
  *
  * Where what followed runs into the end of the sequence, it goes on with the proposal itself: a b a b -> a b a b a b.
  *
- *   buckets    hash of two tokens -> the latest place where they end     places of one bucket are a chain, from late
- *   previous   place -> the place before it in the same bucket           to early; other n-grams in it are passed over
+ * Only where the last two tokens stood nowhere before is what followed the last one proposed.
  */
 export class NgramIndex {
-  readonly #latest = new Int32Array(BUCKETS).fill(NOWHERE);
-  #previous = new Int32Array(64);
-  /** Tokens that are indexed. */
-  #length = 0;
+  readonly #pairs = new PlaceChains(2);
+  readonly #singles = new PlaceChains(1);
 
   /**
    * Writes at most `target.length` tokens that may follow tokens[0 .. length) into target. The tokens given before must
    * stay as they were; those that have come since are indexed now.
    */
   propose(tokens: Int32Array, length: number, target: Int32Array): Proposal {
-    this.#index(tokens, length);
+    this.#pairs.index(tokens, length);
+    this.#singles.index(tokens, length);
     const last = length - 1;
     let best = NOWHERE;
     let matchLength = 0;
-    let place = last < NGRAM - 1 ? NOWHERE : this.#previous[last]!;
-    for (let looked = 0; place !== NOWHERE && looked < MAX_PLACES && matchLength < MAX_MATCH; looked++) {
-      const match = commonEnding(tokens, place, last);
-      if (match >= NGRAM && match > matchLength) {
-        best = place;
-        matchLength = match;
+    for (const chains of [this.#pairs, this.#singles]) {
+      let place = chains.before(last);
+      for (let looked = 0; place !== NOWHERE && looked < MAX_PLACES && matchLength < MAX_MATCH; looked++) {
+        const match = commonEnding(tokens, place, last);
+        if (match > matchLength) {
+          best = place;
+          matchLength = match;
+        }
+        place = chains.before(place);
       }
-      place = this.#previous[place]!;
+      if (best !== NOWHERE) break;
     }
     if (best === NOWHERE) return { length: 0, matchLength: 0 };
     for (let i = 0; i < target.length; i++) {
@@ -58,15 +57,37 @@ export class NgramIndex {
     }
     return { length: target.length, matchLength };
   }
+}
 
-  #index(tokens: Int32Array, length: number): void {
+/**
+ * The places of n-grams of one length.
+ *
+ *   latest     hash of the n-gram -> the latest place where it ends     places of one bucket are a chain, from late
+ *   previous   place -> the place before it in the same bucket          to early; other n-grams in it are passed over
+ */
+class PlaceChains {
+  readonly #ngram: number;
+  readonly #latest = new Int32Array(BUCKETS).fill(NOWHERE);
+  #previous = new Int32Array(64);
+  /** Tokens that are indexed. */
+  #length = 0;
+
+  constructor(ngram: 1 | 2) {
+    this.#ngram = ngram;
+  }
+
+  before(place: number): number {
+    return place < this.#ngram - 1 ? NOWHERE : this.#previous[place]!;
+  }
+
+  index(tokens: Int32Array, length: number): void {
     if (length > this.#previous.length) {
       const larger = new Int32Array(2 * length);
       larger.set(this.#previous);
       this.#previous = larger;
     }
-    for (let place = Math.max(this.#length, NGRAM - 1); place < length; place++) {
-      const bucket = bucketOf(tokens[place - 1]!, tokens[place]!);
+    for (let place = Math.max(this.#length, this.#ngram - 1); place < length; place++) {
+      const bucket = bucketOf(this.#ngram === 1 ? 0 : tokens[place - 1]!, tokens[place]!);
       this.#previous[place] = this.#latest[bucket]!;
       this.#latest[bucket] = place;
     }

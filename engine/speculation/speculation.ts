@@ -18,10 +18,11 @@ export interface SpeculationOptions {
   maxRows: number;
 }
 
-/** From so many tokens on a place is found by more than chance. */
+/** From so many tokens on a place is found by more than chance; one token stands almost anywhere. */
 const LONG_MATCH = 4;
+const SHORT_MATCH = 2;
 /** What a draft token is taken to be worth before any was verified. */
-const GUESSES = { given: 0.7, shortMatch: 0.4, longMatch: 0.7, model: 0.6 };
+const GUESSES = { given: 0.7, singleMatch: 0.2, shortMatch: 0.4, longMatch: 0.7, model: 0.6 };
 const NO_TOKENS = new Int32Array(0);
 
 /** Tokens that may come next in a sequence. */
@@ -40,6 +41,7 @@ const NO_PROPOSAL: Proposal = { tokens: NO_TOKENS, length: 0, rate: null, drawn:
 class RequestState {
   readonly given: GivenDraft | null;
   readonly givenRate = new AcceptanceRate(GUESSES.given);
+  readonly singleMatches = new AcceptanceRate(GUESSES.singleMatch);
   readonly shortMatches = new AcceptanceRate(GUESSES.shortMatch);
   readonly longMatches = new AcceptanceRate(GUESSES.longMatch);
   readonly modelRate = new AcceptanceRate(GUESSES.model);
@@ -58,7 +60,14 @@ class RequestState {
     this.found = this.index === null ? NO_TOKENS : new Int32Array(length);
   }
 
+  /** Of drafts found by so many tokens. */
+  rateOf(matchLength: number): AcceptanceRate {
+    if (matchLength >= LONG_MATCH) return this.longMatches;
+    return matchLength >= SHORT_MATCH ? this.shortMatches : this.singleMatches;
+  }
+
   noteIdleStep(): void {
+    this.singleMatches.noteIdleStep();
     this.shortMatches.noteIdleStep();
     this.longMatches.noteIdleStep();
     this.modelRate.noteIdleStep();
@@ -150,11 +159,11 @@ export class Speculation implements DraftPolicy {
     return found.length > 0 ? found : this.#drawnFor(state, request, most);
   }
 
-  #lookUp({ index, found, shortMatches, longMatches }: RequestState, request: LlmRequest, most: number) {
+  #lookUp(state: RequestState, request: LlmRequest, most: number): Proposal {
+    const { index, found } = state;
     if (index === null) return NO_PROPOSAL;
     const { length, matchLength } = index.propose(request.tokens, request.numTokens, found);
-    const rate = matchLength < LONG_MATCH ? shortMatches : longMatches;
-    return { tokens: found, length: Math.min(most, length), rate, drawn: false };
+    return { tokens: found, length: Math.min(most, length), rate: state.rateOf(matchLength), drawn: false };
   }
 
   #drawnFor({ modelRate, maxLength }: RequestState, request: LlmRequest, most: number): Proposal {

@@ -1,11 +1,12 @@
-/** Rows that cost hardly more than one until it has been measured: a hopeful guess is corrected by the first step. */
+/** Rows that cost hardly more than one until it has been measured: a hopeful guess is corrected by the first steps. */
 const GUESSED_IDLE_ROWS = 8;
 const GUESSED_SLOPE = 0.02;
-/** Steps after which a time that was not seen again is forgotten, so that a row count which once looked slow gets another chance. */
+/** Steps after which times that were not seen again are forgotten, so that a row count which once looked slow gets another chance. */
 const FORGET_AFTER_STEPS = 256;
-/** A time is believed sooner where it is shorter: what disturbs a measurement makes it longer. */
-const SHORTER_WEIGHT = 0.4;
-const LONGER_WEIGHT = 0.1;
+/** Times of a row count that are kept, the latest. */
+const KEPT = 5;
+/** Before so many were seen the shortest counts: what disturbs a measurement makes it longer, and seldom twice. */
+const ENOUGH = 3;
 
 /**
  * What a generation step of so many rows takes, measured as the loop runs. On a CPU a step of few rows reads all the
@@ -16,54 +17,87 @@ const LONGER_WEIGHT = 0.1;
  *      |_ _ _ '
  *      +--------------- rows
  *
- * Between two row counts that were measured the time is interpolated; beyond them a guess of this shape is scaled to
- * the nearest one.
+ * Of each row count the median of the latest times counts, so that one slow step, of which there are many on a machine that
+ * does something else too, changes nothing. A row count seen once is no slower than what is guessed from others, nor is
+ * any slower than a greater one: it is tried again before it is held for slow.
+ *
+ *   rows    1  2  3  4  5  6  7         between two row counts that were measured the time is interpolated; beyond them
+ *   ms      3  .  9  .  .  4  .         a guess of this shape is scaled to the nearest one
+ *   taken   3  3  4  4  4  4  4
  */
 export class StepCost {
-  readonly #ms: Float64Array;
+  /** [rows x KEPT], the latest times of each row count in turns. */
+  readonly #times: Float64Array;
+  readonly #counts: Int32Array;
   readonly #seenAt: Float64Array;
+  /** What a row count that is known was typically seen to take. */
+  readonly #typical: Float64Array;
+  /** What each row count is taken to cost; made of that when it is asked for after a step. */
+  readonly #curve: Float64Array;
+  #isCurveOld = false;
   #steps = 0;
 
   constructor(maxRows: number) {
-    this.#ms = new Float64Array(maxRows + 1);
+    this.#times = new Float64Array((maxRows + 1) * KEPT);
+    this.#counts = new Int32Array(maxRows + 1);
     this.#seenAt = new Float64Array(maxRows + 1).fill(Number.NEGATIVE_INFINITY);
+    this.#typical = new Float64Array(maxRows + 1);
+    this.#curve = Float64Array.from({ length: maxRows + 1 }, (_, rows) => shapeOf(rows));
   }
 
   /** A step of `rows` rows, all of them of generating sequences, took so many milliseconds. */
   note(rows: number, ms: number): void {
-    if (!(ms > 0) || rows < 1 || rows >= this.#ms.length) return;
+    if (!(ms > 0) || rows < 1 || rows >= this.#typical.length) return;
+    if (!this.#isKnown(rows)) this.#counts[rows] = 0;
+    const count = this.#counts[rows]!;
+    const guessed = count === 0 && this.#steps > 0 ? this.of(rows) : Number.POSITIVE_INFINITY;
+    this.#times[rows * KEPT + (count % KEPT)] = ms;
+    this.#counts[rows] = count + 1;
     this.#steps++;
-    const before = this.#ms[rows]!;
-    const weight = ms < before ? SHORTER_WEIGHT : LONGER_WEIGHT;
-    this.#ms[rows] = this.#isKnown(rows) ? before + weight * (ms - before) : ms;
     this.#seenAt[rows] = this.#steps;
+    this.#typical[rows] = Math.min(this.#medianOf(rows), guessed);
+    this.#isCurveOld = true;
   }
 
   /** Milliseconds of a step of so many rows; in units of a step of one row while nothing was measured. */
   of(rows: number): number {
-    const below = this.#nearest(rows, -1);
-    const above = this.#nearest(rows, 1);
-    if (below === 0 && above === 0) return guess(rows);
-    if (below === 0) return (this.#ms[above]! * guess(rows)) / guess(above);
-    if (above === 0) return (this.#ms[below]! * guess(rows)) / guess(below);
-    if (above === below) return this.#ms[rows]!;
-    const share = (rows - below) / (above - below);
-    return this.#ms[below]! + share * (this.#ms[above]! - this.#ms[below]!);
+    if (this.#isCurveOld) this.#drawCurve();
+    const most = this.#curve.length - 1;
+    return rows <= most ? this.#curve[rows]! : (this.#curve[most]! * shapeOf(rows)) / shapeOf(most);
+  }
+
+  #medianOf(rows: number): number {
+    const count = Math.min(this.#counts[rows]!, KEPT);
+    const times = this.#times.slice(rows * KEPT, rows * KEPT + count).sort();
+    return times[count < ENOUGH ? 0 : count >> 1]!;
+  }
+
+  /** From the most rows to the fewest: what is known, then what lies between that and the next one that is. */
+  #drawCurve(): void {
+    const curve = this.#curve;
+    let above = 0;
+    for (let rows = curve.length - 1; rows >= 1; rows--) {
+      if (!this.#isKnown(rows)) continue;
+      curve[rows] = above === 0 ? this.#typical[rows]! : Math.min(this.#typical[rows]!, curve[above]!);
+      const end = above === 0 ? curve.length : above;
+      for (let between = rows + 1; between < end; between++) {
+        const share = (between - rows) / (end - rows);
+        curve[between] =
+          above === 0
+            ? (curve[rows]! * shapeOf(between)) / shapeOf(rows)
+            : curve[rows]! + share * (curve[above]! - curve[rows]!);
+      }
+      above = rows;
+    }
+    for (let rows = 1; rows < above; rows++) curve[rows] = (curve[above]! * shapeOf(rows)) / shapeOf(above);
+    this.#isCurveOld = false;
   }
 
   #isKnown(rows: number): boolean {
     return this.#steps - this.#seenAt[rows]! <= FORGET_AFTER_STEPS;
   }
-
-  /** The nearest known row count in a direction, `rows` itself included; 0: there is none. */
-  #nearest(rows: number, direction: 1 | -1): number {
-    let row = Math.min(rows, this.#ms.length - 1);
-    if (direction > 0 && row < rows) return 0;
-    while (row >= 1 && row < this.#ms.length && !this.#isKnown(row)) row += direction;
-    return row < this.#ms.length ? row : 0;
-  }
 }
 
-function guess(rows: number): number {
+function shapeOf(rows: number): number {
   return Math.max(1 + GUESSED_SLOPE * (rows - 1), rows / GUESSED_IDLE_ROWS);
 }

@@ -1,17 +1,18 @@
 // What prompt lookup brings, and what it costs where there is nothing to find:
 // `npm run build:ts && npx tsx tools/speculation-bench/main.ts --model DIR_OR_GGUF [--weights int4] [--rounds 3] [--write]`.
-// One engine with --speculate ngram; requests with and without `max_draft_len: 0` take turns in it.
+// One engine with --speculate ngram, and one with bf16 weights and, as draft model, the same model with int4 weights; requests with
+// and without `max_draft_len: 0` take turns in each.
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { IterationStats } from '../../engine/gpt-manager-options.js';
 import type { TextRequest } from '../../src/generation/text-generation.js';
-import type { LoadedModel } from '../../src/load-model.js';
+import type { LoadedModel, ModelOptions } from '../../src/load-model.js';
 import { median } from '../compare/statistics.js';
 import { writeSection } from '../document-section.js';
 import { EDITS, SUMMARIES, type Task } from './prompts.js';
 
 // The engine's thread runs what tsc wrote.
-const { loadModel }: typeof import('../../src/load-model.js') = await import(
+const { findEngines, loadModel }: typeof import('../../src/load-model.js') = await import(
   '../../dist/src/load-model.js' as string
 );
 const { generateText }: typeof import('../../src/generation/text-generation.js') = await import(
@@ -46,24 +47,45 @@ interface Measured {
 }
 
 async function main(): Promise<void> {
-  if (flags.model === undefined) throw new Error('Give --model DIR_OR_GGUF.');
+  const { model } = flags;
+  if (model === undefined) throw new Error('Give --model DIR_OR_GGUF.');
+  const weights = flags.weights as 'auto';
+  const lookup = await table({ model, weights, speculate: 'ngram' }, () => true);
+  // What the repository has of real models is one; its own coarser weights are what can draft for it.
+  const drafter =
+    flags.only === undefined && (await findEngines({ model, weights: 'int4' })).engine.directory;
+  const drawn = drafter && (await table({ model, weights: 'bf16', draftModel: drafter }, isForDraftModels));
+  const text = [
+    lookup,
+    ...(drawn ? ['With a draft model, the same one with int4 weights:', drawn] : []),
+  ].join('\n\n');
+  if (flags.write) writeSection('BENCHMARKS.md', 'speculation', text);
+  else console.log(text);
+}
+
+const isForDraftModels = ({ name }: Workload) => !name.includes('8 seq');
+
+/** The table of an engine with these options. */
+async function table(
+  options: Pick<ModelOptions, 'model' | 'weights' | 'speculate' | 'draftModel'>,
+  includes: (workload: Workload) => boolean,
+): Promise<string> {
   const loaded = await loadModel({
-    model: flags.model,
-    weights: flags.weights as 'auto',
-    speculate: 'ngram',
+    ...options,
     maxNumSequences: FULL_BATCH,
     maxSeqLen: 1024,
+    maxTokens: FULL_BATCH * 1024,
     enableChunkedContext: true,
     ...(flags.threads === undefined ? {} : { threads: Number(flags.threads) }),
   });
   try {
     const rows: string[] = [];
     for (const workload of await workloads(loaded)) {
-      if (flags.only !== undefined && !workload.name.includes(flags.only)) continue;
+      if (!includes(workload) || (flags.only !== undefined && !workload.name.includes(flags.only))) continue;
       rows.push(await compare(loaded, workload));
       console.log(rows.at(-1));
     }
-    report(loaded, rows);
+    return report(loaded, rows);
   } finally {
     await loaded.close();
   }
@@ -162,17 +184,15 @@ async function tokensOf({ model }: LoadedModel, request: TextRequest): Promise<s
   return tokens.join(',');
 }
 
-function report({ info }: LoadedModel, rows: readonly string[]): void {
-  const lines = [
+function report({ info }: LoadedModel, rows: readonly string[]): string {
+  return [
     `${cpus()[0]!.model.trim()}, ${cpus().length} cores, ${info.instructionSet}; ${info.threads} threads, ${info.weights} weights; ` +
       `medians of ${flags.rounds} alternations in one engine.`,
     '',
     '| workload | tokens/s without | with drafts | ratio | draft tokens | accepted |',
     '|---|---:|---:|---:|---:|---:|',
     ...rows,
-  ];
-  if (flags.write) writeSection('BENCHMARKS.md', 'speculation', lines.join('\n'));
-  else console.log(lines.join('\n'));
+  ].join('\n');
 }
 
 await main();

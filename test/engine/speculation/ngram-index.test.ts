@@ -8,10 +8,10 @@ function propose(tokens: readonly number[], most: number, index = new NgramIndex
   return { draft: [...target.subarray(0, length)], matchLength };
 }
 
-/** The longest match of the whole sequence with itself, the latest of equal ones, by trying every place. */
+/** The longest match of the whole sequence with itself, of one token too, the latest of equal ones, by trying every place. */
 function naive(tokens: readonly number[], most: number) {
-  let best = { place: -1, match: 1 };
-  for (let place = tokens.length - 2; place >= 1; place--) {
+  let best = { place: -1, match: 0 };
+  for (let place = tokens.length - 2; place >= 0; place--) {
     let match = 0;
     while (match < 32 && match <= place && tokens[place - match] === tokens[tokens.length - 1 - match])
       match++;
@@ -32,6 +32,11 @@ describe('NgramIndex', () => {
   it('takes the longest match, and of equal ones the latest', () => {
     expect(propose([1, 2, 3, 7, 8, 2, 3, 6, 1, 2, 3], 1)).toEqual({ draft: [7], matchLength: 3 });
     expect(propose([2, 3, 7, 8, 2, 3, 6, 5, 2, 3], 1)).toEqual({ draft: [6], matchLength: 2 });
+  });
+
+  it('takes what followed the last token alone where the last two stood nowhere before', () => {
+    expect(propose([1, 2, 3, 1, 4, 1], 2)).toEqual({ draft: [4, 1], matchLength: 1 });
+    expect(propose([1, 2, 1, 4, 2, 4, 9, 1, 2], 1)).toEqual({ draft: [1], matchLength: 2 });
   });
 
   it('goes on with its own proposal where the match runs into the end', () => {

@@ -11,8 +11,8 @@ describe('StepCost', () => {
 
   it('interpolates between what was measured and scales its guess beyond', () => {
     const cost = new StepCost(64);
-    cost.note(2, 10);
-    cost.note(6, 30);
+    for (let i = 0; i < 2; i++) cost.note(2, 10);
+    for (let i = 0; i < 2; i++) cost.note(6, 30);
     expect(cost.of(2)).toBe(10);
     expect(cost.of(4)).toBe(20);
     expect(cost.of(1)).toBeCloseTo(10 / 1.02, 6);
@@ -20,18 +20,41 @@ describe('StepCost', () => {
     expect(cost.of(200)).toBeGreaterThan(cost.of(64));
   });
 
-  it('follows shorter times sooner than longer ones', () => {
+  it('takes the median of the latest times, so that one that was disturbed changes nothing', () => {
     const cost = new StepCost(8);
-    cost.note(1, 10);
-    cost.note(1, 20);
-    expect(cost.of(1)).toBeCloseTo(11, 6);
-    cost.note(1, 1);
-    expect(cost.of(1)).toBeCloseTo(7, 6);
+    for (const ms of [10, 11, 90, 10, 12]) cost.note(1, ms);
+    expect(cost.of(1)).toBe(11);
+    for (const ms of [20, 21, 22]) cost.note(1, ms);
+    expect(cost.of(1)).toBe(20);
+  });
+
+  it('holds a row count for slow only after it was slow twice', () => {
+    const cost = new StepCost(32);
+    for (let i = 0; i < 5; i++) cost.note(1, 10);
+    cost.note(5, 80);
+    expect(cost.of(5)).toBeCloseTo(10.8, 6);
+    cost.note(5, 90);
+    expect(cost.of(5)).toBe(80);
+    cost.note(5, 12);
+    expect(cost.of(5)).toBe(80);
+    cost.note(5, 12);
+    cost.note(5, 12);
+    expect(cost.of(5)).toBe(12);
+  });
+
+  it('takes no row count for slower than a greater one', () => {
+    const cost = new StepCost(32);
+    for (let i = 0; i < 5; i++) cost.note(1, 10);
+    for (let i = 0; i < 3; i++) cost.note(5, 80);
+    for (let i = 0; i < 3; i++) cost.note(8, 14);
+    expect(cost.of(5)).toBe(14);
+    expect(cost.of(3)).toBe(12);
+    expect(cost.of(8)).toBe(14);
   });
 
   it('forgets what it has not seen for long', () => {
     const cost = new StepCost(8);
-    cost.note(4, 100);
+    for (let i = 0; i < 3; i++) cost.note(4, 100);
     for (let i = 0; i < 255; i++) cost.note(1, 10);
     expect(cost.of(4)).toBe(100);
     for (let i = 0; i < 3; i++) cost.note(1, 10);

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Skein } from 'skein';
+import { afterAll, expect, it } from 'vitest';
+import { describeWithTestModel, testModelPath } from '../support/test-model.js';
+
+const cacheDir = mkdtempSync(join(tmpdir(), 'skein-drafts-'));
+afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
+
+const LIST = Array.from({ length: 12 }, (_, i) => `item ${i + 1}: the price is ${i + 3} euros`).join('\n');
+const PROMPTS = [
+  `${LIST}\n\nThe same list again:\n${LIST.slice(0, 60)}`,
+  'to be or not to be, to be or not to be, to be',
+];
+
+describeWithTestModel('SmolLM2 with prompt lookup', () => {
+  it('answers as without, bit for bit, greedy and sampled', async () => {
+    const skein = await Skein.load({
+      model: testModelPath!,
+      weights: 'bf16',
+      speculate: 'ngram',
+      maxNumSequences: 4,
+      maxSeqLen: 512,
+      cacheDir,
+    });
+    let drafted = 0;
+    skein.onStats((stats) => {
+      drafted += stats.draftedTokens;
+    });
+    for (const prompt of PROMPTS) {
+      for (const temperature of [0, 0.7]) {
+        const asked = { prompt, temperature, seed: 3, maxTokens: 64, ignoreEos: true, logProbs: 0 };
+        const without = await skein.complete({ ...asked, maxDraftLen: 0 });
+        expect(await skein.complete(asked)).toStrictEqual(without);
+      }
+    }
+    expect(drafted).toBeGreaterThan(0);
+    await skein.close();
+  });
+});
