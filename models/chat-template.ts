@@ -154,7 +154,7 @@ export class ChatTemplate {
     try {
       const all = { documents: null, ...kwargs, ...globals, ...variables };
       for (const [name, value] of Object.entries(all)) environment.set(name, value);
-      const result = new Interpreter(environment).run(this.#template!.parsed);
+      const result = boundedInterpreter(environment).run(this.#template!.parsed);
       return String(result.value);
     } catch (error) {
       throw new ChatTemplateError(`The chat template refused the messages: ${asSentence(reasonOf(error))}`, {
@@ -230,10 +230,35 @@ function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): s
   return text.slice(0, start + (keepsSpace ? untilEnd.length : core.length));
 }
 
+/**
+ * Steps that a rendering may take: fifty for each of the ten thousand messages of a very long conversation. A template that takes
+ * more loops without an end, and the server with it.
+ */
+export const MAX_TEMPLATE_STEPS = 500_000;
+/** Numbers of one range(). */
+const MAX_RANGE = 100_000;
+
+/** An interpreter that counts what it evaluates, and gives up. */
+function boundedInterpreter(environment: Environment): Interpreter {
+  const interpreter = new Interpreter(environment);
+  const evaluate = interpreter.evaluate.bind(interpreter);
+  let steps = 0;
+  interpreter.evaluate = (...args: Parameters<typeof evaluate>) => {
+    if (++steps > MAX_TEMPLATE_STEPS) {
+      throw new ChatTemplateError(`it took more than ${MAX_TEMPLATE_STEPS} steps`);
+    }
+    return evaluate(...args);
+  };
+  return interpreter;
+}
+
 /** Python's range, as an array. */
 function range(first: number, second?: number | null, step = 1): number[] {
   const [start, stop] = second === undefined || second === null ? [0, first] : [first, second];
   if (step === 0) throw new ChatTemplateError('range() step must not be zero');
+  const length = (stop - start) / step;
+  if (length > MAX_RANGE)
+    throw new ChatTemplateError(`range() of ${length} numbers; ${MAX_RANGE} is the limit`);
   const numbers: number[] = [];
   for (let value = start; step > 0 ? value < stop : value > stop; value += step) numbers.push(value);
   return numbers;

@@ -1,8 +1,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
 import { listenError } from './listen-address.js';
+import { ApiError } from './openai/errors.js';
 import type { ServerState } from './server-state.js';
 
 /** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
@@ -37,9 +39,18 @@ export class HttpServer {
 
   /** @throws ListenError where the address cannot be listened on. */
   static async listen({ app, state, host, port }: HttpServerOptions): Promise<HttpServer> {
-    const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false });
-    const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
+    const listener = getRequestListener(app.fetch, {
+      overrideGlobalObjects: false,
+      // What is no request to the library, such as one to an address that is none, never reaches the app.
+      errorHandler: () => notHttp('the address or a header is malformed').response(),
+    });
+    const server = createServer(
+      // The refusal would have no body; the listener refuses such a request too.
+      { requireHostHeader: false },
+      (incoming, outgoing) => void listener(incoming, outgoing),
+    );
     server.keepAliveTimeout = KEEP_ALIVE_MS;
+    server.on('clientError', refuseRaw);
     const running = new HttpServer(server, state);
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
@@ -82,4 +93,27 @@ export class HttpServer {
     this.#server.closeAllConnections();
     await closed;
   }
+}
+
+function notHttp(reason: string): ApiError {
+  return new ApiError(400, `This is not a request that HTTP allows: ${reason}.`, { code: 'bad_request' });
+}
+
+/** What cannot be parsed has no response object: the refusal is written to the socket, which is then closed. */
+function refuseRaw(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, refusal] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', notHttp('its headers are too long')]
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', notHttp('it did not come in time')]
+        : ['400 Bad Request', notHttp('it cannot be parsed')];
+  const body = JSON.stringify(refusal.body());
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
 }

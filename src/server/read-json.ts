@@ -1,4 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'hono';
+import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES, SLICE } from './json-size.js';
 import { ApiError } from './openai/errors.js';
 
 /** Bytes of the longest body: some hundred thousand tokens of prompt. */
@@ -10,9 +12,35 @@ export function bodyTooLarge(): ApiError {
   return new ApiError(413, `The body is longer than ${MAX_BODY_BYTES} bytes.`, { code: 'body_too_large' });
 }
 
-/** The body as JSON. @throws ApiError 400 where it is not UTF-8 or not JSON. */
+/**
+ * What the body holds is no more than can be parsed and walked without a stall. Others get their turn between two
+ * slices. @throws ApiError 400.
+ */
+async function checkSize(bytes: Uint8Array): Promise<void> {
+  const size = new JsonSize();
+  for (let start = 0; start < bytes.length && !size.isTooMuch; start += SLICE) {
+    if (start > 0) await nextTurn();
+    size.add(bytes.subarray(start, start + SLICE));
+  }
+  if (size.depth > MAX_JSON_DEPTH) {
+    const message = `The body is nested more than ${MAX_JSON_DEPTH} levels deep, which is the limit.`;
+    throw new ApiError(400, message, { code: 'invalid_json' });
+  }
+  if (size.values > MAX_JSON_VALUES) {
+    const message = `The body holds more than ${MAX_JSON_VALUES} values, which is the limit.`;
+    throw new ApiError(400, message, { code: 'invalid_json' });
+  }
+}
+
+/** The body as JSON. @throws ApiError 400, 415 where it is not UTF-8, not JSON, or more than is taken. */
 export async function readJson(c: Context): Promise<unknown> {
-  const bytes = await c.req.arrayBuffer();
+  const encoding = c.req.header('content-encoding') ?? 'identity';
+  if (encoding !== 'identity') {
+    const message = `The Content-Encoding '${encoding}' is not supported; send the body as it is.`;
+    throw new ApiError(415, message, { code: 'unsupported_encoding' });
+  }
+  const bytes = new Uint8Array(await c.req.arrayBuffer());
+  await checkSize(bytes);
   let text: string;
   try {
     text = strict.decode(bytes);

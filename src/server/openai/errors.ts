@@ -6,7 +6,19 @@ import { withFlagNames } from '../../flag-names.js';
 import { InvalidRequestError } from '../../generation/errors.js';
 import { inCallersWords } from '../../generation/refusals.js';
 
-type ErrorStatus = 400 | 401 | 404 | 405 | 413 | 429 | 499 | 500 | 503;
+type ErrorStatus = 400 | 401 | 404 | 405 | 413 | 415 | 429 | 499 | 500 | 503;
+
+/** Characters of a message, which may quote the request: its beginning and its end say what is wrong. */
+const MAX_MESSAGE = 1000;
+/** Of the name of a field, which may be a client's own. */
+const MAX_PARAM = 200;
+
+function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const end = Math.floor(most / 3);
+  // Half a character of the cut would not be UTF-8.
+  return `${text.slice(0, most - end - 1)}\u2026${text.slice(-end)}`.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+}
 
 /** An error as OpenAI's clients know it: {"error": {"message", "type", "param", "code"}} with an HTTP status. */
 export class ApiError extends Error {
@@ -27,10 +39,10 @@ export class ApiError extends Error {
       headers?: Record<string, string>;
     } = {},
   ) {
-    super(message);
+    super(shortened(message, MAX_MESSAGE));
     this.status = status;
     this.type = options.type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
-    this.param = options.param ?? null;
+    this.param = options.param == null ? null : shortened(options.param, MAX_PARAM);
     this.code = options.code ?? null;
     this.headers = options.headers ?? {};
   }

@@ -8,11 +8,12 @@ const promptSchema = about(
   z.union(
     [
       z.string().transform((one) => [one]),
-      z.array(z.string()).min(1).max(MAX_PROMPTS),
+      // In front of the list of strings: of many tokens each would be refused as a string first.
       z
         .array(tokenId)
         .min(1)
         .transform((one) => [one]),
+      z.array(z.string()).min(1).max(MAX_PROMPTS),
       z.array(z.array(tokenId).min(1)).min(1).max(MAX_PROMPTS),
     ],
     {

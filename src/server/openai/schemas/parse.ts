@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import { closestName } from '../../../../callbacks/did-you-mean.js';
 import { ApiError } from '../errors.js';
 import { issueText } from '../issue-text.js';
+import { checkLists } from './long-lists.js';
 
 /** `messages[0].content` of ['messages', 0, 'content']. */
 function paramName(path: readonly PropertyKey[]): string | null {
@@ -18,6 +19,7 @@ export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ApiError(400, 'The body must be a JSON object.');
   }
+  checkLists(body);
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   throw issueError(deepest(parsed.error.issues[0]!), Object.keys(schema.shape));

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { say, toyServer } from '../../support/toy-server.js';
+import { fuzzedRoutes, refusalOf } from './fuzzed-routes.js';
+import { HOSTILE_BODIES, HOSTILE_VALUES } from './hostile-values.js';
+
+const routes = await fuzzedRoutes();
+const server = () => toyServer(() => say('ok'), { model: { maxInputLen: 60_000, maxSeqLen: 70_000 } });
+
+/** Fields whose value is wrong only together with another, which is the one that is named. */
+const NAMED_BY_ANOTHER: Readonly<Record<string, readonly string[]>> = {
+  n: ['best_of', 'max_tokens'],
+  stream: ['stream_options'],
+  use_beam_search: ['best_of', 'n'],
+  add_generation_prompt: ['continue_final_message'],
+  ignore_eos: ['response_format', 'structured_outputs'],
+  tool_choice: ['tools'],
+};
+
+describe.each(routes)('$name', ({ path, fields, valid }) => {
+  it('takes its own example', async () => {
+    expect(await refusalOf(await server().post(path, valid), 'the example')).toBe(null);
+  });
+
+  it('takes any value in any field, or refuses it by the name of the field', async () => {
+    const toy = server();
+    for (const field of fields) {
+      for (const value of HOSTILE_VALUES) {
+        const { [field]: _, ...others } = valid;
+        const rest = JSON.stringify(others).slice(1);
+        const body = `{${JSON.stringify(field)}:${value}${rest === '}' ? '' : ','}${rest}`;
+        const what = `${field}: ${value.slice(0, 80)}`;
+        const refusal = await refusalOf(await toy.post(path, body), what);
+        if (refusal === null) continue;
+        // Of what nests too deep it is not read what it is.
+        if (/nested/.test(refusal.message) && refusal.param === null) continue;
+        const named = refusal.param?.split(/[.[]/)[0];
+        expect([field, ...(NAMED_BY_ANOTHER[field] ?? [])], `${what}: ${refusal.message}`).toContain(named);
+      }
+    }
+    expect((Object.prototype as { polluted?: unknown }).polluted).toBe(undefined);
+    // Whatever came before, the next one is served.
+    expect(await refusalOf(await toy.post(path, valid), 'the example')).toBe(null);
+  }, 120_000);
+
+  it('refuses a field that it does not have by its name', async () => {
+    const toy = server();
+    for (const field of [
+      'nonsense',
+      '__proto__',
+      'constructor',
+      'prototype',
+      'hasOwnProperty',
+      '',
+      'a.b',
+      '\ud800',
+    ]) {
+      const body = `{${JSON.stringify(field)}:{"polluted":1},${JSON.stringify(valid).slice(1)}`;
+      const refusal = await refusalOf(await toy.post(path, body), field);
+      // JSON's own __proto__ is a field like any other, and no prototype.
+      expect(refusal, field).toMatchObject({ status: 400, param: field });
+    }
+    expect(({} as { polluted?: unknown }).polluted).toBe(undefined);
+  });
+
+  it('takes the last of two fields of one name', async () => {
+    const body = `{"nonsense":1,"model":5,${JSON.stringify({ ...valid, model: 'toy' }).slice(1)}`;
+    expect(await refusalOf(await server().post(path, body), 'twice')).toMatchObject({ param: 'nonsense' });
+    const twice = `{"model":5,${JSON.stringify({ ...valid, model: 'toy' }).slice(1)}`;
+    if (fields.includes('model'))
+      expect(await refusalOf(await server().post(path, twice), 'twice')).toBe(null);
+  });
+
+  it('refuses what is no JSON object', async () => {
+    const toy = server();
+    for (const [what, body] of Object.entries(HOSTILE_BODIES)) {
+      const response = await toy.app.request(path, { method: 'POST', body: body as string });
+      const refusal = await refusalOf(response, what);
+      expect(refusal?.status, what).toBe(400);
+    }
+  });
+
+  it('refuses a body that is longer than the limit, with and without a length that says so', async () => {
+    const toy = server();
+    const bytes = new Uint8Array(17 * 2 ** 20).fill(0x20);
+    const whole = await toy.app.request(path, { method: 'POST', body: bytes });
+    expect(await refusalOf(whole, 'a long body')).toMatchObject({ status: 413 });
+    const stream = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new Uint8Array(2 ** 20).fill(0x20)),
+    });
+    const chunked = await toy.app.request(path, {
+      method: 'POST',
+      body: stream,
+      duplex: 'half',
+    } as RequestInit);
+    expect(await refusalOf(chunked, 'a body without an end')).toMatchObject({ status: 413 });
+  });
+});

@@ -1,0 +1,68 @@
+import { expect } from 'vitest';
+import type * as z from 'zod';
+import { ROUTES } from '../../../../src/server/routes/index.js';
+import type { Route } from '../../../../src/server/routes/route.js';
+
+/** A route with a JSON body, and a body that it takes. */
+export interface FuzzedRoute {
+  /** Such as POST /v1/completions. */
+  name: string;
+  path: string;
+  fields: readonly string[];
+  /** Without the name of a model. */
+  valid: Record<string, unknown>;
+}
+
+/** Every route with a body that the server has, read from what it says of itself: new ones are here by themselves. */
+export async function fuzzedRoutes(): Promise<FuzzedRoute[]> {
+  const routes = await Promise.all(ROUTES.filter(({ method }) => method === 'post').map(fuzzed));
+  return routes.filter((route) => route !== null);
+}
+
+async function fuzzed(route: Route): Promise<FuzzedRoute | null> {
+  const { request } = await route.describe();
+  const body = (
+    request?.body as { content: Record<string, { schema: z.ZodObject; examples?: object }> } | undefined
+  )?.content['application/json'];
+  if (body?.schema?.shape === undefined) return null;
+  const [example] = Object.values(body.examples ?? {}) as { value: Record<string, unknown> }[];
+  const { model: _, ...valid } = example?.value ?? {};
+  const path = route.path.replaceAll(/\{.+?\}/g, 'x');
+  return {
+    name: `${route.method.toUpperCase()} ${route.path}`,
+    path,
+    fields: Object.keys(body.schema.shape),
+    valid,
+  };
+}
+
+/** The path of every route, whatever its method, with something in the place of its parameters. */
+export const PATHS: readonly string[] = [
+  ...new Set(ROUTES.map(({ path }) => path.replaceAll(/\{.+?\}/g, 'x'))),
+];
+
+export interface Refusal {
+  status: number;
+  message: string;
+  param: string | null;
+}
+
+/**
+ * Reads an answer to the end. Null where the request was taken; else the refusal, which has to be the client's fault and in
+ * OpenAI's form.
+ */
+export async function refusalOf(response: Response, what: string): Promise<Refusal | null> {
+  const text = await response.text();
+  const shown = `${what} was answered with ${response.status}: ${text.slice(0, 300)}`;
+  expect(response.status, shown).toBeLessThan(500);
+  if (response.status < 400) return null;
+  const { error } = JSON.parse(text) as { error: Record<string, unknown> };
+  expect(Object.keys(error).sort(), shown).toEqual(['code', 'message', 'param', 'type']);
+  expect(error.message, shown).toMatch(/\S{3}/);
+  // Nothing that only a bug says.
+  expect(error.message, shown).not.toMatch(/undefined|\[object|is not a function|Cannot read|call stack/);
+  expect((error.message as string).length, shown).toBeLessThan(2000);
+  expect(error.type, shown).toEqual(expect.any(String));
+  expect(error.param === null || typeof error.param === 'string', shown).toBe(true);
+  return { status: response.status, message: error.message as string, param: error.param as string | null };
+}

@@ -1,0 +1,146 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HttpServer } from '../../../../src/server/http-server.js';
+import { say, toyServer } from '../../support/toy-server.js';
+
+const toy = toyServer(() => say('ok'));
+let server: HttpServer;
+
+beforeAll(async () => {
+  server = await HttpServer.listen({ app: toy.app, state: toy.state, host: '127.0.0.1', port: 0 });
+});
+afterAll(() => server.close());
+
+/** All that comes back for these bytes, until the server closes or this side has waited in vain for more. */
+function exchange(bytes: string | Uint8Array, end = true): Promise<string> {
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = connect(server.port, '127.0.0.1', () => {
+      socket.write(bytes);
+      if (end) socket.end();
+    });
+    socket.setEncoding('utf8').on('data', (data) => {
+      text += data;
+    });
+    socket.on('error', () => {}).on('close', () => resolve(text));
+  });
+}
+
+const statuses = (text: string) =>
+  [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+const body = JSON.stringify({ prompt: 'x' });
+const post = (headers: string, content: string) =>
+  `POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n${headers}\r\n\r\n${content}`;
+const length = (text: string) => `Content-Length: ${text.length}`;
+
+/** Requests that HTTP does not allow, or whose end two servers could see in two places. */
+const REFUSED: Readonly<Record<string, string | Uint8Array>> = {
+  'no HTTP at all': '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello',
+  'a version of its own': 'GET /health HTTP/9.9\r\nHost: h\r\n\r\n',
+  'no host': 'GET /health HTTP/1.1\r\n\r\n',
+  'an unknown method': 'BREW /health HTTP/1.1\r\nHost: h\r\n\r\n',
+  'a null byte in a header': 'GET /health HTTP/1.1\r\nHost: h\r\nX-A: a\0b\r\n\r\n',
+  'a header without a name': 'GET /health HTTP/1.1\r\nHost: h\r\n: b\r\n\r\n',
+  'a folded header': 'GET /health HTTP/1.1\r\nHost: h\r\nX-A : b\r\n\r\n',
+  'headers of 100 KB': `GET /health HTTP/1.1\r\nHost: h\r\nX-A: ${'a'.repeat(100_000)}\r\n\r\n`,
+  'a path of 100 KB': `GET /${'a'.repeat(100_000)} HTTP/1.1\r\nHost: h\r\n\r\n`,
+  'two lengths': post(`${length(body)}\r\nContent-Length: 3`, body),
+  'a length and chunks': post(
+    `${length(body)}\r\nTransfer-Encoding: chunked`,
+    `0\r\n\r\nGET /live HTTP/1.1\r\nHost: h\r\n\r\n`,
+  ),
+  'a length that is negative': post('Content-Length: -1', body),
+  'a length that is no number': post('Content-Length: 0x10', body),
+  'a length beyond all numbers': post('Content-Length: 99999999999999999999999', body),
+  'an encoding that hides chunks': post('Transfer-Encoding: xchunked', body),
+  'a chunk of a size that is none': post('Transfer-Encoding: chunked', 'zz\r\nabc\r\n0\r\n\r\n'),
+  'a chunk longer than it says': post('Transfer-Encoding: chunked', '3\r\nabcdef\r\n0\r\n\r\n'),
+  'a chunk size beyond all numbers': post('Transfer-Encoding: chunked', 'ffffffffffffffffff\r\nabc\r\n'),
+};
+
+describe('bytes that are no request', () => {
+  it.each(Object.entries(REFUSED))('%s: one refusal, and the connection ends', async (_, bytes) => {
+    const text = await exchange(bytes);
+    // Of a body that is refused on its way nothing may be left that could be read as a request.
+    expect(statuses(text).length).toBeLessThanOrEqual(1);
+    for (const status of statuses(text)) {
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(status).toBeLessThan(500);
+      expect(JSON.parse(text.slice(text.indexOf('{')))).toMatchObject({
+        error: { message: expect.stringMatching(/\w{3}/), type: 'invalid_request_error' },
+      });
+    }
+    expect(statuses(await exchange('GET /live HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'))).toEqual([
+      200,
+    ]);
+  });
+});
+
+describe('requests that are only unusual', () => {
+  const close = 'Connection: close';
+
+  it('takes a body in chunks of one byte, with extensions and trailers', async () => {
+    const chunks = [...body].map((byte) => `1;x=y\r\n${byte}\r\n`).join('');
+    const text = await exchange(
+      post(`Transfer-Encoding: chunked\r\n${close}`, `${chunks}0\r\nX-T: 1\r\n\r\n`),
+    );
+    expect(statuses(text)).toEqual([200]);
+  });
+
+  it('answers pipelined requests in their order, a stream among them', async () => {
+    const stream = JSON.stringify({ prompt: 'x', stream: true });
+    const requests = [
+      post(length(body), body),
+      post(length(stream), stream),
+      post(`${length(body)}\r\n${close}`, body),
+    ];
+    const text = await exchange(requests.join(''), false);
+    expect(statuses(text)).toEqual([200, 200, 200]);
+    expect(text.indexOf('[DONE]')).toBeGreaterThan(text.indexOf('"object":"text_completion"'));
+    expect(text.lastIndexOf('HTTP/1.1 200')).toBeGreaterThan(text.indexOf('[DONE]'));
+  });
+
+  it('has an answer for paths of every kind', async () => {
+    for (const path of [
+      '/%',
+      '/%00',
+      '/../../etc/passwd',
+      '//',
+      '/v1/models/%E0%A4%A',
+      '/v1/models/..%2f..%2f',
+      '*',
+      'http://other/live',
+      '/?a=%',
+      '/\xff',
+    ]) {
+      const text = await exchange(
+        Buffer.from(`GET ${path} HTTP/1.1\r\nHost: h\r\n${close}\r\n\r\n`, 'latin1'),
+      );
+      for (const status of statuses(text)) expect([200, 400, 404], path).toContain(status);
+    }
+    for (const host of ['', 'a b', '[::1', 'h:99999', 'user@h', '<script>']) {
+      const text = await exchange(`GET /live HTTP/1.1\r\nHost: ${host}\r\n${close}\r\n\r\n`);
+      expect(
+        statuses(text).every((status) => status < 500),
+        host,
+      ).toBe(true);
+      if (statuses(text)[0] !== 200) expect(text, host).toContain('"error":{"message"');
+    }
+  });
+
+  it('reads JSON whatever type it is said to be, and no encoding that it does not know', async () => {
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data',
+      'nonsense',
+      '',
+    ]) {
+      const request = post(`${length(body)}\r\n${close}`, body).replace('application/json', type);
+      expect(statuses(await exchange(request))).toEqual([200]);
+    }
+    const text = await exchange(post(`${length(body)}\r\nContent-Encoding: gzip\r\n${close}`, body));
+    expect(statuses(text)).toEqual([415]);
+    expect(text).toContain('Content-Encoding');
+  });
+});
