@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { ChatTemplate, MAX_TEMPLATE_STEPS } from '../../models/chat-template.js';
 
-const tokenizer = { bosToken: null, eosToken: null, specialTokenTexts: ['<|im_end|>'] };
+const tokenizer = {
+  bosToken: null,
+  eosToken: null,
+  specialTokenTexts: ['<|im_end|>'],
+  controlTokenTexts: ['<|im_end|>'],
+};
 const render = (source: string, count = 1, templateKwargs = {}) =>
   new ChatTemplate(source, tokenizer).render(
     Array.from({ length: count }, (_, i) => ({ role: 'user', content: `turn ${i}` })),
