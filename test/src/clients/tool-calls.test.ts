@@ -46,7 +46,7 @@ describeWithTestModel('tools with a real model and the openai client', () => {
 
   beforeAll(async () => {
     server = await startServer(['--model', testModelPath!]);
-    client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none' });
     model = (await client.models.list()).data[0]!.id;
   });
   afterAll(() => server?.stop());
