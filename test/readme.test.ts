@@ -23,9 +23,15 @@ const blocks = (language: string) =>
   );
 
 const [commands, curl] = blocks('sh') as [string, string];
-const [openaiExample, toolsExample, callbackModule] = blocks('js') as [string, string, string];
+const [openaiExample, responsesExample, toolsExample, callbackModule] = blocks('js') as [
+  string,
+  string,
+  string,
+  string,
+];
 const [pythonExample] = blocks('python') as [string];
 const typescript = blocks('ts');
+const [, libraryExample, managerExample, moduleExample] = typescript as [string, string, string, string];
 
 // A program of a user: in its folder lie a model, an engine, and the packages that it installed.
 const folder = mkdtempSync(join(tmpdir(), 'skein-readme-'));
@@ -98,12 +104,15 @@ describe('the README', () => {
   });
 
   // The tiny model's context is too short to be told of a tool.
-  it.skipIf(testModelPath === null)('has an example of tools that runs', async () => {
+  it.skipIf(testModelPath === null)('has examples of tools and of responses that run', async () => {
     const real = await startServer(['--model', testModelPath!]);
-    const { stdout, stderr } = await run(process.execPath, 'tools.mjs', toolsExample, real.url);
+    const tools = await run(process.execPath, 'tools.mjs', toolsExample, real.url);
+    const responses = await run(process.execPath, 'responses.mjs', responsesExample, real.url);
     await real.stop();
-    expect(stderr).toBe('');
-    expect(stdout.trim()).not.toBe('');
+    for (const { stdout, stderr } of [tools, responses]) {
+      expect(stderr).toBe('');
+      expect(stdout.trim()).not.toBe('');
+    }
   });
 
   it.skipIf(testPython === null)('has an example for the openai package of pip that runs', async () => {
@@ -121,17 +130,17 @@ describe('the README', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(3);
+    expect(files).toHaveLength(4);
   });
 
   it('has a library example that runs, with the cache in SKEIN_CACHE_DIR', async () => {
-    const { stdout, stderr } = await run(process.execPath, 'library.mjs', typescript[0]!);
+    const { stdout, stderr } = await run(process.execPath, 'library.mjs', libraryExample);
     expect(stdout.length).toBeGreaterThan(0);
     expect(stderr).toBe('');
   });
 
   it('has a manager whose functions get eight responses and as many statistics', async () => {
-    const { stdout, stderr } = await run(process.execPath, 'manager.mjs', typescript[1]!);
+    const { stdout, stderr } = await run(process.execPath, 'manager.mjs', managerExample);
     expect(stdout.match(/^1n \[/gm)).toHaveLength(8);
     expect(stdout.match(/\] true\s*$/gm)).toHaveLength(1);
     expect(stdout.match(/^1$/gm)).toHaveLength(8);
@@ -139,7 +148,7 @@ describe('the README', () => {
   });
 
   it('has a callback module that gets its one response inside the worker', async () => {
-    const { stdout, stderr } = await run(process.execPath, 'module.mjs', typescript[2]!);
+    const { stdout, stderr } = await run(process.execPath, 'module.mjs', moduleExample);
     expect(stdout.match(/^1n \{/gm)).toHaveLength(1);
     expect(stdout).toMatch(/name: 'output_ids'[\s\S]* true\s*$/);
     expect(stderr).toBe('');
