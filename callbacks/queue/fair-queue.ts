@@ -1,0 +1,146 @@
+import { insertByPriority, type Waiting, type WaitingQueue } from './waiting-queue.js';
+
+/** Tokens that a key of weight 1 is given in a round. */
+export const DEFAULT_QUANTUM = 2048;
+
+/** The requests of one key, and what it may take. */
+interface Flow<T> {
+  key: string;
+  weight: number;
+  /** Tokens that it has been given and has not taken. */
+  deficit: number;
+  items: T[];
+}
+
+/**
+ * Deficit round robin over keys, in tokens. The keys with requests stand in a ring. In its turn a key takes requests, each
+ * for its cost, as long as what it has been given suffices; when no key can take any more, a round begins, which gives
+ * each of them `quantum` x its weight tokens:
+ *
+ *   quantum 100      A: 40 each             B: 90 each            C: one of 250
+ *   given 100        40 40, keeps 20        90, keeps 10          keeps 100
+ *   given 100        40 40 40, keeps 0      90, keeps 20          keeps 200
+ *   given 100        40 40, keeps 20        90, keeps 30          250, and leaves the ring
+ *
+ * A key that comes into the ring is given as much at once and has the next turn, so one request behind a flood of another
+ * key's waits for the turn that is under way only. Something is always given out: rounds that would only give are
+ * skipped at once.
+ *
+ * What a request was charged for and did not use (`settle`) comes back to its key while that has requests in the ring, and
+ * it spends that before the next round: so the tokens that were really computed are what is shared. A turn ends after twice
+ * what a round gives, so that others have theirs meanwhile. A key that has the ring for itself is charged nothing, and gets
+ * nothing back: what nobody else wanted is owed to nobody.
+ */
+export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
+  readonly #quantum: number;
+  readonly #flows = new Map<string, Flow<T>>();
+  /** The first one has its turn. */
+  readonly #ring: Flow<T>[] = [];
+  /** Tokens taken in the present turn. */
+  #turn = 0;
+  /** What each request that was taken and has not ended was charged. */
+  readonly #charges = new Map<T, number>();
+  #size = 0;
+
+  constructor(quantum = DEFAULT_QUANTUM) {
+    this.#quantum = quantum;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  sizeOf(key: string): number {
+    return this.#flows.get(key)?.items.length ?? 0;
+  }
+
+  push(item: T): void {
+    this.#size++;
+    const known = this.#flows.get(item.key);
+    if (known) {
+      insertByPriority(known.items, item);
+      return;
+    }
+    const flow: Flow<T> = { key: item.key, weight: item.weight, deficit: 0, items: [item] };
+    flow.deficit = this.#share(flow);
+    this.#flows.set(item.key, flow);
+    // Behind the turn that is under way.
+    this.#ring.splice(1, 0, flow);
+  }
+
+  take(max: number): T[] {
+    const count = max < 0 ? this.#size : Math.min(max, this.#size);
+    return Array.from({ length: count }, () => this.#takeOne());
+  }
+
+  remove(item: T): boolean {
+    const flow = this.#flows.get(item.key);
+    const place = flow?.items.indexOf(item) ?? -1;
+    if (!flow || place < 0) return false;
+    flow.items.splice(place, 1);
+    this.#size--;
+    if (flow.items.length === 0) this.#drop(flow);
+    return true;
+  }
+
+  settle(item: T, usedTokens: number): void {
+    const charged = this.#charges.get(item);
+    if (charged === undefined) return;
+    this.#charges.delete(item);
+    const flow = this.#flows.get(item.key);
+    if (flow) flow.deficit += Math.max(0, charged - usedTokens);
+  }
+
+  #takeOne(): T {
+    let passed = 0;
+    for (;;) {
+      const item = this.#next(this.#ring[0]!);
+      if (item !== null) return item;
+      this.#ring.push(this.#ring.shift()!);
+      this.#turn = 0;
+      passed++;
+      if (passed === this.#ring.length) {
+        this.#beginRounds();
+        passed = 0;
+      }
+    }
+  }
+
+  /** The next request of the key in its turn, charged for; null where its turn is over. */
+  #next(flow: Flow<T>): T | null {
+    const item = flow.items[0]!;
+    const isAlone = this.#ring.length === 1;
+    const exceedsTurn = this.#turn > 0 && this.#turn + item.cost > 2 * this.#share(flow);
+    if (!isAlone && (item.cost > flow.deficit || exceedsTurn)) return null;
+    flow.items.shift();
+    this.#size--;
+    if (isAlone) flow.deficit = 0;
+    else {
+      flow.deficit -= item.cost;
+      this.#charges.set(item, item.cost);
+      this.#turn += item.cost;
+    }
+    if (flow.items.length === 0) this.#drop(flow);
+    return item;
+  }
+
+  /** As many as it takes for somebody to be able to take something; none where somebody's turn was merely over. */
+  #beginRounds(): void {
+    const roundsOf = (flow: Flow<T>) =>
+      Math.max(0, Math.ceil((flow.items[0]!.cost - flow.deficit) / this.#share(flow)));
+    const rounds = Math.min(...this.#ring.map(roundsOf));
+    for (const flow of this.#ring) flow.deficit += rounds * this.#share(flow);
+  }
+
+  #share({ weight }: Flow<T>): number {
+    return this.#quantum * weight;
+  }
+
+  /** Nothing of it waits: what it has left is lost. */
+  #drop(flow: Flow<T>): void {
+    const place = this.#ring.indexOf(flow);
+    this.#ring.splice(place, 1);
+    this.#flows.delete(flow.key);
+    if (place === 0) this.#turn = 0;
+  }
+}
