@@ -18,6 +18,8 @@ export interface HostBridgeOptions extends BridgeConnection {
   callbacks: FunctionCallbacks;
   maxSeqLen: number;
   maxNumSequences: number;
+  /** Requests that the worker lets wait for their first step; default: as many as it has places. */
+  maxWaitingRequests?: number | undefined;
   /** Milliseconds between polls while nothing is active; 0: only `wake` polls. */
   idlePollIntervalMs: number;
   onError: (error: Error) => void;
@@ -60,7 +62,7 @@ export class HostBridge {
   constructor(options: HostBridgeOptions) {
     this.#options = options;
     this.#connection = { port: options.port, doorbell: options.doorbell };
-    this.#freePlaces = options.maxNumSequences;
+    this.#freePlaces = this.#placesAtFirst();
     this.#maxPending = PENDING_PER_SEQUENCE * options.maxNumSequences;
   }
 
@@ -103,12 +105,18 @@ export class HostBridge {
     this.#connection = connection;
     this.#posted = 0;
     this.#received = 0;
-    this.#freePlaces = this.#options.maxNumSequences;
+    this.#freePlaces = this.#placesAtFirst();
     for (const message of this.#held.splice(0)) {
       if (message.type === 'requests') this.#postRequests(message.requests);
       else this.#post(message);
     }
     this.#poll();
+  }
+
+  /** Of a worker with nothing active. */
+  #placesAtFirst(): number {
+    const { maxNumSequences, maxWaitingRequests } = this.#options;
+    return Math.min(maxNumSequences, maxWaitingRequests ?? maxNumSequences);
   }
 
   #failInFlight(reason: string): void {

@@ -1,6 +1,9 @@
 import { checkRange } from '../engine/decoding/sampling-params.js';
 import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
 import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
+import { FairQueue } from './queue/fair-queue.js';
+import { QueuePace } from './queue/queue-pace.js';
+import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
 import { SequenceQueues } from './sequence-queues.js';
 import { inferenceRequestOf } from './token-inputs.js';
 import {
@@ -22,6 +25,10 @@ type ManagerOptions = Omit<
 export interface InProcessHostOptions extends ManagerOptions {
   /** Requests that wait beside those in the engine before submit throws QueueFullError; default 256. */
   maxQueueSize?: number;
+  /** The same for the requests of one queueKey; default: as many as of all. */
+  maxQueueSizePerKey?: number;
+  /** Whose requests go next is decided by deficit round robin over queueKeys, in tokens; default false. */
+  fairQueueing?: boolean;
   /** The batch manager's statistics string after each iteration. */
   onStats?: (json: string) => void;
 }
@@ -40,6 +47,8 @@ export interface CloseOptions {
 }
 
 export const DEFAULT_MAX_QUEUE_SIZE = 256;
+/** With fair queueing: requests that wait for their first step in the engine. */
+const MAX_WAITING = 8;
 /** Most sequences of one request. */
 const MAX_STREAMS = 4096;
 
@@ -47,6 +56,9 @@ const MAX_STREAMS = 4096;
 interface Entry {
   request: InferenceRequest;
   priority: number;
+  key: string;
+  weight: number;
+  cost: number;
   pieces: SequenceQueues;
   isQueued: boolean;
   timer: NodeJS.Timeout | null;
@@ -59,7 +71,7 @@ interface Entry {
  * A GptManager with a bounded queue in front, for programs that submit requests and stream their tokens in the same
  * process.
  *
- *   submit -> queue (maxQueueSize, by priority) -> getInferenceRequests -> engine -> sendResponse -> pieces
+ *   submit -> queue (maxQueueSize; by priority, or fair among keys) -> getInferenceRequests -> engine -> sendResponse -> pieces
  *
  * Should the engine die, what it had fails with a RequestError. What waits in the queue, and what comes meanwhile, goes
  * to the next worker; it fails with a HostClosedError where there will be none.
@@ -67,7 +79,9 @@ interface Entry {
 export class InProcessHost {
   readonly #manager: GptManager;
   readonly #maxQueueSize: number;
-  readonly #queue: Entry[] = [];
+  readonly #maxQueueSizePerKey: number;
+  readonly #queue: WaitingQueue<Entry>;
+  readonly #pace = new QueuePace();
   readonly #entries = new Map<bigint, Entry>();
   readonly #stops = new Set<bigint>();
   #nextId = 1n;
@@ -76,12 +90,22 @@ export class InProcessHost {
 
   /** Throws a ParameterError for options that cannot work. */
   constructor(options: InProcessHostOptions) {
-    const { maxQueueSize = DEFAULT_MAX_QUEUE_SIZE, onStats, ...manager } = options;
+    const {
+      maxQueueSize = DEFAULT_MAX_QUEUE_SIZE,
+      maxQueueSizePerKey,
+      fairQueueing,
+      onStats,
+      ...manager
+    } = options;
     this.#maxQueueSize = maxQueueSize;
+    this.#maxQueueSizePerKey = maxQueueSizePerKey ?? maxQueueSize;
+    this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
+    // What waits inside the engine is out of the queue's hands.
+    const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
     this.#manager = new GptManager({
       ...manager,
       // Every submission and cancellation wakes the manager; nothing has to be polled for.
-      optionalParams: { ...manager.optionalParams, idlePollIntervalMs: 0 },
+      optionalParams: { ...waiting, ...manager.optionalParams, idlePollIntervalMs: 0 },
       getInferenceRequests: (max) => this.#dequeue(max),
       sendResponse: (requestId, outputs, final, error) => this.#respond(requestId, outputs, final, error),
       pollStopSignals: () => this.#takeStops(),
@@ -111,12 +135,12 @@ export class InProcessHost {
 
   /** Requests waiting for a place in the engine. */
   get queued(): number {
-    return this.#queue.length;
+    return this.#queue.size;
   }
 
   /** Requests in the engine. */
   get running(): number {
-    return this.#entries.size - this.#queue.length;
+    return this.#entries.size - this.#queue.size;
   }
 
   get maxQueueSize(): number {
@@ -139,7 +163,7 @@ export class InProcessHost {
     if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
       throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
     }
-    if (this.#queue.length >= this.#maxQueueSize) throw new QueueFullError(this.#maxQueueSize);
+    this.#checkRoom(request.queueKey ?? '');
     const requestId = this.#nextId++;
     const width = request.beams?.width ?? 1;
     // What cannot be is refused below, and needs one stream to say so.
@@ -157,7 +181,7 @@ export class InProcessHost {
       { length: count },
       (_, index) => new PieceQueue(requestId, request, () => leave(index)),
     );
-    const pieces = new SequenceQueues(queues);
+    const pieces = new SequenceQueues(queues, request.promptTokens.length);
     try {
       checkRange(width > 1 ? 'beams.width' : 'numSequences', asked, {
         min: 1,
@@ -217,6 +241,20 @@ export class InProcessHost {
     void this.#manager.terminate();
   }
 
+  #checkRoom(key: string): void {
+    const { size } = this.#queue;
+    const retryAfterMs = () => this.#pace.waitMs(size, performance.now());
+    if (size >= this.#maxQueueSize) {
+      throw new QueueFullError(this.#maxQueueSize, { retryAfterMs: retryAfterMs() });
+    }
+    if (
+      this.#maxQueueSizePerKey < this.#maxQueueSize &&
+      this.#queue.sizeOf(key) >= this.#maxQueueSizePerKey
+    ) {
+      throw new QueueFullError(this.#maxQueueSizePerKey, { ofOneKey: true, retryAfterMs: retryAfterMs() });
+    }
+  }
+
   #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: SequenceQueues): void {
     const { requestId, priority = 0.5 } = inference;
     const { signal, timeLimitMs } = request;
@@ -229,6 +267,9 @@ export class InProcessHost {
     const entry: Entry = {
       request: inference,
       priority,
+      key: request.queueKey ?? '',
+      weight: request.queueWeight ?? 1,
+      cost: costOf(request),
       pieces,
       isQueued: true,
       timer: null,
@@ -237,9 +278,7 @@ export class InProcessHost {
     };
     if (timeLimitMs !== undefined) entry.timer = this.#startTimer(entry, timeLimitMs);
     this.#entries.set(requestId, entry);
-    let place = this.#queue.length;
-    while (place > 0 && this.#queue[place - 1]!.priority < priority) place--;
-    this.#queue.splice(place, 0, entry);
+    this.#queue.push(entry);
     this.#manager.wake();
   }
 
@@ -254,8 +293,9 @@ export class InProcessHost {
   }
 
   #dequeue(max: number): InferenceRequest[] {
-    const taken = this.#queue.splice(0, max < 0 ? this.#queue.length : max);
+    const taken = this.#queue.take(max);
     const nowMs = performance.now();
+    this.#pace.note(taken.length, nowMs);
     for (const { request, deadlineMs } of taken) {
       const limit = request.inputs.time_limit_ms;
       if (limit) limit.data[0] = Math.max(1, Math.ceil(deadlineMs - nowMs));
@@ -285,8 +325,8 @@ export class InProcessHost {
     entry.release();
     this.#entries.delete(entry.request.requestId);
     this.#stops.delete(entry.request.requestId);
-    const place = entry.isQueued ? this.#queue.indexOf(entry) : -1;
-    if (place >= 0) this.#queue.splice(place, 1);
+    if (entry.isQueued) this.#queue.remove(entry);
+    else this.#queue.settle(entry, entry.pieces.usedTokens);
     if (this.#entries.size === 0) this.#onEmpty?.();
   }
 
@@ -314,4 +354,9 @@ export class InProcessHost {
       entry.pieces.fail(new HostClosedError(why));
     }
   }
+}
+
+/** Tokens that a request may take at most. */
+function costOf({ promptTokens, maxNewTokens, numSequences = 1, beams }: TokenRequest): number {
+  return promptTokens.length + maxNewTokens * Math.max(numSequences, beams?.width ?? 1);
 }

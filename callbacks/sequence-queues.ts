@@ -9,15 +9,29 @@ import type { NamedTensor } from './types.js';
  */
 export class SequenceQueues {
   readonly #queues: readonly PieceQueue[];
+  readonly #promptLength: number;
+  /** Of each sequence or beam, as far as responses have told. */
+  readonly #generated: Int32Array;
+  #cachedTokens = 0;
+  #hasBegun = false;
 
-  constructor(queues: readonly PieceQueue[]) {
+  constructor(queues: readonly PieceQueue[], promptLength: number) {
     this.#queues = queues;
+    this.#promptLength = promptLength;
+    this.#generated = new Int32Array(queues.length);
+  }
+
+  /** Tokens that were computed for the request: of its prompt those that the cache did not have. */
+  get usedTokens(): number {
+    if (!this.#hasBegun) return 0;
+    return this.#generated.reduce((sum, count) => sum + count, this.#promptLength - this.#cachedTokens);
   }
 
   /** Takes the tensors of a response. */
   push(outputs: readonly NamedTensor[], final: boolean): void {
     const width = outputs.find(({ name }) => name === 'output_ids')!.shape[1]!;
     const index = outputs.find(({ name }) => name === 'sequence_index');
+    this.#count(outputs, (index?.data[0] as number | undefined) ?? 0);
     if (width > 1) this.#pushBeams(outputs);
     else if (index === undefined) this.#queues[0]!.push(outputs, final);
     else {
@@ -33,6 +47,16 @@ export class SequenceQueues {
 
   fail(error: Error): void {
     for (const queue of this.#queues) if (!queue.isEnded) queue.fail(error);
+  }
+
+  #count(outputs: readonly NamedTensor[], first: number): void {
+    this.#hasBegun = true;
+    const cached = outputs.find(({ name }) => name === 'cached_tokens');
+    if (cached !== undefined) this.#cachedTokens = cached.data[0] as number;
+    const lengths = outputs.find(({ name }) => name === 'sequence_length')?.data as Int32Array | undefined;
+    for (const [place, length] of (lengths ?? []).entries()) {
+      this.#generated[first + place] = length - this.#promptLength;
+    }
   }
 
   #pushBeams(outputs: readonly NamedTensor[]): void {

@@ -61,6 +61,10 @@ export interface TokenRequest extends Partial<SamplingParams> {
   maxDraftLen?: number;
   /** What the answer has to look like. */
   guide?: Guide;
+  /** Who asks: what fair queueing and maxQueueSizePerKey tell apart. Default '': nobody in particular. */
+  queueKey?: string;
+  /** With fair queueing: the share of its key beside others; default 1. */
+  queueWeight?: number;
   /** What post-processors get as the client's id; 0 to 2^64 - 1. */
   clientId?: bigint;
 }
@@ -143,13 +147,18 @@ export class RequestError extends Error {
 /** The host's queue is full: nothing was accepted. */
 export class QueueFullError extends Error {
   override name = 'QueueFullError';
+  /** Requests that may wait: of all, or of the one who asked. */
   readonly maxQueueSize: number;
+  /** How long those that wait will take to leave the queue, by the pace of late; null where there is none yet. */
+  readonly retryAfterMs: number | null;
 
-  constructor(maxQueueSize: number) {
+  constructor(maxQueueSize: number, options: { ofOneKey?: boolean; retryAfterMs?: number | null } = {}) {
+    const whose = options.ofOneKey ? ' of this API key' : '';
     super(
-      `The queue is full: ${counted(maxQueueSize, 'request')} ${maxQueueSize === 1 ? 'is' : 'are'} waiting; try again later.`,
+      `The queue is full: ${counted(maxQueueSize, 'request')}${whose} ${maxQueueSize === 1 ? 'is' : 'are'} waiting; try again later.`,
     );
     this.maxQueueSize = maxQueueSize;
+    this.retryAfterMs = options.retryAfterMs ?? null;
   }
 }
 

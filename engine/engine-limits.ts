@@ -69,6 +69,12 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
       'V1 has no logits post-processors; use an in-flight modelType or leave it out',
     );
   }
+  if (modelType === 'V1' && params.maxWaitingRequests !== undefined) {
+    throw refused(
+      'maxWaitingRequests',
+      'V1 makes its batches of those that wait; use an in-flight modelType or leave it out',
+    );
+  }
   checkSpeculation(params, modelType);
   checkDraftModel(params, modelType);
   const { logitsPostProcessorTimeoutMs: limitMs } = params;
@@ -104,6 +110,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     'maxInputLen',
     'maxSeqLen',
     'maxWaitIterations',
+    'maxWaitingRequests',
     'startHorizon',
     'maxInterTokenLatencyMs',
   ] as const) {

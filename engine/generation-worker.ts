@@ -145,6 +145,7 @@ function createLoop(
       ...(params.minMicroBatchSize === undefined ? {} : { minMicroBatchSize: params.minMicroBatchSize }),
       statsFormat: params.statsFormat ?? 'BatchManager',
       maxWaitIterations: params.maxWaitIterations,
+      maxWaitingRequests: params.maxWaitingRequests,
       startHorizon: params.startHorizon,
       logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
       maxInterTokenLatencyMs: params.maxInterTokenLatencyMs,

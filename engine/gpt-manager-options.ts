@@ -111,6 +111,11 @@ export interface OptionalParams {
    */
   maxWaitIterations?: number;
   /**
+   * Requests that may wait in the engine for their first step: while so many do, no more are asked for, and what comes
+   * next is up to whoever holds them. Default: as many as there are places (maxNumSequences). Not with V1.
+   */
+  maxWaitingRequests?: number;
+  /**
    * MAX_UTILIZATION starts a request only if it could generate this many tokens beside those that run in front of it:
    * against requests that are started, paused and computed again. Default: it starts whatever fits into one step.
    */

@@ -201,6 +201,7 @@ export class GptManager {
       callbacks,
       maxSeqLen: info.maxSeqLen,
       maxNumSequences: info.maxNumSequences,
+      maxWaitingRequests: this.#options.optionalParams?.maxWaitingRequests,
       idlePollIntervalMs: this.#options.optionalParams?.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS,
       onError: (error) => this.#report(error),
       onIterationStats: this.#options.onIterationStats,

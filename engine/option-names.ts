@@ -44,6 +44,7 @@ const OPTIONAL = {
   maxReturnedLogitsBytes: true,
   idlePollIntervalMs: true,
   maxWaitIterations: true,
+  maxWaitingRequests: true,
   startHorizon: true,
   maxInterTokenLatencyMs: true,
   speculate: true,

@@ -38,6 +38,7 @@ function describe(description: Description, kind: OptionSpec['kind'], preset: un
 }
 
 const SWITCH = 'true or false';
+const TEXTS = 'a text that is not empty, or a list of such';
 const PATHS = 'a path, or NAME=PATH, or a list of these';
 const NAMES = 'a name, or a list of names';
 const SHARE = 'a number above 0 and at most 1';
@@ -57,6 +58,11 @@ function list(error: string, description: Description & { metavar: string }) {
     schema: z.array(item, { error }).min(1, { error }).optional(),
     ...describe(description, 'list', undefined),
   };
+}
+
+function switchOf(preset: boolean, description: Description) {
+  const described = describe({ metavar: '', ...description }, 'switch', preset);
+  return { schema: z.boolean({ error: SWITCH }).default(preset), ...described };
 }
 
 function textWithDefault<T extends string>(preset: T, description: Description & { metavar: string }) {
@@ -110,7 +116,39 @@ export const OPTIONS = {
   }),
   host: textWithDefault('127.0.0.1', { metavar: 'ADDRESS', help: 'address to listen on' }),
   port: integerWithDefault(8000, 0, 65535, { help: 'port to listen on; 0 takes a free one' }),
-  apiKey: text({ metavar: 'KEY', help: 'key that clients must send', defaultText: 'none' }),
+  apiKey: list(TEXTS, {
+    metavar: 'KEY',
+    help: 'key that clients must send; repeated, several keys are good',
+    defaultText: 'none',
+  }),
+  apiKeyFile: text({
+    metavar: 'FILE',
+    help: 'further keys, as JSON or YAML: a list of {name, key, weight}, where the weight is the share of a key with --fair-queueing (1 where it is not given)',
+    defaultText: 'none',
+  }),
+  corsOrigin: list(TEXTS, {
+    metavar: 'ORIGIN',
+    help: 'web pages that may use the server, such as https://example.com; repeated, several; * for all and none for none',
+    defaultText: '*',
+  }),
+  tlsCert: text({
+    metavar: 'FILE',
+    help: 'certificate chain in PEM: the server speaks HTTPS; needs --tls-key',
+    defaultText: 'none',
+  }),
+  tlsKey: text({ metavar: 'FILE', help: 'private key of the certificate, in PEM', defaultText: 'none' }),
+  maxBodySize: integerWithDefault(16 * 1024 * 1024, 1024, 2 ** 31 - 1, {
+    metavar: 'BYTES',
+    help: 'longest body of a request; a longer one is refused with 413',
+  }),
+  requestTimeout: integerWithDefault(0, 0, 2_000_000, {
+    metavar: 'SECONDS',
+    help: 'time after which an answer ends with what it has (finish_reason length, stop_reason time_limit), waiting included; a request may ask for less with time_limit_ms; 0 for no limit',
+  }),
+  streamStallTimeout: integerWithDefault(30, 1, 86_400, {
+    metavar: 'SECONDS',
+    help: 'a client that does not read its answer for this long is cut off, and its request ended',
+  }),
   weights: choice(['auto', 'f32', 'bf16', 'int8', 'int4'], 'auto', {
     help: 'precision of the weights; auto is int4 or int8 for checkpoints of 4 or 8 bits, else bf16',
   }),
@@ -207,6 +245,13 @@ export const OPTIONS = {
   }),
   maxQueueSize: integerWithDefault(256, 1, 1_000_000, {
     help: 'requests that may wait; more are refused with 429',
+  }),
+  maxQueueSizePerKey: integer(1, 1_000_000, {
+    help: 'of these, requests of one API key',
+    defaultText: '--max-queue-size',
+  }),
+  fairQueueing: switchOf(false, {
+    help: 'whose request goes next is decided by deficit round robin over the API keys, in tokens, so that the flood of one key does not starve another',
   }),
   enableChunkedContext: {
     schema: z.boolean({ error: SWITCH }).default(true),
@@ -352,6 +397,9 @@ export const OPTIONS = {
       true,
     ),
   },
+  accessLog: switchOf(false, {
+    help: 'writes a line of JSON for each request to stderr, whatever --log-level is; it holds no text of any prompt',
+  }),
   logLevel: choice(['trace', 'debug', 'info', 'warn', 'error', 'silent'], 'warn', {
     metavar: 'LEVEL',
     help: 'info adds a line for each request, debug for /health, /live and /metrics too; the log is JSON on stderr',

@@ -72,6 +72,11 @@ const RULES = {
   guided: rule("an object such as { json: true } or { regex: '[0-9]+' }", isObject),
   clientId: U64,
   priority: numberIn({ min: 0, max: 1, integer: false }),
+  queueKey: TEXT,
+  queueWeight: rule(
+    'a number above 0 and at most 1000',
+    (value) => typeof value === 'number' && value > 0 && value <= 1000,
+  ),
   cacheSalt: U64,
   addGenerationPrompt: SWITCH,
   continueFinalMessage: SWITCH,

@@ -49,6 +49,9 @@ export interface ModelOptions {
   draftModel?: string | undefined;
   maxDraftLen?: number | undefined;
   maxQueueSize?: number | undefined;
+  /** See InProcessHostOptions. */
+  maxQueueSizePerKey?: number | undefined;
+  fairQueueing?: boolean | undefined;
   enableChunkedContext?: boolean | undefined;
   enableBlockReuse?: boolean | undefined;
   enableTrtOverlap?: boolean | undefined;
@@ -303,7 +306,7 @@ function hostOptions(
   options: ModelOptions,
   memory?: AvailableMemory,
 ): InProcessHostOptions {
-  const { kvDtype, maxQueueSize, watchdogTimeout, modelType = 'InflightFusedBatching' } = options;
+  const { kvDtype, watchdogTimeout, modelType = 'InflightFusedBatching' } = options;
   // The first two are on by default in the server; V1 knows none of them.
   const inFlightOnly: Pick<ModelOptions, 'enableChunkedContext' | 'enableBlockReuse' | 'hostCacheSize'> =
     modelType === 'V1' ? {} : options;
@@ -350,7 +353,7 @@ function hostOptions(
     maxBeamWidth: options.maxBeamWidth ?? 1,
     schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
     optionalParams,
-    ...(maxQueueSize === undefined ? {} : { maxQueueSize }),
+    ...given(options, ['maxQueueSize', 'maxQueueSizePerKey', 'fairQueueing']),
   };
 }
 

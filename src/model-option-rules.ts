@@ -41,6 +41,8 @@ export const MODEL_OPTION_RULES = {
   draftModel: NAME,
   maxDraftLen: wholeNumber(1, MAX_COUNT),
   maxQueueSize: wholeNumber(1, 1_000_000),
+  maxQueueSizePerKey: wholeNumber(1, 1_000_000),
+  fairQueueing: SWITCH,
   enableChunkedContext: SWITCH,
   enableBlockReuse: SWITCH,
   enableTrtOverlap: SWITCH,

@@ -68,6 +68,10 @@ export interface GenerateOptions extends SamplingOptions {
   clientId?: bigint | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
+  /** Who asks: what ModelOptions.fairQueueing and maxQueueSizePerKey tell apart. */
+  queueKey?: string | undefined;
+  /** With fairQueueing: the share of its key beside others, above 0; default 1. */
+  queueWeight?: number | undefined;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
   /** With messages: end the prompt with the header of an answer. Default true. */

@@ -1,7 +1,7 @@
 import { insertByPriority, type Waiting, type WaitingQueue } from './waiting-queue.js';
 
 /** Tokens that a key of weight 1 is given in a round. */
-export const DEFAULT_QUANTUM = 2048;
+export const DEFAULT_QUANTUM = 512;
 
 /** The requests of one key, and what it may take. */
 interface Flow<T> {
@@ -22,13 +22,13 @@ interface Flow<T> {
  *   given 100        40 40 40, keeps 0      90, keeps 20          keeps 200
  *   given 100        40 40, keeps 20        90, keeps 30          250, and leaves the ring
  *
- * A key that comes into the ring is given as much at once and has the next turn, so one request behind a flood of another
- * key's waits for the turn that is under way only. Something is always given out: rounds that would only give are
- * skipped at once.
+ * A key that comes into the ring is given as much at once, but in each round only once, and has its turn behind all
+ * others: one request behind the floods of other keys waits for one turn of each, and keys that come and go starve
+ * nobody. Something is always given out: rounds that would only give are skipped at once.
  *
  * What a request was charged for and did not use (`settle`) comes back to its key while that has requests in the ring, and
- * it spends that before the next round: so the tokens that were really computed are what is shared. A turn ends after twice
- * what a round gives, so that others have theirs meanwhile. A key that has the ring for itself is charged nothing, and gets
+ * it spends that before the next round: so the tokens that were really computed are what is shared. A turn ends after what a
+ * round gives, or one request, so that others have theirs meanwhile. A key that has the ring for itself is charged nothing, and gets
  * nothing back: what nobody else wanted is owed to nobody.
  */
 export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
@@ -38,6 +38,8 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
   readonly #ring: Flow<T>[] = [];
   /** Tokens taken in the present turn. */
   #turn = 0;
+  /** What the keys that left the ring in this round had left. */
+  readonly #left = new Map<string, number>();
   /** What each request that was taken and has not ended was charged. */
   readonly #charges = new Map<T, number>();
   #size = 0;
@@ -62,10 +64,9 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
       return;
     }
     const flow: Flow<T> = { key: item.key, weight: item.weight, deficit: 0, items: [item] };
-    flow.deficit = this.#share(flow);
+    flow.deficit = this.#left.get(item.key) ?? this.#share(flow);
     this.#flows.set(item.key, flow);
-    // Behind the turn that is under way.
-    this.#ring.splice(1, 0, flow);
+    this.#ring.push(flow);
   }
 
   take(max: number): T[] {
@@ -110,7 +111,7 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
   #next(flow: Flow<T>): T | null {
     const item = flow.items[0]!;
     const isAlone = this.#ring.length === 1;
-    const exceedsTurn = this.#turn > 0 && this.#turn + item.cost > 2 * this.#share(flow);
+    const exceedsTurn = this.#turn > 0 && this.#turn + item.cost > this.#share(flow);
     if (!isAlone && (item.cost > flow.deficit || exceedsTurn)) return null;
     flow.items.shift();
     this.#size--;
@@ -130,14 +131,16 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
       Math.max(0, Math.ceil((flow.items[0]!.cost - flow.deficit) / this.#share(flow)));
     const rounds = Math.min(...this.#ring.map(roundsOf));
     for (const flow of this.#ring) flow.deficit += rounds * this.#share(flow);
+    if (rounds > 0) this.#left.clear();
   }
 
   #share({ weight }: Flow<T>): number {
     return this.#quantum * weight;
   }
 
-  /** Nothing of it waits: what it has left is lost. */
+  /** Nothing of it waits: what it has left is lost with the round. */
   #drop(flow: Flow<T>): void {
+    this.#left.set(flow.key, flow.deficit);
     const place = this.#ring.indexOf(flow);
     this.#ring.splice(place, 1);
     this.#flows.delete(flow.key);

@@ -29,6 +29,7 @@ export interface LoopOptions {
   maxTopLogProbs: number | null;
   /** See OptionalParams. */
   maxWaitIterations?: number | undefined;
+  maxWaitingRequests?: number | undefined;
   startHorizon?: number | undefined;
   maxInterTokenLatencyMs?: number | undefined;
   /** Bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */

@@ -50,7 +50,12 @@ export class RequestIntake {
 
   /** Requests that could be taken now. */
   get freePlaces(): number {
-    return this.#options.maxNumSequences - this.#active.size;
+    const { maxNumSequences, maxWaitingRequests } = this.#options;
+    const places = maxNumSequences - this.#active.size;
+    if (maxWaitingRequests === undefined) return places;
+    let waiting = 0;
+    for (const { timing } of this.#active.ordered) if (timing.numIterations === 0) waiting++;
+    return Math.max(0, Math.min(places, maxWaitingRequests - waiting));
   }
 
   get isDraining(): boolean {

@@ -202,6 +202,11 @@ export class Tokenizer {
     return whole ? text : null;
   }
 
+  /** The token's entry in the vocabulary, as its file spells it (not its decoded text); null for an id outside of it. */
+  tokenEntry(id: number): string | null {
+    return this.#addedById.get(id)?.content ?? this.#parts.model.vocab[id] ?? null;
+  }
+
   /** Id of a token by its entry in the vocabulary (not its decoded text); null where there is none. */
   tokenId(entry: string): number | null {
     for (const token of this.#addedById.values()) if (token.content === entry) return token.id;

@@ -9,6 +9,7 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ServedModel } from '../server/served-model.js';
 import type { ServerLog } from '../server/server-log.js';
 import { type ModelState, ServerState } from '../server/server-state.js';
+import type { ServerSecurity } from './server-security.js';
 
 /** A server that listens. */
 export interface OpenServer {
@@ -24,7 +25,11 @@ export interface RunningModel {
 }
 
 /** Listens for the clients of models that run; closes the models where that fails. @throws ListenError. */
-export async function openServer(running: readonly RunningModel[], config: Config): Promise<OpenServer> {
+export async function openServer(
+  running: readonly RunningModel[],
+  config: Config,
+  security: ServerSecurity,
+): Promise<OpenServer> {
   const names = running.map(({ entry }) => entry.name);
   const state = new ServerState(names);
   const metrics = new ServerMetrics(
@@ -43,10 +48,23 @@ export async function openServer(running: readonly RunningModel[], config: Confi
     metrics,
     version: skeinVersion(),
     log,
-    apiKey: config.apiKey ?? null,
+    ...(config.accessLog ? { accessLog: createLog('info') } : {}),
+    apiKeys: security.apiKeys,
+    corsOrigins: security.corsOrigins,
+    maxBodyBytes: config.maxBodySize,
+    requestTimeoutMs: config.requestTimeout === 0 ? null : 1000 * config.requestTimeout,
+    eventStream: { stallLimitMs: 1000 * config.streamStallTimeout },
   });
   try {
-    const server = await HttpServer.listen({ app, state, host: config.host, port: config.port });
+    const server = await HttpServer.listen({
+      app,
+      state,
+      host: config.host,
+      port: config.port,
+      tls: security.tls,
+      stallLimitMs: 1000 * config.streamStallTimeout,
+      onStall: () => metrics.readerStalled(),
+    });
     return { server, failed: Promise.race(failures) };
   } catch (error) {
     await Promise.all(running.map(({ loaded }) => loaded.close()));
@@ -95,7 +113,7 @@ function servedModel({ entry, loaded }: RunningModel, config: Config): ServedMod
   if (loaded.kind === 'encoder') {
     return { kind: 'encoder', ...loaded.model, id: entry.name, aliases: entry.aliases, created };
   }
-  const { model, info } = loaded;
+  const { model, info, resetCache } = loaded;
   const { defaultMaxTokens, maxLogprobs, toolCallParser, reasoningParser } = { ...config, ...entry.options };
   return {
     kind: 'generator',
@@ -104,6 +122,7 @@ function servedModel({ entry, loaded }: RunningModel, config: Config): ServedMod
     aliases: entry.aliases,
     created,
     fingerprint: info.fingerprint,
+    resetCache,
     defaultMaxTokens,
     toolCallParser,
     reasoningParser,

@@ -7,9 +7,11 @@ import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { showBuildProgress } from './build-progress.js';
 import type { RunningModel } from './open-server.js';
+import { readSecurity } from './server-security.js';
 
 /** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
+  const security = readSecurity(config);
   await checkAddress(config.host, config.port);
   const interruption = new AbortController();
   const stopLoading = () => interruption.abort(new Error('Interrupted while loading.'));
@@ -26,7 +28,7 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   process.off('SIGINT', stopLoading).off('SIGTERM', stopLoading);
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, failed } = await openServer(running, config);
+  const { server, failed } = await openServer(running, config, security);
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, server.url));
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);

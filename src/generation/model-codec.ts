@@ -54,7 +54,7 @@ export class ModelCodec implements TextCodec {
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
     // The template writes its own BOS: the tokenizer adds no second one.
     const { segments } = this.#chatTemplate.render(messages, render);
-    return this.#pool.encodeSegments(segments, { addSpecialTokens: false });
+    return this.#pool.encodeSegments(segments, { addSpecialTokens: options.addSpecialTokens ?? false });
   }
 
   createDetokenizer({ skipSpecialTokens, shownTokens = [] }: DetokenizerOptions): Detokenizer {
@@ -64,6 +64,10 @@ export class ModelCodec implements TextCodec {
 
   get specialTexts(): readonly string[] {
     return this.#tokenizer.specialTokenTexts;
+  }
+
+  tokenEntry(token: number): string | null {
+    return this.#tokenizer.tokenEntry(token);
   }
 
   tokenBytes(token: number): Uint8Array {

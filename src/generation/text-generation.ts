@@ -81,6 +81,9 @@ export interface TextRequest extends SamplingOptions {
   sequenceIndex?: number | undefined;
   /** Beam search; only with generateTexts. */
   beams?: TokenBeams | undefined;
+  /** Who asks, and its share beside others; see TokenRequest. */
+  queueKey?: string | undefined;
+  queueWeight?: number | undefined;
   /** Name of the field that holds the prompt, for errors. */
   promptParam?: string | undefined;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
@@ -247,6 +250,8 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     priority: request.priority ?? 0.5,
     ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),
     ...(request.timeLimitMs === undefined ? {} : { timeLimitMs: request.timeLimitMs }),
+    ...(request.queueKey === undefined ? {} : { queueKey: request.queueKey }),
+    ...(request.queueWeight === undefined ? {} : { queueWeight: request.queueWeight }),
     signal,
   };
 }

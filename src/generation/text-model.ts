@@ -8,6 +8,8 @@ export interface ChatRenderOptions {
   addGenerationPrompt?: boolean | undefined;
   /** Leaves the last message open, so that the answer continues it. */
   continueFinalMessage?: boolean | undefined;
+  /** Adds the tokens that the model wants around a text, besides those that the template wrote. Default false. */
+  addSpecialTokens?: boolean | undefined;
   /** Further variables of the template. */
   variables?: Readonly<Record<string, unknown>> | undefined;
   /** Functions, as the template knows them. */
@@ -41,6 +43,8 @@ export interface TextCodec {
     options: ChatRenderOptions,
   ): PromptTokens | Promise<PromptTokens>;
   createDetokenizer(options: DetokenizerOptions): Detokenizer;
+  /** The token's entry in the vocabulary, as its file spells it; null for an id outside of it. */
+  tokenEntry(token: number): string | null;
   /** The bytes that a token stands for; of one character possibly only a part. */
   tokenBytes(token: number): Uint8Array;
   /** The chat template's source; null: the model has none. Absent: not known. */

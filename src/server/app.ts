@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 
 import { cors } from 'hono/cors';
+import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
@@ -9,7 +10,8 @@ import { ApiError, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
-import { bodyTooLarge, MAX_BODY_BYTES } from './read-json.js';
+import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
+import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
@@ -23,7 +25,17 @@ export interface AppOptions {
   metrics: ServerMetrics;
   version: string;
   log: ServerLog;
-  apiKey?: string | null;
+  /** One line for each request; default: `log`. */
+  accessLog?: ServerLog;
+  /** Default: none, and everyone is welcome. */
+  apiKeys?: ApiKeys;
+  /** Origins of web pages that may use the server; default: all. */
+  corsOrigins?: readonly string[] | '*';
+  /** Where the requests that are being answered are found; default: a registry of the app's own. */
+  requests?: RequestRegistry;
+  maxBodyBytes?: number;
+  /** Default: no limit. */
+  requestTimeoutMs?: number | null;
   eventStream?: Partial<EventStreamOptions>;
 }
 
@@ -40,9 +52,15 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     version: options.version,
     log,
     responses: new ResponseStore(),
+    requests: options.requests ?? new RequestRegistry(),
+    requestTimeoutMs: options.requestTimeoutMs ?? null,
     routes: ROUTES,
     observe: (request) => metrics.observe(request),
-    eventStream: { ...DEFAULT_EVENT_STREAM_OPTIONS, ...options.eventStream },
+    eventStream: {
+      ...DEFAULT_EVENT_STREAM_OPTIONS,
+      onStall: () => metrics.readerStalled(),
+      ...options.eventStream,
+    },
   };
   const app = new Hono<AppEnv>();
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
@@ -61,17 +79,29 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   });
 
   app.use(requestIds);
-  app.use(observeHttp(metrics, log));
-  app.use(cors({ origin: '*', exposeHeaders: ['X-Request-Id', 'Retry-After'] }));
-  app.use(requireApiKey(options.apiKey ?? null, openPaths(ROUTES)));
-  app.use('/v1/*', async (c, next) => {
+  app.use(observeHttp(metrics, options.accessLog ?? log));
+  const { corsOrigins = '*', maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
+  if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
+  app.use(requireApiKey(options.apiKeys ?? new ApiKeys([]), openPaths(ROUTES)));
+  app.use(async (c, next) => {
     if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown();
     await next();
   });
-  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => respondToError(bodyTooLarge(), c) }));
+  const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
+  app.use(bodyLimit({ maxSize: maxBodyBytes, onError }));
 
   mountRoutes(app, context);
   return app;
+}
+
+/** Browsers ask without a key whether they may ask with one; headers that they name are allowed, Authorization too. */
+function crossOrigin(origins: readonly string[] | '*') {
+  return cors({
+    origin: typeof origins === 'string' ? origins : [...origins],
+    allowMethods: ['GET', 'POST', 'DELETE'],
+    exposeHeaders: ['X-Request-Id', 'Retry-After'],
+    maxAge: 600,
+  });
 }
 
 /** The client's X-Request-Id, where it is one, or a new one; it comes back with every answer. */
@@ -93,16 +123,25 @@ function observeHttp(metrics: ServerMetrics, log: ServerLog) {
     const handler = handlerOf(c.req.path);
     const { method } = c.req;
     const { status } = c.res;
+    const outgoing = c.env?.outgoing;
     const record = () => {
       const durationMs = performance.now() - startMs;
       metrics.httpRequest({ handler, method, status, durationMs });
-      const requestId = c.get('requestId');
-      // Microseconds are as fine as it means something.
-      const fields = { requestId, method, path: c.req.path, status, durationMs: rounded(durationMs) };
+      const fields = {
+        requestId: c.get('requestId'),
+        key: c.get('caller')?.name ?? '',
+        remote: c.env?.incoming?.socket.remoteAddress ?? '',
+        method,
+        path: c.req.path,
+        status,
+        // Microseconds are as fine as it means something.
+        durationMs: rounded(durationMs),
+        // false: the client left before the last byte.
+        isWhole: outgoing?.writableFinished ?? true,
+      };
       if (PROBES.has(handler)) log.debug(fields, 'request');
       else log.info(fields, 'request');
     };
-    const outgoing = c.env?.outgoing;
     if (outgoing === undefined || outgoing.closed) record();
     else outgoing.once('close', record);
   };

@@ -1,4 +1,5 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { getRequestListener } from '@hono/node-server';
@@ -16,20 +17,29 @@ export interface HttpServerOptions {
   host: string;
   /** 0 takes a free port. */
   port: number;
+  /** Certificate chain and private key in PEM: HTTPS. */
+  tls?: { cert: Buffer; key: Buffer } | undefined;
+  /** How long a client may leave what was sent to it unread before it is cut off. */
+  stallLimitMs?: number | undefined;
+  /** Called when one is. */
+  onStall?: (() => void) | undefined;
 }
 
 /** The listening socket of an app, and the exchanges on it. */
 export class HttpServer {
   readonly #server: Server;
   readonly #state: ServerState;
+  readonly #scheme: 'http' | 'https';
   #active = 0;
   #onIdle: (() => void) | null = null;
 
-  private constructor(server: Server, state: ServerState) {
+  private constructor(server: Server, { state, tls, stallLimitMs, onStall }: HttpServerOptions) {
     this.#server = server;
     this.#state = state;
+    this.#scheme = tls === undefined ? 'http' : 'https';
     server.on('request', (_, outgoing) => {
       this.#active++;
+      if (stallLimitMs !== undefined) cutWhereStalled(outgoing, stallLimitMs, onStall);
       outgoing.once('close', () => {
         this.#active--;
         if (this.#active === 0) this.#onIdle?.();
@@ -38,20 +48,23 @@ export class HttpServer {
   }
 
   /** @throws ListenError where the address cannot be listened on. */
-  static async listen({ app, state, host, port }: HttpServerOptions): Promise<HttpServer> {
+  static async listen(options: HttpServerOptions): Promise<HttpServer> {
+    const { app, host, port, tls } = options;
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
       // What is no request to the library, such as one to an address that is none, never reaches the app.
       errorHandler: () => notHttp('the address or a header is malformed').response(),
     });
-    const server = createServer(
-      // The refusal would have no body; the listener refuses such a request too.
-      { requireHostHeader: false },
-      (incoming, outgoing) => void listener(incoming, outgoing),
-    );
+    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => void listener(incoming, outgoing);
+    // The refusal would have no body; the listener refuses such a request too.
+    const requireHostHeader = false;
+    const server =
+      tls === undefined
+        ? createServer({ requireHostHeader }, answer)
+        : createTlsServer({ ...tls, requireHostHeader }, answer);
     server.keepAliveTimeout = KEEP_ALIVE_MS;
     server.on('clientError', refuseRaw);
-    const running = new HttpServer(server, state);
+    const running = new HttpServer(server, options);
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
       server.listen(port, host, resolve);
@@ -65,7 +78,7 @@ export class HttpServer {
 
   get url(): string {
     const { address, family, port } = this.#server.address() as AddressInfo;
-    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    return `${this.#scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
   }
 
   /**
@@ -116,4 +129,17 @@ function refuseRaw(error: NodeJS.ErrnoException, socket: Duplex): void {
     `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
+}
+
+/**
+ * Cuts the connection of a client that has left what was sent to it unread for `limitMs`: the event stream holds back
+ * what it has for a reader that is behind, but whatever has left it waits here. A client that reads slowly is not cut,
+ * and neither is one that waits for an answer.
+ */
+function cutWhereStalled(outgoing: ServerResponse, limitMs: number, onStall: (() => void) | undefined): void {
+  outgoing.setTimeout(limitMs, () => {
+    if ((outgoing.socket?.writableLength ?? 0) === 0) return;
+    onStall?.();
+    outgoing.destroy();
+  });
 }

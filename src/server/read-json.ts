@@ -3,13 +3,13 @@ import type { Context } from 'hono';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES, SLICE } from './json-size.js';
 import { ApiError } from './openai/errors.js';
 
-/** Bytes of the longest body: some hundred thousand tokens of prompt. */
-export const MAX_BODY_BYTES = 16 * 1024 * 1024;
+/** Bytes of the longest body, unless another is asked for: some hundred thousand tokens of prompt. */
+export const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 const strict = new TextDecoder('utf-8', { fatal: true });
 
-export function bodyTooLarge(): ApiError {
-  return new ApiError(413, `The body is longer than ${MAX_BODY_BYTES} bytes.`, { code: 'body_too_large' });
+export function bodyTooLarge(maxBytes: number): ApiError {
+  return new ApiError(413, `The body is longer than ${maxBytes} bytes.`, { code: 'body_too_large' });
 }
 
 /**

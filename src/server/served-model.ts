@@ -18,6 +18,8 @@ export interface ServedGenerator extends TextModel, ServedUnderName {
   kind: 'generator';
   /** Stable as long as the same build of the same model answers. */
   fingerprint: string;
+  /** Forgets every block of its KV cache that later prompts could find; resolves with their number. */
+  resetCache(): Promise<number>;
   /** Most tokens of a chat answer whose request names no limit. */
   defaultMaxTokens: number;
   /** Most log-probs beside that of each token; default 20. */

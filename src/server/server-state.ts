@@ -45,6 +45,7 @@ export class ModelState {
 /** State shared by the routes and whoever starts and stops the server. */
 export class ServerState {
   readonly #models: ReadonlyMap<string, ModelState>;
+  readonly #drainListeners = new Set<() => void>();
   #isDraining = false;
 
   /** @param names of the models, in their order. */
@@ -84,6 +85,14 @@ export class ServerState {
   }
 
   drain(): void {
+    if (this.#isDraining) return;
     this.#isDraining = true;
+    for (const listener of [...this.#drainListeners]) listener();
+  }
+
+  /** Calls the listener when draining begins, until the function that it returns is called. */
+  onDrain(listener: () => void): () => void {
+    this.#drainListeners.add(listener);
+    return () => this.#drainListeners.delete(listener);
   }
 }

@@ -47,6 +47,11 @@ export class ServerMetrics {
     labelNames: ['code'] as const,
     registers: [this.#registry],
   });
+  readonly #stalledReaders = new Counter({
+    name: 'skein:stalled_readers_total',
+    help: 'Clients that were cut off because they did not read their answer',
+    registers: [this.#registry],
+  });
 
   /** @param models all that will be observed: a histogram has the same buckets for each. */
   constructor(models: readonly ObservedModel[], options: { process?: boolean } = {}) {
@@ -82,6 +87,11 @@ export class ServerMetrics {
     this.#httpRequests.inc({ handler, method, status: `${Math.floor(status / 100)}xx` });
     this.#httpResponses.inc({ handler, status: String(status) });
     this.#httpDuration.observe({ handler, method }, durationMs / 1000);
+  }
+
+  /** A client did not read its answer and was cut off. */
+  readerStalled(): void {
+    this.#stalledReaders.inc();
   }
 
   /** @param code of the error; null for one whose parameter says it all. */

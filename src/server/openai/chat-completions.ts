@@ -1,6 +1,6 @@
-import type { ChatMessage } from '../../../models/chat-template.js';
 import { planChat } from '../../generation/chat-plan.js';
 import { ChatAnswer } from './chat-answer.js';
+import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { guideOfRequest } from './guides.js';
@@ -8,7 +8,7 @@ import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
 import { findGenerator } from './route-context.js';
-import type { ChatRequest, ChatRequestMessage } from './schemas/chat.js';
+import type { ChatRequest } from './schemas/chat.js';
 import {
   badWordsOf,
   chatMaxTokens,
@@ -53,7 +53,7 @@ export async function chatCompletions(
     guide,
     shownTokens,
   });
-  const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe);
+  const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms);
   const isNamed = asked.toolChoice.mode === 'named';
   const answer = new ChatAnswer({ model, request, plan, run, isNamed });
   if (request.stream) {
@@ -63,38 +63,11 @@ export async function chatCompletions(
 }
 
 function checkCombinations(request: ChatRequest): void {
-  if (request.continue_final_message) {
-    if (request.add_generation_prompt) {
-      throw new ApiError(400, "'continue_final_message' and 'add_generation_prompt' exclude each other.", {
-        param: 'continue_final_message',
-      });
-    }
-    if (request.messages.at(-1)?.role !== 'assistant') {
-      throw new ApiError(400, "'continue_final_message' needs a last message of the assistant.", {
-        param: 'continue_final_message',
-      });
-    }
-  }
+  checkFinalMessage(request, request.messages);
   if (request.top_logprobs !== undefined && request.top_logprobs > 0 && !request.logprobs) {
     throw new ApiError(400, "'top_logprobs' needs 'logprobs' to be true.", { param: 'top_logprobs' });
   }
   if (request.stream_options !== undefined && !request.stream) {
     throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });
   }
-}
-
-/** A message as templates know it: with the older name of the system role, and no field that was not given. */
-function templateMessage(message: ChatRequestMessage): ChatMessage {
-  const { role, content, name } = message;
-  const result: ChatMessage = { role: role === 'developer' ? 'system' : role, content: content ?? null };
-  if (name !== undefined) result.name = name;
-  if (message.role === 'assistant') {
-    const reasoning = message.reasoning_content ?? message.reasoning;
-    if (reasoning !== undefined) result.reasoning_content = reasoning;
-    if (message.tool_calls !== undefined) result.tool_calls = message.tool_calls;
-  }
-  if ('tool_call_id' in message && message.tool_call_id !== undefined) {
-    result.tool_call_id = message.tool_call_id;
-  }
-  return result;
 }

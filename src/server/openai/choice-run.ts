@@ -2,6 +2,8 @@ import type { PromptLogProb } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
+import type { LiveRequest } from '../request-registry.js';
+import type { RequestTerms } from '../request-terms.js';
 import type { ServedGenerator } from '../served-model.js';
 import { shuttingDown } from './errors.js';
 
@@ -32,6 +34,8 @@ export class ChoiceRun {
   readonly #abort = new AbortController();
   readonly #counts: ChoiceCounts;
   readonly #ranks: boolean;
+  readonly #live: LiveRequest;
+  #isCancelled = false;
   readonly numChoices: number;
   /** By prompt: the seed of its answers. */
   readonly seeds: readonly bigint[];
@@ -50,6 +54,7 @@ export class ChoiceRun {
     requests: readonly TextRequest[],
     counts: ChoiceCounts,
     observe: ObserveRequest,
+    terms: RequestTerms,
   ) {
     this.#counts = counts;
     const { n, bestOf } = counts;
@@ -58,10 +63,13 @@ export class ChoiceRun {
     this.promptLogProbs = requests.map(() => undefined);
     this.#requests = requests;
     this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
+    const { caller, requestId, registry } = terms;
+    this.#live = registry.register(caller, requestId, () => this.#cancel());
     try {
       for (const [prompt, request] of requests.entries()) {
         const asked: TextRequest = {
           ...request,
+          ...termsOf(request, terms),
           // An answer of no tokens is one of one that nobody sees: the prompt is computed for it.
           maxTokens: Math.max(1, request.maxTokens),
           seed: this.seeds[prompt]!,
@@ -82,6 +90,7 @@ export class ChoiceRun {
       }
     } catch (error) {
       this.abort();
+      this.#live.release();
       for (const { observer } of this.#candidates) observer.onEnd('abort');
       throw error;
     }
@@ -95,6 +104,17 @@ export class ChoiceRun {
   /** Prompt tokens found in the cache so far, each prompt counted once: by the first that says so. */
   get cachedTokens(): number {
     return this.#cachedTokens;
+  }
+
+  /** The id of the answer: the request can be cancelled by it too. */
+  addId(id: string): void {
+    this.#live.addId(id);
+  }
+
+  /** Every choice ends with what it has, and its client is told. */
+  #cancel(): void {
+    this.#isCancelled = true;
+    this.abort();
   }
 
   /** Ends every choice; the engine frees their blocks within one iteration. */
@@ -141,6 +161,7 @@ export class ChoiceRun {
       }
     };
     await Promise.all(this.#candidates.map(consumeOne));
+    this.#live.release();
     if (failures.length > 0) throw failures[0];
   }
 
@@ -159,11 +180,10 @@ export class ChoiceRun {
       if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
       if (piece.finishReason === 'cancelled') {
         observer.onEnd('abort');
-        // Nobody hears the answer of a client that left; any other cancellation is the server's.
-        if (this.#abort.signal.aborted) return;
-        throw shuttingDown();
-      }
-      if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
+        // Nobody hears the answer of a client that left; what nobody asked for is the server's doing.
+        if (!this.#isCancelled && this.#abort.signal.aborted) return;
+        if (!this.#isCancelled) throw shuttingDown();
+      } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
       const behind = onPiece(piece);
       if (behind !== undefined) await behind;
     }
@@ -178,6 +198,20 @@ function drawShortSeed(): bigint {
 function withoutTokens(piece: TextPiece): TextPiece {
   const finishReason = piece.finishReason === 'stop' ? 'length' : piece.finishReason;
   return { ...piece, text: '', tokens: [], logProbs: [], finishReason, stopReason: null };
+}
+
+/** What the server adds to a request of its own. */
+function termsOf({ timeLimitMs }: TextRequest, terms: RequestTerms): Partial<TextRequest> {
+  const { caller } = terms;
+  const limit = Math.min(
+    timeLimitMs ?? Number.POSITIVE_INFINITY,
+    terms.timeLimitMs ?? Number.POSITIVE_INFINITY,
+  );
+  return {
+    queueKey: caller.name,
+    queueWeight: caller.weight,
+    ...(Number.isFinite(limit) ? { timeLimitMs: limit } : {}),
+  };
 }
 
 /** The greatest mean first; an answer without tokens comes last. */

@@ -43,7 +43,7 @@ export async function completions(
       guide,
     }),
   );
-  const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe);
+  const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe, exchange.terms);
   const answer = new CompletionAnswer(model, request, prompts, run);
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);

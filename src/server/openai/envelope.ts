@@ -34,6 +34,7 @@ export class Envelope {
   constructor(options: EnvelopeOptions) {
     this.#options = options;
     this.#id = `${options.idPrefix}-${randomUUID()}`;
+    options.run.addId(this.#id);
   }
 
   /** Collects the choices to their end and answers with all of them. */

@@ -62,6 +62,15 @@ export class ApiError extends Error {
 /** Seconds after which a client refused for lack of room may come again. */
 const RETRY_AFTER_S = 1;
 
+/** The longest time to name: OpenAI's clients pay no heed to a minute and more. */
+const MAX_RETRY_AFTER_S = 30;
+
+/** Whole seconds, for the header. */
+function retryAfter(waitMs: number | null): string {
+  const seconds = Math.ceil((waitMs ?? 0) / 1000);
+  return String(Math.min(Math.max(seconds, RETRY_AFTER_S), MAX_RETRY_AFTER_S));
+}
+
 /** The server is going down: this process takes nothing more, another may. */
 export function shuttingDown(): ApiError {
   return new ApiError(503, 'The server is shutting down and takes no new requests.', {
@@ -106,7 +115,7 @@ export function toApiError(error: unknown): ApiError {
     return new ApiError(429, error.message, {
       type: 'rate_limit_error',
       code: 'queue_full',
-      headers: { 'retry-after': String(RETRY_AFTER_S) },
+      headers: { 'retry-after': retryAfter(error.retryAfterMs) },
     });
   }
   if (error instanceof TokenizerBusyError) {

@@ -11,6 +11,8 @@ export interface EventStreamOptions {
   stallLimitMs: number;
   /** Bytes buffered before writers wait for the reader. */
   highWaterMark: number;
+  /** Called when a reader is cut off. */
+  onStall?: () => void;
 }
 
 export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
@@ -136,6 +138,7 @@ export class EventStream {
 
   #cutOff(): void {
     if (this.#closed) return;
+    this.#options.onStall?.();
     if (this.#connection === null) {
       this.#controller.error(new Error('The client did not read its stream in time.'));
     } else this.#connection.destroy();

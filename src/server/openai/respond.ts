@@ -1,4 +1,5 @@
 import type { TextPiece } from '../../generation/text-generation.js';
+import type { RequestTerms } from '../request-terms.js';
 import type { StreamConnection } from '../stream-connection.js';
 import type { ChoiceRun } from './choice-run.js';
 import { ApiError, toApiError } from './errors.js';
@@ -31,6 +32,7 @@ export interface Exchange {
   /** What the answer is sent on; null where there is no socket. */
   connection: StreamConnection | null;
   logError: (error: unknown) => void;
+  terms: RequestTerms;
 }
 
 /**

@@ -29,10 +29,14 @@ export function stopReason(piece: {
   finishReason: string | null;
   stopReason: string | number | null;
 }): string | number | null {
-  return piece.finishReason === 'timeout' ? 'time_limit' : piece.stopReason;
+  if (piece.finishReason === 'timeout') return 'time_limit';
+  return piece.finishReason === 'cancelled' ? 'cancelled' : piece.stopReason;
 }
 
-/** OpenAI's finish reasons; a time limit is a limit of length to its clients. */
+/**
+ * OpenAI's finish reasons. A time limit, and a cancellation by POST /v1/requests/{id}/cancel, are a limit of length to
+ * its clients: they know no other word for an answer that is not whole, and some fail on a word that they do not know.
+ */
 export function finishReason(reason: string): 'stop' | 'length' {
   return reason === 'stop' ? 'stop' : 'length';
 }

@@ -1,3 +1,5 @@
+import { cacheResetRoute } from './cache-reset.js';
+import { cancelRoute } from './cancel.js';
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
@@ -13,6 +15,7 @@ import {
   responseRoute,
 } from './responses.js';
 import type { Route } from './route.js';
+import { detokenizeRoute, tokenizeRoute } from './tokenize.js';
 import { versionRoute } from './version.js';
 
 /** Every route of the server. Methods that a path lacks are answered with 405 by themselves. */
@@ -27,6 +30,10 @@ export const ROUTES: readonly Route[] = [
   deleteResponseRoute,
   inputItemsRoute,
   cancelResponseRoute,
+  tokenizeRoute,
+  detokenizeRoute,
+  cancelRoute,
+  cacheResetRoute,
   modelsRoute,
   modelRoute,
   healthRoute,

@@ -2,17 +2,19 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
+import type { Caller } from '../api-keys.js';
 import type { ServerMetrics } from '../metrics/server-metrics.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { parseRequest } from '../openai/schemas/parse.js';
 import { readJson } from '../read-json.js';
+import type { RequestRegistry } from '../request-registry.js';
 import type { ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
 import { HttpStreamConnection } from '../stream-connection.js';
 
-export type AppEnv = { Bindings: Partial<HttpBindings>; Variables: { requestId: string } };
+export type AppEnv = { Bindings: Partial<HttpBindings>; Variables: { requestId: string; caller: Caller } };
 
 /** What all routes work with. */
 export interface ServerContext extends RouteContext {
@@ -21,6 +23,10 @@ export interface ServerContext extends RouteContext {
   version: string;
   log: ServerLog;
   responses: ResponseStore;
+  /** Requests that are being answered. */
+  requests: RequestRegistry;
+  /** Most time that an answer may take; null: no limit. */
+  requestTimeoutMs: number | null;
   /** All of them, for the description of the API. */
   routes: readonly Route[];
 }
@@ -103,7 +109,7 @@ export function defineRoute<
         body: body && parseRequest(body, await readJson(c)),
         params: params && parseRequest(params, c.req.param()),
         query: query && parseRequest(query, c.req.query()),
-        exchange: exchangeOf(c, context.log),
+        exchange: exchangeOf(c, context),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
       };
       return definition.handle(request as Request<Body, Params, Query>, context);
@@ -142,12 +148,18 @@ function operationId(method: string, path: string): string {
   return method + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join('');
 }
 
-function exchangeOf(c: Context<AppEnv>, log: ServerLog): Exchange {
+function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: ServerContext): Exchange {
   const outgoing = c.env?.outgoing;
   return {
     signal: c.req.raw.signal,
     connection: outgoing === undefined ? null : new HttpStreamConnection(outgoing),
     logError: (error) =>
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
+    terms: {
+      caller: c.get('caller'),
+      requestId: c.get('requestId'),
+      timeLimitMs: requestTimeoutMs,
+      registry: requests,
+    },
   };
 }

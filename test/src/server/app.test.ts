@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { QueueFullError } from '../../../callbacks/token-request.js';
+import { ApiKeys } from '../../../src/server/api-keys.js';
 import { say, toyServer } from '../support/toy-server.js';
 
 const messages = [{ role: 'user', content: 'Hi' }];
@@ -83,6 +85,32 @@ describe('the log', () => {
     for (const [, { durationMs }] of lines) expect(String(durationMs)).toMatch(/^\d+(\.\d{1,3})?$/);
   });
 
+  it('of access may be a log of its own, which knows the key but no text', async () => {
+    const lines: Record<string, unknown>[] = [];
+    const accessLog = {
+      debug: () => {},
+      info: (fields: object) => lines.push(fields as never),
+      error: () => {},
+    };
+    const apiKeys = new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]);
+    const toy = toyServer(script, { accessLog, apiKeys });
+    const headers = { 'x-api-key': 'sesame', 'x-request-id': 'r1' };
+    await toy.post('/v1/chat/completions?x=secret', { messages }, { headers });
+    await toy.get('/v1/models');
+    const { durationMs, ...rest } = lines[0]!;
+    expect(durationMs).toBeTypeOf('number');
+    expect(rest).toEqual({
+      requestId: 'r1',
+      key: 'ali',
+      remote: '',
+      method: 'POST',
+      path: '/v1/chat/completions',
+      status: 200,
+      isWhole: true,
+    });
+    expect(lines[1]).toMatchObject({ key: '', status: 401 });
+  });
+
   it('has errors of the engine, and no refusals', async () => {
     const { toy, lines } = logged(() => [{ error: new Error('the cause') }] as never);
     await toy.post('/v1/chat/completions', { messages });
@@ -96,10 +124,14 @@ describe('the log', () => {
 });
 
 describe('API keys', () => {
-  const toy = toyServer(script, { apiKey: 'sesame' });
+  const apiKeys = new ApiKeys([
+    { name: 'ali', key: 'sesame', weight: 1 },
+    { name: 'baba', key: 'thistle', weight: 2 },
+  ]);
+  const toy = toyServer(script, { apiKeys });
 
   it('are taken as Bearer and as X-Api-Key', async () => {
-    for (const headers of [{ authorization: 'Bearer sesame' }, { 'x-api-key': 'sesame' }]) {
+    for (const headers of [{ authorization: 'Bearer sesame' }, { 'x-api-key': 'thistle' }]) {
       expect((await toy.post('/v1/chat/completions', { messages }, { headers })).status).toBe(200);
     }
   });
@@ -124,6 +156,91 @@ describe('API keys', () => {
     });
     expect(response.status).toBe(204);
     expect(response.headers.get('access-control-allow-origin')).toBe('*');
+  });
+
+  it('go with each request to the queue, with their weights', async () => {
+    await toy.post('/v1/chat/completions', { messages }, { headers: { 'x-api-key': 'thistle' } });
+    expect(toy.engine.requests.at(-1)).toMatchObject({ queueKey: 'baba', queueWeight: 2 });
+  });
+});
+
+describe('web pages of other origins', () => {
+  const preflight = (toy: ReturnType<typeof toyServer>, origin: string) =>
+    toy.app.request('/v1/chat/completions', {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,content-type',
+      },
+    });
+
+  it('may use the server with their keys, all of them unless some are named', async () => {
+    const toy = toyServer(script);
+    const { headers } = await preflight(toy, 'https://any.example');
+    expect(headers.get('access-control-allow-origin')).toBe('*');
+    expect(headers.get('access-control-allow-headers')).toBe('authorization,content-type');
+    const answer = await toy.get('/v1/models', { headers: { origin: 'https://any.example' } });
+    expect(answer.headers.get('access-control-expose-headers')).toBe('X-Request-Id,Retry-After');
+  });
+
+  it('are those that were named, or none', async () => {
+    const named = toyServer(script, { corsOrigins: ['https://a.example', 'https://b.example'] });
+    const allowed = async (toy: typeof named, origin: string) =>
+      (await preflight(toy, origin)).headers.get('access-control-allow-origin');
+    expect(await allowed(named, 'https://b.example')).toBe('https://b.example');
+    expect(await allowed(named, 'https://c.example')).toBeNull();
+    expect(await allowed(toyServer(script, { corsOrigins: [] }), 'https://a.example')).toBeNull();
+  });
+});
+
+describe('limits of a request', () => {
+  it('a body that is too long is refused with 413, whether its length is told or not', async () => {
+    const toy = toyServer(script, { maxBodyBytes: 2000 });
+    const long = { messages: [{ role: 'user', content: 'x'.repeat(3000) }] };
+    const chunked = () =>
+      new ReadableStream({
+        pull(controller) {
+          controller.enqueue(new TextEncoder().encode('x'.repeat(500)));
+        },
+      });
+    const told = await toy.post('/v1/chat/completions', long, { headers: { 'content-length': '3080' } });
+    const streamed = await toy.app.request('/v1/chat/completions', {
+      method: 'POST',
+      body: chunked(),
+      duplex: 'half',
+    } as RequestInit);
+    for (const response of [told, streamed]) {
+      expect(response.status).toBe(413);
+      const { error } = (await response.json()) as { error: object };
+      expect(error).toMatchObject({ message: 'The body is longer than 2000 bytes.', code: 'body_too_large' });
+    }
+  });
+
+  it('the time limit of the server counts where a request asks for no shorter one', async () => {
+    const toy = toyServer(script, { requestTimeoutMs: 5000 });
+    for (const fields of [{}, { time_limit_ms: 100 }, { time_limit_ms: 60_000 }]) {
+      await toy.post('/v1/chat/completions', { messages, ...fields });
+    }
+    expect(toy.engine.requests.map(({ timeLimitMs }) => timeLimitMs)).toEqual([5000, 100, 5000]);
+  });
+
+  it('Retry-After says how long the queue will take, between 1 and 30 seconds', async () => {
+    const waits = [null, 200, 4200, 90_000];
+    const engine = {
+      submit: () => {
+        throw new QueueFullError(3, { retryAfterMs: waits.shift()! });
+      },
+    };
+    const toy = toyServer(script, { model: { engine } });
+    const seen: (string | null)[] = [];
+    for (let i = 0; i < 4; i++) {
+      const response = await toy.post('/v1/chat/completions', { messages, stream: true });
+      expect(response.status).toBe(429);
+      expect(response.headers.get('content-type')).toBe('application/json');
+      seen.push(response.headers.get('retry-after'));
+    }
+    expect(seen).toEqual(['1', '1', '5', '30']);
   });
 });
 

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HttpServer } from '../../../src/server/http-server.js';
-import { MAX_BODY_BYTES } from '../../../src/server/read-json.js';
+import { DEFAULT_MAX_BODY_BYTES } from '../../../src/server/read-json.js';
 import { say, toyServer } from '../support/toy-server.js';
 
 const toy = toyServer(() => say('Paris'));
@@ -45,7 +45,7 @@ describe('a body without a declared length', () => {
 
   it('is refused once it is too long', async () => {
     const chunk = ' '.repeat(1024 * 1024);
-    const chunks = Array.from({ length: MAX_BODY_BYTES / chunk.length + 1 }, () => chunk);
+    const chunks = Array.from({ length: DEFAULT_MAX_BODY_BYTES / chunk.length + 1 }, () => chunk);
     const answer = await send('POST', '/v1/completions', chunks);
     expect(answer.status).toBe(413);
     expect(JSON.parse(answer.body)).toMatchObject({ error: { code: 'body_too_large' } });

@@ -65,7 +65,7 @@ export function startServer(
 
 /** The same with the fake executor; `flags` are options by their names in camelCase, as text; `more` has no flags. */
 export function startFakeServer(
-  flags: Record<string, string>,
+  flags: Record<string, string | string[]>,
   fakeOptions: Record<string, number | string>,
   more: Pick<ModelOptions, 'workerRestart'> = {},
 ): Promise<SkeinProcess> {
@@ -83,7 +83,7 @@ async function start(args: readonly string[], environment: Record<string, string
   const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, ...output() }));
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout!.on('data', () => {
-      const found = /at (http:\S+)\/v1/.exec(output().stdout)?.[1];
+      const found = /at (https?:\S+)\/v1/.exec(output().stdout)?.[1];
       if (found !== undefined) resolve(found);
     });
     void ended.then(({ code, stderr }) => reject(new Error(`skein serve ended with ${code}: ${stderr}`)));

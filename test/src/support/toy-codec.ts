@@ -22,8 +22,13 @@ export function bytesOf(text: string): number[] {
 export const toyCodec: TextCodec = {
   encodeText: (text) => [BOS_TOKEN, ...bytesOf(text)],
   encodePiece: bytesOf,
-  encodeChat: (messages, options) => [BOS_TOKEN, ...bytesOf(render(messages, options))],
+  encodeChat: (messages, options) => [
+    ...(options.addSpecialTokens ? [BOS_TOKEN] : []),
+    BOS_TOKEN,
+    ...bytesOf(render(messages, options)),
+  ],
   createDetokenizer: (options) => new ToyDetokenizer(options),
+  tokenEntry: (token) => (token < 256 ? String.fromCharCode(token) : token < TOY_VOCAB ? `<${token}>` : null),
   tokenBytes: (token) => (token < 256 ? Uint8Array.of(token) : encoder.encode(`<${token}>`)),
 };
 

@@ -20,6 +20,7 @@ export function toyModel(engine: FakeEngine, fields: Partial<ServedGenerator> = 
     aliases: [],
     created: 1_700_000_000,
     fingerprint: 'fp_toy',
+    resetCache: async () => 7,
     defaultMaxTokens: 64,
     codec: toyCodec,
     engine,

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
+import type { RequestTerms } from '../../request-terms.js';
 import type { ServedGenerator } from '../../served-model.js';
 import { ChoiceRun } from '../choice-run.js';
 import { ApiError } from '../errors.js';
@@ -33,7 +34,7 @@ export async function createResponse(
   const conversation = conversationOf(request, context.responses);
   return inResponseWords(async () => {
     const plan = await planOf(model, request, conversation);
-    const run = await runOf(context, model, { request, plan, hasLogProbs });
+    const run = await runOf(context, model, { request, plan, hasLogProbs }, exchange.terms);
     const { responses: store } = context;
     const making = new ResponseMaking({ model, request, conversation, plan, run, store, hasLogProbs });
     try {
@@ -77,6 +78,7 @@ async function runOf(
   context: ResponsesContext,
   model: ServedGenerator,
   asked: { request: ResponseRequest; plan: ChatPlan; hasLogProbs: boolean },
+  terms: RequestTerms,
 ): Promise<ChoiceRun> {
   const { request, plan, hasLogProbs } = asked;
   const { promptTokens, guide, shownTokens } = plan;
@@ -90,7 +92,7 @@ async function runOf(
     guide,
     shownTokens,
   });
-  return new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe);
+  return new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, terms);
 }
 
 /** The request in the fields of chat: those that this route lacks were not given. */

@@ -22,7 +22,7 @@ const content = () =>
     error: 'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)',
   });
 
-const message = component(
+export const message = component(
   'ChatMessage',
   z.discriminatedUnion('role', [
     z.object({

@@ -1,8 +1,9 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { ApiKeys } from '../../../../src/server/api-keys.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
-const toy = toyServer(() => say('x'), { apiKey: 'sesame' });
+const toy = toyServer(() => say('x'), { apiKeys: new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]) });
 
 describe('GET /docs', () => {
   it('is a page that may run and ask nothing but this server, and needs no key', async () => {

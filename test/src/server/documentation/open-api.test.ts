@@ -1,5 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { ApiKeys } from '../../../../src/server/api-keys.js';
 import { ROUTES } from '../../../../src/server/routes/index.js';
 import { readChunks, say, toyServer } from '../../support/toy-server.js';
 import { OPEN_API_STRUCTURE } from './open-api-structure.js';
@@ -89,7 +90,9 @@ describe('GET /openapi.json', () => {
   });
 
   it('asks for a key where the server does', async () => {
-    const locked = toyServer(() => say('x'), { apiKey: 'sesame' });
+    const locked = toyServer(() => say('x'), {
+      apiKeys: new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]),
+    });
     for (const { path, method, operation } of operations()) {
       const target = path.replace('{file}', 'start.js').replace(/\{.+\}/, 'toy');
       const { status } = await locked.app.request(target, { method });

@@ -1,0 +1,37 @@
+import * as z from 'zod';
+import type { Responses } from '../../routes/route.js';
+import { about } from '../schemas/fields.js';
+import { errors, jsonAnswer } from './shared.js';
+
+export function tokenizeResponses(): Responses {
+  const answer = z.object({
+    count: about(z.int(), 'Number of tokens.'),
+    max_model_len: about(z.int(), 'Tokens of the context, prompt and answer together.'),
+    tokens: z.array(z.int()),
+    token_strs: about(z.array(z.string()).nullable(), 'Entries of the vocabulary; with return_token_strs.'),
+  });
+  return { 200: jsonAnswer('The tokens.', answer), ...errors(400, 401, 404, 413, 429, 503) };
+}
+
+export function detokenizeResponses(): Responses {
+  const answer = z.object({ prompt: about(z.string(), 'The text, special tokens included.') });
+  return { 200: jsonAnswer('The text.', answer), ...errors(400, 401, 404, 413, 503) };
+}
+
+export function cancelResponses(): Responses {
+  const answer = z.object({
+    id: z.string(),
+    object: z.literal('request.cancelled'),
+    cancelled: about(z.int(), 'Requests that had the id.'),
+  });
+  return { 200: jsonAnswer('The request ends.', answer), ...errors(401, 404, 503) };
+}
+
+export function cacheResetResponses(): Responses {
+  const answer = z.object({
+    object: z.literal('cache.reset'),
+    dropped_blocks: about(z.int(), 'Blocks that could have been found, of all models.'),
+    models: z.array(z.object({ model: z.string(), dropped_blocks: z.int() })),
+  });
+  return { 200: jsonAnswer('Nothing of before will be found.', answer), ...errors(400, 401, 404, 503) };
+}

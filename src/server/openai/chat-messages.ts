@@ -1,0 +1,37 @@
+import type { ChatMessage } from '../../../models/chat-template.js';
+import { ApiError } from './errors.js';
+import type { ChatRequestMessage } from './schemas/chat.js';
+
+/** A message as templates know it: with the older name of the system role, and no field that was not given. */
+export function templateMessage(message: ChatRequestMessage): ChatMessage {
+  const { role, content, name } = message;
+  const result: ChatMessage = { role: role === 'developer' ? 'system' : role, content: content ?? null };
+  if (name !== undefined) result.name = name;
+  if (message.role === 'assistant') {
+    const reasoning = message.reasoning_content ?? message.reasoning;
+    if (reasoning !== undefined) result.reasoning_content = reasoning;
+    if (message.tool_calls !== undefined) result.tool_calls = message.tool_calls;
+  }
+  if ('tool_call_id' in message && message.tool_call_id !== undefined) {
+    result.tool_call_id = message.tool_call_id;
+  }
+  return result;
+}
+
+/** @throws ApiError where the last message is to be continued and cannot be. */
+export function checkFinalMessage(
+  request: { continue_final_message?: boolean | undefined; add_generation_prompt?: boolean | undefined },
+  messages: readonly ChatRequestMessage[],
+): void {
+  if (!request.continue_final_message) return;
+  if (request.add_generation_prompt) {
+    throw new ApiError(400, "'continue_final_message' and 'add_generation_prompt' exclude each other.", {
+      param: 'continue_final_message',
+    });
+  }
+  if (messages.at(-1)?.role !== 'assistant') {
+    throw new ApiError(400, "'continue_final_message' needs a last message of the assistant.", {
+      param: 'continue_final_message',
+    });
+  }
+}

@@ -1,0 +1,60 @@
+import * as z from 'zod';
+import { message } from './chat.js';
+import { about, component, MAX_INT, optional } from './fields.js';
+
+const model = optional(
+  z.string(),
+  'A name that GET /v1/models lists. Not given: the first that generates text.',
+);
+
+export const tokenizeRequestSchema = component(
+  'TokenizeRequest',
+  z.strictObject({
+    model,
+    prompt: optional(
+      z.string(),
+      'A text, taken as it is: special tokens in it are tokens. This or messages.',
+    ),
+    messages: optional(
+      z.array(message).min(1),
+      'A conversation, which the chat template of the model makes a prompt of.',
+    ),
+    add_special_tokens: optional(
+      z.boolean(),
+      'Adds the tokens that the model wants around a text. Default: true with prompt, and false with messages, whose template writes them.',
+    ),
+    return_token_strs: optional(z.boolean(), {
+      description: "The tokens' entries in the vocabulary besides.",
+      default: false,
+    }),
+    add_generation_prompt: optional(
+      z.boolean(),
+      'With messages: ends the prompt with the beginning of an answer. Default: true, unless the last message is continued.',
+    ),
+    continue_final_message: optional(z.boolean(), {
+      description: 'With messages: the last one, of the assistant, is left open.',
+      default: false,
+    }),
+    chat_template_kwargs: optional(
+      z.record(z.string(), z.unknown()),
+      'With messages: further variables of the chat template.',
+    ),
+    tools: optional(
+      z.array(z.record(z.string(), z.unknown())),
+      'With messages: tools, as the chat template describes them to the model.',
+    ),
+  }),
+  "A text or a conversation, in vLLM's fields.",
+);
+
+export const detokenizeRequestSchema = component(
+  'DetokenizeRequest',
+  z.strictObject({
+    model,
+    tokens: about(z.array(z.int().min(0).max(MAX_INT)), 'Token ids.'),
+  }),
+  "Tokens, in vLLM's fields.",
+);
+
+export type TokenizeRequest = z.output<typeof tokenizeRequestSchema>;
+export type DetokenizeRequest = z.output<typeof detokenizeRequestSchema>;

@@ -1,0 +1,69 @@
+import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../served-model.js';
+import { checkFinalMessage, templateMessage } from './chat-messages.js';
+import { ApiError } from './errors.js';
+import { findGenerator, type RouteContext } from './route-context.js';
+import type { DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
+
+/** POST /tokenize: the tokens of a text, or of the prompt that a conversation becomes. */
+export async function tokenize(context: RouteContext, request: TokenizeRequest): Promise<Response> {
+  const model = findGenerator(context, request.model);
+  const tokens = Array.from(await tokensOf(model, request));
+  return Response.json({
+    count: tokens.length,
+    max_model_len: model.maxSeqLen,
+    tokens,
+    token_strs: request.return_token_strs ? tokens.map((token) => model.codec.tokenEntry(token) ?? '') : null,
+  });
+}
+
+/** POST /detokenize: the text of tokens, special ones included. @throws ApiError for an id outside the vocabulary. */
+export function detokenize(context: RouteContext, request: DetokenizeRequest): Response {
+  const { codec, vocabSize } = findGenerator(context, request.model);
+  const outside = request.tokens.findIndex((token) => token >= vocabSize);
+  if (outside >= 0) {
+    const token = request.tokens[outside];
+    throw new ApiError(
+      400,
+      `'tokens[${outside}]' is ${token}, but the vocabulary has the ids 0 to ${vocabSize - 1}.`,
+      { param: `tokens[${outside}]`, code: 'invalid_value' },
+    );
+  }
+  const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
+  const text = detokenizer.push(request.tokens);
+  return Response.json({ prompt: text + detokenizer.flush() });
+}
+
+/** Fields that mean something with a conversation only. */
+const CHAT_FIELDS = [
+  'add_generation_prompt',
+  'continue_final_message',
+  'chat_template_kwargs',
+  'tools',
+] as const satisfies readonly (keyof TokenizeRequest)[];
+
+async function tokensOf(model: ServedGenerator, request: TokenizeRequest): Promise<PromptTokens> {
+  const { prompt, messages, add_special_tokens: addSpecialTokens, tools } = request;
+  if (prompt !== undefined && messages !== undefined) {
+    throw new ApiError(400, "'prompt' and 'messages' exclude each other.", { param: 'prompt' });
+  }
+  if (prompt !== undefined) {
+    const field = CHAT_FIELDS.find((name) => request[name] !== undefined);
+    if (field !== undefined) throw new ApiError(400, `'${field}' needs 'messages'.`, { param: field });
+    return addSpecialTokens === false ? model.codec.encodePiece(prompt) : model.codec.encodeText(prompt);
+  }
+  if (messages === undefined) {
+    throw new ApiError(400, "One of 'prompt' and 'messages' is required.", {
+      param: 'prompt',
+      code: 'missing_required_parameter',
+    });
+  }
+  checkFinalMessage(request, messages);
+  return model.codec.encodeChat(messages.map(templateMessage), {
+    addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
+    continueFinalMessage: request.continue_final_message ?? false,
+    addSpecialTokens: addSpecialTokens ?? false,
+    variables: request.chat_template_kwargs,
+    ...(tools && { tools }),
+  });
+}

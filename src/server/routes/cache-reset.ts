@@ -1,0 +1,26 @@
+import * as z from 'zod';
+import { findGenerator } from '../openai/route-context.js';
+import { optional } from '../openai/schemas/fields.js';
+import { defineRoute } from './route.js';
+
+export const cacheResetRoute = defineRoute({
+  method: 'post',
+  path: '/v1/cache/reset',
+  tags: ['Server'],
+  summary: 'Drops what later prompts could find in the KV cache',
+  description:
+    'What runs keeps its blocks and goes on; later prompts find nothing of it. Without a model, the caches of all.',
+  query: z.strictObject({ model: optional(z.string(), 'A name that GET /v1/models lists.') }),
+  responses: async () => (await import('../openai/answers/operations.js')).cacheResetResponses(),
+  handle: async ({ query: { model } }, context) => {
+    const generators =
+      model === undefined
+        ? context.models.filter((served) => served.kind === 'generator')
+        : [findGenerator(context, model)];
+    const models = await Promise.all(
+      generators.map(async (served) => ({ model: served.id, dropped_blocks: await served.resetCache() })),
+    );
+    const total = models.reduce((sum, { dropped_blocks }) => sum + dropped_blocks, 0);
+    return Response.json({ object: 'cache.reset', dropped_blocks: total, models });
+  },
+});

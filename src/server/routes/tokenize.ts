@@ -1,0 +1,28 @@
+import { detokenizeRequestSchema, tokenizeRequestSchema } from '../openai/schemas/tokenize.js';
+import { detokenize, tokenize } from '../openai/tokenize.js';
+import { defineRoute } from './route.js';
+
+export const tokenizeRoute = defineRoute({
+  method: 'post',
+  path: '/tokenize',
+  tags: ['Models'],
+  summary: 'Tells the tokens of a text or a conversation',
+  body: tokenizeRequestSchema,
+  examples: {
+    'A text': { prompt: 'Once upon a time', return_token_strs: true },
+    'A conversation': { messages: [{ role: 'user', content: 'Hello' }] },
+  },
+  responses: async () => (await import('../openai/answers/operations.js')).tokenizeResponses(),
+  handle: ({ body }, context) => tokenize(context, body),
+});
+
+export const detokenizeRoute = defineRoute({
+  method: 'post',
+  path: '/detokenize',
+  tags: ['Models'],
+  summary: 'Tells the text of tokens',
+  body: detokenizeRequestSchema,
+  examples: { Tokens: { tokens: [71, 111, 111] } },
+  responses: async () => (await import('../openai/answers/operations.js')).detokenizeResponses(),
+  handle: ({ body }, context) => detokenize(context, body),
+});

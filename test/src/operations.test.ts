@@ -1,0 +1,165 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { request as httpsRequest } from 'node:https';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, describe, expect, it } from 'vitest';
+import { tinyModelPath } from '../support/test-engine.js';
+import { expectIdle } from './support/metrics.js';
+import { type SkeinProcess, startFakeServer } from './support/skein-process.js';
+import { certificateFixture } from './support/tls.js';
+
+const servers: SkeinProcess[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
+});
+
+/** A server whose every iteration takes some milliseconds. */
+async function serve(
+  flags: Record<string, string | string[]>,
+  fake: Record<string, number> = {},
+): Promise<SkeinProcess> {
+  const model = tinyModelPath('gqa');
+  const server = await startFakeServer(
+    { model, ...flags },
+    { vocabSize: 320, stepMs: 5, maxSeqLen: 4096, ...fake },
+  );
+  servers.push(server);
+  return server;
+}
+
+function complete(
+  server: SkeinProcess,
+  fields: object,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return fetch(`${server.url}/v1/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ prompt: 'ab', temperature: 0, ignore_eos: true, ...fields }),
+  });
+}
+
+describe('a request', () => {
+  it('is cancelled from outside by its id, within a few iterations, and its blocks are free', async () => {
+    const server = await serve({});
+    const answer = await complete(server, { max_tokens: 3000, stream: true }, { 'x-request-id': 'goose' });
+    const cancel = await fetch(`${server.url}/v1/requests/goose/cancel`, { method: 'POST' });
+    expect([answer.status, cancel.status]).toEqual([200, 200]);
+    const frames = await answer.text();
+    expect(frames).toMatch(/"finish_reason":"length","stop_reason":"cancelled"[\s\S]*data: \[DONE\]\n\n$/);
+    await expectIdle(server.url);
+    expect((await fetch(`${server.url}/v1/cache/reset`, { method: 'POST' })).status).toBe(200);
+  });
+
+  it('of one key does not wait for the flood of another', async () => {
+    const flags = { apiKey: ['ka', 'kb'], fairQueueing: 'true', maxNumSequences: '2' };
+    const server = await serve(flags, { stepMs: 2 });
+    let ended = 0;
+    const flood = Array.from({ length: 60 }, async () => {
+      await (await complete(server, { max_tokens: 60 }, { 'x-api-key': 'ka' })).text();
+      ended++;
+    });
+    await expect.poll(() => ended, { interval: 5 }).toBeGreaterThan(0);
+    const before = ended;
+    expect((await complete(server, { max_tokens: 4 }, { 'x-api-key': 'kb' })).status).toBe(200);
+    // Two that ran, and a turn of 512 tokens; and some whose ends were on their way.
+    expect(ended - before).toBeLessThanOrEqual(2 + 9 + 4);
+    await Promise.all(flood);
+  });
+});
+
+describe('a client that does not read', () => {
+  it('is cut off after the limit; its request ends, and it is counted', async () => {
+    const server = await serve({ streamStallTimeout: '1', defaultMaxTokens: '4000' }, { stepMs: 0 });
+    const { port } = new URL(server.url);
+    const prompt = 'a'.repeat(3000);
+    // As many streams as fill the buffers of both sockets: a frame carries all log-probs.
+    const body = JSON.stringify({
+      prompt,
+      max_tokens: 1000,
+      n: 16,
+      logprobs: 20,
+      stream: true,
+      ignore_eos: true,
+    });
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.on('error', () => {});
+    socket.pause();
+    socket.write(
+      `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    const counted = async () => {
+      const metrics = await (await fetch(`${server.url}/metrics`)).text();
+      return /skein:stalled_readers_total (\d+)/.exec(metrics)?.[1];
+    };
+    await expect.poll(counted, { timeout: 20_000, interval: 100 }).toBe('1');
+    await expectIdle(server.url);
+    socket.destroy();
+  });
+});
+
+describe('HTTPS', () => {
+  it('is spoken with a certificate, and nothing else is then', async () => {
+    const { cert, key } = certificateFixture('localhost');
+    const server = await serve({ tlsCert: cert, tlsKey: key });
+    expect(server.url).toMatch(/^https:/);
+    const status = await new Promise((resolve, reject) => {
+      const request = httpsRequest(`${server.url}/health`, { ca: readFileSync(cert) }, (response) => {
+        text(response).then((body) => resolve([response.statusCode, JSON.parse(body)]), reject);
+      });
+      request.on('error', reject).end();
+    });
+    expect(status).toEqual([200, expect.objectContaining({ status: 'ready' })]);
+    await expect(fetch(`${server.url.replace('https', 'http')}/health`)).rejects.toThrow();
+    const curl = spawn('curl', ['--silent', '--cacert', cert, `${server.url}/version`]);
+    expect(JSON.parse(await text(curl.stdout))).toHaveProperty('version');
+    expect((await server.stop()).code).toBe(0);
+  });
+});
+
+describe('a shutdown', () => {
+  it('refuses what is new and says so on /health, lets streams end, and leaves with code 0', async () => {
+    const server = await serve({ accessLog: 'true' });
+    const answer = await complete(server, { max_tokens: 200, stream: true });
+    server.child.kill('SIGTERM');
+    const health = async () => (await fetch(`${server.url}/health`)).status;
+    await expect.poll(health, { interval: 5 }).toBe(503);
+    expect((await fetch(`${server.url}/live`)).status).toBe(200);
+    for (const path of ['/v1/completions', '/tokenize']) {
+      const refused = await fetch(server.url + path, { method: 'POST', body: '{"prompt":"a"}' });
+      expect(refused.status).toBe(503);
+      expect([refused.headers.get('retry-after'), refused.headers.get('connection')]).toEqual(['1', 'close']);
+    }
+    expect(await answer.text()).toMatch(/"finish_reason":"length"[\s\S]*data: \[DONE\]\n\n$/);
+    const { code, stderr } = await server.ended;
+    expect(code).toBe(0);
+    const lines = stderr.split('\n').filter((line) => line.startsWith('{'));
+    const first = lines.map((line) => JSON.parse(line)).find(({ path }) => path === '/v1/completions');
+    expect(Object.keys(first)).toEqual([
+      'level',
+      'time',
+      'requestId',
+      'key',
+      'remote',
+      'method',
+      'path',
+      'status',
+      'durationMs',
+      'isWhole',
+      'msg',
+    ]);
+    expect(stderr).not.toContain('prompt');
+  });
+
+  it('ends at once at a second signal', async () => {
+    const server = await serve({});
+    const answer = await complete(server, { max_tokens: 3000, stream: true });
+    const cut = answer.text().catch(() => 'cut');
+    server.child.kill('SIGTERM');
+    await expect.poll(() => server.output().stderr).toContain('a second signal ends at once');
+    server.child.kill('SIGTERM');
+    expect(await server.ended).toMatchObject({ code: null, signal: 'SIGTERM' });
+    await cut;
+  });
+});
