@@ -1,6 +1,8 @@
 import { checkRange } from '../engine/decoding/sampling-params.js';
 import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
 import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
+import type { FormationListener } from './formation.js';
+import { FormationWriter } from './formation-writer.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
@@ -13,7 +15,7 @@ import {
   type TokenRequest,
   type TokenStream,
 } from './token-request.js';
-import { PieceQueue } from './token-stream.js';
+import { finishReasonIn, PieceQueue } from './token-stream.js';
 import type { InferenceRequest, NamedTensor } from './types.js';
 import type { EngineInfo } from './worker-messages.js';
 
@@ -59,10 +61,14 @@ interface Entry {
   key: string;
   weight: number;
   cost: number;
+  promptLength: number;
+  maxNewTokens: number;
   pieces: SequenceQueues;
   isQueued: boolean;
   timer: NodeJS.Timeout | null;
+  label: string;
   /** On performance.now's clock. */
+  submittedMs: number;
   deadlineMs: number;
   release: () => void;
 }
@@ -82,6 +88,10 @@ export class InProcessHost {
   readonly #maxQueueSizePerKey: number;
   readonly #queue: WaitingQueue<Entry>;
   readonly #pace = new QueuePace();
+  readonly #watchers = new Map<FormationListener, number>();
+  /** null while nobody watches. */
+  #formations: FormationWriter | null = null;
+  readonly #engine = { numBlocks: 0, tokensPerBlock: 0 };
   readonly #entries = new Map<bigint, Entry>();
   readonly #stops = new Set<bigint>();
   #nextId = 1n;
@@ -112,6 +122,11 @@ export class InProcessHost {
       ...(onStats ? { returnBatchManagerStats: onStats } : {}),
     });
     void this.#manager.ended.then(() => this.#failRest());
+    this.#manager.ready.then(
+      (info) =>
+        Object.assign(this.#engine, { numBlocks: info.numBlocks, tokensPerBlock: info.tokensPerBlock }),
+      () => {},
+    );
   }
 
   /** Settles when the engine is loaded; rejects where it cannot be. */
@@ -201,12 +216,43 @@ export class InProcessHost {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
     if (entry.isQueued) {
+      this.#formations?.noteEnd(entry, 'cancelled');
       this.#forget(entry);
       entry.pieces.finish('cancelled');
     } else {
       this.#stops.add(requestId);
       this.#manager.wake();
     }
+  }
+
+  /**
+   * Calls the listener with what is in flight, at most once in `intervalMs` while iterations run and once more when all has
+   * come to rest, until the function that it returns is called. Costs nothing while nobody watches.
+   */
+  watchFormation(listener: FormationListener, intervalMs = 200): () => void {
+    this.#watchers.set(listener, intervalMs);
+    this.#watch();
+    return () => {
+      this.#watchers.delete(listener);
+      this.#watch();
+    };
+  }
+
+  #watch(): void {
+    if (this.#watchers.size === 0) {
+      this.#formations = null;
+      this.#manager.watchFormation(null);
+      return;
+    }
+    this.#formations ??= new FormationWriter(this.#engine);
+    const writer = this.#formations;
+    this.#manager.watchFormation(
+      (formation) => {
+        const whole = writer.write(formation, this.#entries, this.#queue);
+        for (const watcher of [...this.#watchers.keys()]) watcher(whole);
+      },
+      Math.min(...this.#watchers.values()),
+    );
   }
 
   /** Forgets every block of the KV cache that later requests could find; see GptManager.resetCache. */
@@ -270,9 +316,13 @@ export class InProcessHost {
       key: request.queueKey ?? '',
       weight: request.queueWeight ?? 1,
       cost: costOf(request),
+      promptLength: request.promptTokens.length,
+      maxNewTokens: request.maxNewTokens,
       pieces,
       isQueued: true,
       timer: null,
+      label: request.label ?? '',
+      submittedMs: performance.now(),
       deadlineMs: performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY),
       release: () => signal?.removeEventListener('abort', onAbort),
     };
@@ -286,6 +336,7 @@ export class InProcessHost {
   #startTimer(entry: Entry, timeLimitMs: number): NodeJS.Timeout {
     const timer = setTimeout(() => {
       if (!entry.isQueued) return;
+      this.#formations?.noteEnd(entry, 'timeout');
       this.#forget(entry);
       entry.pieces.finish('timeout');
     }, timeLimitMs);
@@ -313,7 +364,10 @@ export class InProcessHost {
   #respond(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
-    if (final) this.#forget(entry);
+    if (final) {
+      this.#formations?.noteEnd(entry, error === '' ? finishReasonIn(outputs) : 'error');
+      this.#forget(entry);
+    }
     if (error !== '') {
       const isInvalid = outputs.some((output) => output.name === 'invalid_request');
       entry.pieces.fail(new RequestError(error, { isInvalid }));

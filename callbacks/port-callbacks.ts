@@ -1,5 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { EngineFormation } from './formation.js';
 import type { IterationReport, LoopCallbacks, SequenceStop } from './loop-callbacks.js';
 import { transferables } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
@@ -14,6 +15,11 @@ export class PortCallbacks implements LoopCallbacks {
   #stops: bigint[] = [];
   #sequenceStops: SequenceStop[] = [];
   #cacheResets: number[] = [];
+  /** 0: nobody watches. */
+  #watchIntervalMs = 0;
+  #watchedMs = Number.NEGATIVE_INFINITY;
+  /** Something happened since the last formation was told. */
+  #isFormationStale = false;
   #received = 0;
   #reported = 0;
   #shutdownAsked = false;
@@ -73,6 +79,16 @@ export class PortCallbacks implements LoopCallbacks {
     this.#cacheResets = [];
   }
 
+  /** Asked between two iterations: tells what is in flight where that is watched, and at once when all has come to rest. */
+  reportFormation(wasBusy: boolean, nowMs: number, describe: () => EngineFormation): void {
+    if (this.#watchIntervalMs === 0) return;
+    if (wasBusy) this.#isFormationStale = true;
+    if (!this.#isFormationStale || (wasBusy && nowMs - this.#watchedMs < this.#watchIntervalMs)) return;
+    this.#watchedMs = nowMs;
+    this.#isFormationStale = wasBusy;
+    this.#port.postMessage({ type: 'formation', formation: describe() } satisfies WorkerMessage);
+  }
+
   endIteration({ responses, stats, json, freePlaces, kvEvents }: IterationReport): void {
     const batch = responses.count === 0 ? null : responses.snapshot();
     const message: WorkerMessage = {
@@ -130,7 +146,10 @@ export class PortCallbacks implements LoopCallbacks {
       else if (message.type === 'stopSequence') this.#sequenceStops.push(message.stop);
       else if (message.type === 'stop') this.#stops.push(...message.requestIds);
       else if (message.type === 'resetCache') this.#cacheResets.push(message.askId);
-      else this.#shutdownAsked = true;
+      else if (message.type === 'watch') {
+        this.#watchIntervalMs = message.intervalMs;
+        this.#isFormationStale = true;
+      } else this.#shutdownAsked = true;
     }
   }
 }

@@ -61,6 +61,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   maxDraftLen?: number;
   /** What the answer has to look like. */
   guide?: Guide;
+  /** A name of the client's for it, which watchFormation tells. */
+  label?: string;
   /** Who asks: what fair queueing and maxQueueSizePerKey tell apart. Default '': nobody in particular. */
   queueKey?: string;
   /** With fair queueing: the share of its key beside others; default 1. */

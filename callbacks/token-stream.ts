@@ -150,6 +150,12 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   }
 }
 
+/** What a response says of the end of its request. */
+export function finishReasonIn(outputs: readonly NamedTensor[]): FinishReason {
+  const code = outputs.find(({ name }) => name === 'finish_reasons')?.data[0];
+  return finishReasonOf(Number(code ?? FINISH_CANCELLED));
+}
+
 function finishReasonOf(code: number): FinishReason {
   if (code === FINISH_LENGTH) return 'length';
   if (code === FINISH_TIMED_OUT) return 'timeout';

@@ -2,6 +2,7 @@ import type { ExecutorMemory } from '../engine/executor.js';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { GuideThreadSetup } from '../engine/guided/guide-messages.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
+import type { EngineFormation } from './formation.js';
 import type { SequenceStop } from './loop-callbacks.js';
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
@@ -13,6 +14,8 @@ export type HostMessage =
   | { type: 'stopSequence'; stop: SequenceStop }
   /** Forget what the KV cache keeps for others; answered with `cacheReset`. */
   | { type: 'resetCache'; askId: number }
+  /** Tell what is in flight, at most once in so many milliseconds; 0: no more. */
+  | { type: 'watch'; intervalMs: number }
   | { type: 'shutdown' };
 
 /** The engine as it runs, known once it is loaded. */
@@ -69,6 +72,8 @@ export type WorkerMessage =
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }
   /** The answer to `resetCache`: blocks that could have been found, and no longer can. */
   | { type: 'cacheReset'; askId: number; droppedBlocks: number }
+  /** What is in flight, where it is watched. */
+  | { type: 'formation'; formation: EngineFormation }
   | { type: 'error'; message: string }
   /** No more requests are taken: the host asked for the end, or a request with terminateReqId did. */
   | { type: 'draining' }

@@ -1,3 +1,4 @@
+import type { EngineFormation } from '../callbacks/formation.js';
 import { ResponseWriter } from '../callbacks/response-writer.js';
 import { ContextPace } from '../scheduler/context-pace.js';
 import { ActiveRequests } from './active-requests.js';
@@ -8,6 +9,7 @@ import {
   DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
   DEFAULT_MAX_RETURNED_LOGITS_BYTES,
 } from './engine-limits.js';
+import { formationOf } from './formation.js';
 import { IterationPlanner } from './iteration-planner.js';
 import type { LlmRequest } from './llm-request.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './loop/call-runner.js';
@@ -143,6 +145,11 @@ export class GenerationLoop {
   /** From now on new requests are refused; what is active goes on. */
   drain(): void {
     this.#intake.drain();
+  }
+
+  /** What is in flight now, for who watches. */
+  formation(): EngineFormation {
+    return formationOf(this.#active.ordered, this.#world.kvCache, this.#reporter.iteration);
   }
 
   /** Forgets what the KV cache keeps for others, between two iterations; see KvCacheManager.dropReusable. */

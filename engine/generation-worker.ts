@@ -102,6 +102,7 @@ function run(
     const wasBusy = loop.iterate();
     if (hasModule) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
     port.answerCacheResets(() => loop.resetCache());
+    port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
     if (loop.isDraining) port.noteDraining();
     if (loop.isDraining && !wasBusy) return;

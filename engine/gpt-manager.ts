@@ -1,3 +1,4 @@
+import type { EngineFormation } from '../callbacks/formation.js';
 import { HostBridge } from '../callbacks/host-bridge.js';
 import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
 import { CacheResets } from './cache-resets.js';
@@ -46,6 +47,7 @@ export class GptManager {
   /** With callbacks in a module: what the worker has of theirs. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new CacheResets();
+  #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
   #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
   #failure: Error | null = null;
@@ -115,6 +117,15 @@ export class GptManager {
   }
 
   /**
+   * Calls `listener` with what is in flight, at most once in `intervalMs` while iterations run, and once more when all has
+   * come to rest; null ends it. There is one listener; without one nothing is put together.
+   */
+  watchFormation(listener: ((formation: EngineFormation) => void) | null, intervalMs = 200): void {
+    this.#watch = listener === null ? null : { listener, intervalMs: Math.max(1, intervalMs) };
+    this.#supervisor.post({ type: 'watch', intervalMs: this.#watch?.intervalMs ?? 0 });
+  }
+
+  /**
    * Forgets every block of the KV cache that later requests could find, between two iterations, and resolves with how
    * many they were. Running requests keep what they hold; it is found by nobody any more. 0 while no worker runs: the
    * next one begins with nothing. Rejects where the worker dies before it answers.
@@ -168,6 +179,9 @@ export class GptManager {
       case 'cacheReset':
         this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
+      case 'formation':
+        this.#reportFormation(message.formation);
+        break;
       case 'error':
         this.#report(new Error(message.message));
         break;
@@ -191,6 +205,7 @@ export class GptManager {
       else this.#bridge.stopTaking();
     }
     this.#isLoaded = true;
+    if (this.#watch !== null) worker.post({ type: 'watch', intervalMs: this.#watch.intervalMs });
     this.#resolveReady(info);
   }
 
@@ -244,6 +259,15 @@ export class GptManager {
       this.#options.onStateChange?.(state, failure);
     } catch (error) {
       const message = `The callback onStateChange failed: ${errorOf(error).message}`;
+      this.#report(new Error(message, { cause: error }));
+    }
+  }
+
+  #reportFormation(formation: EngineFormation): void {
+    try {
+      this.#watch?.listener(formation);
+    } catch (error) {
+      const message = `The listener of watchFormation failed: ${errorOf(error).message}`;
       this.#report(new Error(message, { cause: error }));
     }
   }

@@ -2,6 +2,7 @@ import type { KvCapacity } from '../scheduler/types.js';
 import type { AttentionWindow } from './attention-window.js';
 import { BeamTables } from './beam-tables.js';
 import { BlockCache } from './block-cache.js';
+import { BLOCK_CACHED, BLOCK_FREE, BLOCK_SHARED } from './block-owners.js';
 import type { KvCacheEvent } from './cache-events.js';
 import { findInconsistency } from './integrity.js';
 import { type KvCacheOptions, type KvCacheSizes, resolveSizes } from './kv-cache-options.js';
@@ -284,6 +285,24 @@ export class KvCacheManager implements KvCacheSizes {
   /** What happened to cached blocks since the last call. */
   drainEvents(): KvCacheEvent[] {
     return this.#cache.events.drain();
+  }
+
+  /**
+   * Who holds each block of the primary pool: what `rowOf` says of the request, or BLOCK_FREE, BLOCK_CACHED,
+   * BLOCK_SHARED. O(blocks).
+   */
+  blockOwners(rowOf: (requestId: bigint) => number): Int32Array {
+    const { nodes, referenceCounts } = this.#cache.inspect();
+    const owners = Int32Array.from(referenceCounts, (_, block) =>
+      nodes[block] === undefined ? BLOCK_FREE : BLOCK_CACHED,
+    );
+    for (const { requestId, blocks, further } of this.#sequences.inspect()) {
+      const row = rowOf(requestId);
+      for (const table of [blocks, ...further]) {
+        for (const block of table) owners[block] = referenceCounts[block]! > 1 ? BLOCK_SHARED : row;
+      }
+    }
+    return owners;
   }
 
   stats(): KvCacheStats {

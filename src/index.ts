@@ -1,3 +1,4 @@
+export type { Formation, FormationListener, FormationRow } from '../callbacks/formation.js';
 export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
 export type {
   LogitsPostProcessor,

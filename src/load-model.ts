@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { FormationListener } from '../callbacks/formation.js';
 import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
 import type { EngineInfo } from '../callbacks/worker-messages.js';
 import type { BuildProgress } from '../engine/builder.js';
@@ -18,6 +19,7 @@ import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { blocksToCompletion } from '../scheduler/block-needs.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
 import type { TextModel } from './generation/text-model.js';
+import { LatestStats } from './latest-stats.js';
 import { nameOf } from './model-name.js';
 
 /** How to load a model. Names and defaults are those of the flags of `skein serve`. */
@@ -120,6 +122,10 @@ export interface LoadedModel {
   onStateChange(listener: (state: ManagerState, failure: Error | null) => void): void;
   /** Calls the listener with failures that belong to no request. */
   onError(listener: (error: Error) => void): void;
+  /** The batch manager's statistics of the latest iteration, as JSON; before the first one all counts are 0. */
+  statsJson(): string;
+  /** See InProcessHost.watchFormation. */
+  watchFormation(listener: FormationListener): () => void;
   /** Forgets every block of the KV cache that later requests could find; resolves with their number. */
   resetCache(): Promise<number>;
   /** The engine's thread is in a native call that does not return: the process cannot end but by being killed. */
@@ -204,6 +210,8 @@ export async function startModel(
   const info = modelInfo(options.model, engine, loaded);
   const { maxInputLen, maxSeqLen } = info;
   const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
+  const latest = new LatestStats(options.modelType ?? 'InflightFusedBatching', loaded);
+  events.onStats((stats) => latest.note(stats));
   return {
     kind: 'generator',
     info,
@@ -223,6 +231,8 @@ export async function startModel(
     onStateChange: (listener) => events.onState(listener),
     isStuck: () => host.failure instanceof WorkerStuckError,
     onError: (listener) => events.onError(listener),
+    statsJson: () => latest.json(),
+    watchFormation: (listener) => host.watchFormation(listener),
     resetCache: () => host.resetCache(),
     close,
   };

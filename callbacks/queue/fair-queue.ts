@@ -74,6 +74,10 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
     return Array.from({ length: count }, () => this.#takeOne());
   }
 
+  list(max: number): T[] {
+    return this.#ring.flatMap(({ items }) => items.slice(0, max)).slice(0, max);
+  }
+
   remove(item: T): boolean {
     const flow = this.#flows.get(item.key);
     const place = flow?.items.indexOf(item) ?? -1;

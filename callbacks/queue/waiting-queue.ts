@@ -18,6 +18,8 @@ export interface WaitingQueue<T extends Waiting> {
   push(item: T): void;
   /** Takes out the next ones; negative: all. */
   take(max: number): T[];
+  /** Some that wait, at most `max`: with one key those that will be taken next. */
+  list(max: number): T[];
   /** Takes out one that waits; false where it does not. */
   remove(item: T): boolean;
   /** What was taken earlier has ended: so many tokens were really computed for it. */
@@ -49,6 +51,10 @@ export class ArrivalQueue<T extends Waiting> implements WaitingQueue<T> {
 
   take(max: number): T[] {
     return this.#items.splice(0, max < 0 ? this.#items.length : max);
+  }
+
+  list(max: number): T[] {
+    return this.#items.slice(0, max);
   }
 
   remove(item: T): boolean {

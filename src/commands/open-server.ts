@@ -113,8 +113,8 @@ function servedModel({ entry, loaded }: RunningModel, config: Config): ServedMod
   if (loaded.kind === 'encoder') {
     return { kind: 'encoder', ...loaded.model, id: entry.name, aliases: entry.aliases, created };
   }
-  const { model, info, resetCache } = loaded;
   const { defaultMaxTokens, maxLogprobs, toolCallParser, reasoningParser } = { ...config, ...entry.options };
+  const { model, info, resetCache, onStats, statsJson, watchFormation } = loaded;
   return {
     kind: 'generator',
     ...model,
@@ -123,6 +123,7 @@ function servedModel({ entry, loaded }: RunningModel, config: Config): ServedMod
     created,
     fingerprint: info.fingerprint,
     resetCache,
+    watch: { onStats, statsJson, watchFormation },
     defaultMaxTokens,
     toolCallParser,
     reasoningParser,

@@ -81,6 +81,8 @@ export interface TextRequest extends SamplingOptions {
   sequenceIndex?: number | undefined;
   /** Beam search; only with generateTexts. */
   beams?: TokenBeams | undefined;
+  /** A name of the client's for it. */
+  label?: string | undefined;
   /** Who asks, and its share beside others; see TokenRequest. */
   queueKey?: string | undefined;
   queueWeight?: number | undefined;
@@ -250,6 +252,7 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     priority: request.priority ?? 0.5,
     ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),
     ...(request.timeLimitMs === undefined ? {} : { timeLimitMs: request.timeLimitMs }),
+    ...(request.label === undefined ? {} : { label: request.label }),
     ...(request.queueKey === undefined ? {} : { queueKey: request.queueKey }),
     ...(request.queueWeight === undefined ? {} : { queueWeight: request.queueWeight }),
     signal,

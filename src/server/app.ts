@@ -6,6 +6,7 @@ import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
+import { type FeedOptions, ModelFeed } from './model-feed.js';
 import { ApiError, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
@@ -36,6 +37,7 @@ export interface AppOptions {
   maxBodyBytes?: number;
   /** Default: no limit. */
   requestTimeoutMs?: number | null;
+  feed?: Partial<FeedOptions>;
   eventStream?: Partial<EventStreamOptions>;
 }
 
@@ -52,6 +54,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     version: options.version,
     log,
     responses: new ResponseStore(),
+    feeds: feedsOf(options.models, options.feed),
     requests: options.requests ?? new RequestRegistry(),
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     routes: ROUTES,
@@ -92,6 +95,14 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   mountRoutes(app, context);
   return app;
+}
+
+function feedsOf(
+  models: readonly ServedModel[],
+  options: Partial<FeedOptions> | undefined,
+): ReadonlyMap<string, ModelFeed> {
+  const generators = models.filter((served) => served.kind === 'generator');
+  return new Map(generators.map(({ id, watch }) => [id, new ModelFeed(id, watch, options)]));
 }
 
 /** Browsers ask without a key whether they may ask with one; headers that they name are allowed, Authorization too. */

@@ -1,5 +1,6 @@
 import type { EncoderModel } from '../encoding/encoder-model.js';
 import type { TextModel } from '../generation/text-model.js';
+import type { ModelWatch } from './model-feed.js';
 
 /** What every model has that clients can ask for by a name, whatever it does. */
 export interface ServedUnderName {
@@ -18,6 +19,8 @@ export interface ServedGenerator extends TextModel, ServedUnderName {
   kind: 'generator';
   /** Stable as long as the same build of the same model answers. */
   fingerprint: string;
+  /** What its engine does, for who watches. */
+  watch: ModelWatch;
   /** Forgets every block of its KV cache that later prompts could find; resolves with their number. */
   resetCache(): Promise<number>;
   /** Most tokens of a chat answer whose request names no limit. */

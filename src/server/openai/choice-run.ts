@@ -208,6 +208,7 @@ function termsOf({ timeLimitMs }: TextRequest, terms: RequestTerms): Partial<Tex
     terms.timeLimitMs ?? Number.POSITIVE_INFINITY,
   );
   return {
+    label: terms.requestId,
     queueKey: caller.name,
     queueWeight: caller.weight,
     ...(Number.isFinite(limit) ? { timeLimitMs: limit } : {}),

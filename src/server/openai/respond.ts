@@ -6,7 +6,7 @@ import { ApiError, toApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
 import { EventStream } from './event-stream.js';
 
-const STREAM_HEADERS = {
+export const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
   // nginx would otherwise gather the stream.

@@ -15,6 +15,7 @@ import {
   responseRoute,
 } from './responses.js';
 import type { Route } from './route.js';
+import { statsRoute, statsStreamRoute } from './stats.js';
 import { detokenizeRoute, tokenizeRoute } from './tokenize.js';
 import { versionRoute } from './version.js';
 
@@ -43,4 +44,6 @@ export const ROUTES: readonly Route[] = [
   openApiRoute,
   docsRoute,
   docsFileRoute,
+  statsRoute,
+  statsStreamRoute,
 ];

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { Caller } from '../api-keys.js';
 import type { ServerMetrics } from '../metrics/server-metrics.js';
+import type { ModelFeed } from '../model-feed.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
@@ -23,6 +24,8 @@ export interface ServerContext extends RouteContext {
   version: string;
   log: ServerLog;
   responses: ResponseStore;
+  /** What can be watched of each model that generates text, by name. */
+  feeds: ReadonlyMap<string, ModelFeed>;
   /** Requests that are being answered. */
   requests: RequestRegistry;
   /** Most time that an answer may take; null: no limit. */

@@ -21,6 +21,11 @@ export function toyModel(engine: FakeEngine, fields: Partial<ServedGenerator> = 
     created: 1_700_000_000,
     fingerprint: 'fp_toy',
     resetCache: async () => 7,
+    watch: {
+      onStats: () => () => {},
+      statsJson: () => '{"Iteration Counter":0}',
+      watchFormation: () => () => {},
+    },
     defaultMaxTokens: 64,
     codec: toyCodec,
     engine,

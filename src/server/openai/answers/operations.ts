@@ -35,3 +35,25 @@ export function cacheResetResponses(): Responses {
   });
   return { 200: jsonAnswer('Nothing of before will be found.', answer), ...errors(400, 401, 404, 503) };
 }
+
+const model = about(z.string(), 'The model whose engine it is.');
+
+export function statsResponses(): Responses {
+  const answer = z.looseObject({ model, 'Iteration Counter': z.int(), 'Active Request Count': z.int() });
+  return {
+    200: jsonAnswer("The batch manager's keys, and the name of the model.", answer),
+    ...errors(400, 401, 404),
+  };
+}
+
+export function statsStreamResponses(): Responses {
+  const event = z.looseObject({ model });
+  const example = 'event: stats\ndata: {"model":"m","Iteration Counter":7}\n\n';
+  return {
+    200: {
+      description: 'Events of the types stats and formation.',
+      content: { 'text/event-stream': { schema: event, example } },
+    },
+    ...errors(400, 401, 404, 503),
+  };
+}

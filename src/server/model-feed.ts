@@ -1,0 +1,117 @@
+import type { Formation, FormationListener } from '../../callbacks/formation.js';
+
+/** What can be watched of a model's engine. */
+export interface ModelWatch {
+  /** Calls the listener after each iteration, until the function that it returns is called. */
+  onStats(listener: () => void): () => void;
+  /** The batch manager's statistics of the latest iteration, as a JSON object. */
+  statsJson(): string;
+  /** Calls the listener with what is in flight, until the function that it returns is called. */
+  watchFormation(listener: FormationListener): () => void;
+}
+
+export interface FeedOptions {
+  /** Milliseconds between two `stats` events at least. */
+  statsIntervalMs: number;
+  /** Milliseconds of silence after which the last formation is sent again. */
+  heartbeatMs: number;
+}
+
+export const DEFAULT_FEED_OPTIONS: Readonly<FeedOptions> = { statsIntervalMs: 200, heartbeatMs: 5_000 };
+
+/** Takes a server-sent event as text. */
+export type EventListener = (event: string) => void;
+
+/**
+ * The events of one model for any number of listeners, each written once for all of them. While there is no listener
+ * nothing is asked of the engine and no timer runs.
+ *
+ *   event: stats        the batch manager's JSON, when an iteration has been; none while the engine is idle
+ *   event: formation    what is in flight; repeated with a new time as a heartbeat when nothing else was sent
+ */
+export class ModelFeed {
+  readonly #model: string;
+  readonly #watch: ModelWatch;
+  readonly #options: FeedOptions;
+  readonly #listeners = new Set<EventListener>();
+  #stop: (() => void) | null = null;
+  #formation: Formation | null = null;
+  #lastEventMs = 0;
+  #statsTimer: NodeJS.Timeout | null = null;
+  #lastStatsMs = Number.NEGATIVE_INFINITY;
+
+  constructor(model: string, watch: ModelWatch, options: Partial<FeedOptions> = {}) {
+    this.#model = model;
+    this.#watch = watch;
+    this.#options = { ...DEFAULT_FEED_OPTIONS, ...options };
+  }
+
+  /** The latest iteration, with the name of the model. */
+  stats(): string {
+    return `{"model":${JSON.stringify(this.#model)},${this.#watch.statsJson().slice(1)}`;
+  }
+
+  get numListeners(): number {
+    return this.#listeners.size;
+  }
+
+  /** The listener gets what is in flight at once, and every event until the function that this returns is called. */
+  subscribe(listener: EventListener): () => void {
+    this.#listeners.add(listener);
+    if (this.#stop === null) this.#start();
+    else if (this.#formation !== null) listener(this.#formationEvent(this.#formation));
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#stop?.();
+    };
+  }
+
+  #start(): void {
+    const heartbeat = setInterval(() => this.#beat(), this.#options.heartbeatMs).unref();
+    const unwatch = this.#watch.watchFormation((formation) => {
+      this.#formation = formation;
+      this.#emit(this.#formationEvent(formation));
+    });
+    const unstats = this.#watch.onStats(() => this.#noteStats());
+    this.#stop = () => {
+      clearInterval(heartbeat);
+      if (this.#statsTimer !== null) clearTimeout(this.#statsTimer);
+      this.#statsTimer = null;
+      unwatch();
+      unstats();
+      this.#formation = null;
+      this.#stop = null;
+    };
+  }
+
+  /** The first iteration is told at once, later ones when it is time, the last one of them in any case. */
+  #noteStats(): void {
+    if (this.#statsTimer !== null) return;
+    const waitMs = this.#lastStatsMs + this.#options.statsIntervalMs - performance.now();
+    if (waitMs <= 0) this.#emitStats();
+    else this.#statsTimer = setTimeout(() => this.#emitStats(), waitMs).unref();
+  }
+
+  #emitStats(): void {
+    this.#statsTimer = null;
+    this.#lastStatsMs = performance.now();
+    this.#emit(`event: stats\ndata: ${this.stats()}\n\n`);
+  }
+
+  #beat(): void {
+    const silentMs = performance.now() - this.#lastEventMs;
+    if (this.#formation === null || silentMs < this.#options.heartbeatMs / 2) return;
+    // What ended was told.
+    this.#formation = { ...this.#formation, timeMs: Date.now(), ended: [] };
+    this.#emit(this.#formationEvent(this.#formation));
+  }
+
+  #formationEvent(formation: Formation): string {
+    return `event: formation\ndata: ${JSON.stringify({ model: this.#model, ...formation })}\n\n`;
+  }
+
+  #emit(event: string): void {
+    this.#lastEventMs = performance.now();
+    for (const listener of [...this.#listeners]) listener(event);
+  }
+}

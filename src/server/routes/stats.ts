@@ -1,0 +1,71 @@
+import * as z from 'zod';
+import { shuttingDown } from '../openai/errors.js';
+import { EventStream } from '../openai/event-stream.js';
+import { STREAM_HEADERS } from '../openai/respond.js';
+import { findGenerator } from '../openai/route-context.js';
+import { optional } from '../openai/schemas/fields.js';
+import { defineRoute } from './route.js';
+
+const query = (text: string) => z.strictObject({ model: optional(z.string(), text) });
+
+export const statsRoute = defineRoute({
+  method: 'get',
+  path: '/stats',
+  tags: ['Server'],
+  summary: "Shows the batch manager's statistics of a model's latest iteration",
+  query: query('A name that GET /v1/models lists. Not given: the first that generates text.'),
+  responses: async () => (await import('../openai/answers/operations.js')).statsResponses(),
+  handle: ({ query: { model } }, context) => {
+    const feed = context.feeds.get(findGenerator(context, model).id)!;
+    return new Response(feed.stats(), { headers: { 'content-type': 'application/json' } });
+  },
+});
+
+export const statsStreamRoute = defineRoute({
+  method: 'get',
+  path: '/stats/stream',
+  tags: ['Server'],
+  summary: 'Streams what the engines do, as server-sent events',
+  description:
+    "`stats` carries the batch manager's statistics, a few times a second while iterations run and not while the engine is " +
+    'idle. `formation` carries the requests in flight and who holds which blocks of the KV cache, as often, and ' +
+    'every 5 seconds while nothing happens. A listener that is behind misses events; one that does not read is cut off.',
+  query: query('A name that GET /v1/models lists. Not given: all that generate text.'),
+  responses: async () => (await import('../openai/answers/operations.js')).statsStreamResponses(),
+  handle: ({ query: { model }, exchange: { signal, connection } }, context) => {
+    if (context.state.status === 'draining') throw shuttingDown();
+    const names = model === undefined ? [...context.feeds.keys()] : [findGenerator(context, model).id];
+    const leave: (() => void)[] = [];
+    const end = () => {
+      for (const one of leave.splice(0)) one();
+    };
+    const stream = new EventStream(context.eventStream, { onGone: end, connection });
+    signal.addEventListener('abort', end, { once: true });
+    leave.push(
+      context.state.onDrain(() => {
+        end();
+        stream.close();
+      }),
+    );
+    const send = sender(stream);
+    // So that the headers go out at once.
+    send(': skein\n\n');
+    for (const name of names) leave.push(context.feeds.get(name)!.subscribe(send));
+    if (signal.aborted) end();
+    return new Response(stream.body, { headers: STREAM_HEADERS });
+  },
+});
+
+/** Writes events, but none while the reader is behind: the next one that it gets is newer. */
+function sender(stream: EventStream): (event: string) => void {
+  let isBehind = false;
+  return (event) => {
+    if (isBehind) return;
+    const drained = stream.write(event);
+    if (drained === undefined) return;
+    isBehind = true;
+    void drained.then(() => {
+      isBehind = false;
+    });
+  };
+}

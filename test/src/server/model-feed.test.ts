@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import type { Formation, FormationListener } from '../../../callbacks/formation.js';
+import { ModelFeed } from '../../../src/server/model-feed.js';
+import { say, toyServer } from '../support/toy-server.js';
+
+const formation = (iteration: number): Formation => ({
+  v: 1,
+  timeMs: 1,
+  iteration,
+  requests: [],
+  queued: 0,
+  ended: [[1, 'a', 'stop']],
+  blocks: { count: 2, tokensPerBlock: 8, runs: [2, -1] },
+});
+
+/** An engine that does what the test says, and counts who watches. */
+class Engine {
+  watchers = 0;
+  iteration = 0;
+  tell: FormationListener = () => {};
+  step: () => void = () => {};
+  statsAsked = 0;
+
+  onStats = (listener: () => void) => {
+    this.watchers++;
+    this.step = () => {
+      this.iteration++;
+      listener();
+    };
+    return () => this.watchers--;
+  };
+
+  statsJson = () => {
+    this.statsAsked++;
+    return `{"Iteration Counter":${this.iteration}}`;
+  };
+
+  watchFormation = (listener: FormationListener) => {
+    this.watchers++;
+    this.tell = listener;
+    return () => this.watchers--;
+  };
+}
+
+const parse = (event: string) => {
+  const [, type, data] = /^event: (\w+)\ndata: (.*)\n\n$/.exec(event)!;
+  return [type, JSON.parse(data!)] as const;
+};
+
+describe('the feed of a model', () => {
+  it('asks nothing of the engine while nobody listens, and once for all who do', () => {
+    const engine = new Engine();
+    const feed = new ModelFeed('m', engine);
+    expect(engine.watchers).toBe(0);
+    const heard: string[][] = [[], []];
+    const leave = heard.map((events) => feed.subscribe((event) => events.push(event)));
+    expect(engine.watchers).toBe(2);
+    engine.tell(formation(3));
+    engine.step();
+    expect(heard[0]!.map((event) => parse(event)[0])).toEqual(['formation', 'stats']);
+    expect(heard[0]).toEqual(heard[1]);
+    expect(parse(heard[0]![0]!)[1]).toEqual({ model: 'm', ...formation(3) });
+    expect(parse(heard[0]![1]!)[1]).toEqual({ model: 'm', 'Iteration Counter': 1 });
+    expect(engine.statsAsked).toBe(1);
+    leave[0]!();
+    expect(engine.watchers).toBe(2);
+    leave[1]!();
+    expect([engine.watchers, feed.numListeners]).toEqual([0, 0]);
+  });
+
+  it('tells the first iteration at once, then the latest of many', async () => {
+    const engine = new Engine();
+    const events: string[] = [];
+    const leave = new ModelFeed('m', engine, { statsIntervalMs: 20 }).subscribe((event) =>
+      events.push(event),
+    );
+    for (let i = 0; i < 50; i++) engine.step();
+    expect(events).toHaveLength(1);
+    await expect.poll(() => events.length, { interval: 5 }).toBe(2);
+    expect(events.map((event) => parse(event)[1]['Iteration Counter'])).toEqual([1, 50]);
+    leave();
+  });
+
+  it('repeats what is in flight as a heartbeat, and what ended only once; who comes later gets it at once', async () => {
+    const engine = new Engine();
+    const feed = new ModelFeed('m', engine, { heartbeatMs: 10 });
+    const events: string[] = [];
+    const leave = feed.subscribe((event) => events.push(event));
+    engine.tell(formation(3));
+    await expect.poll(() => events.length, { interval: 5 }).toBeGreaterThan(2);
+    const later: string[] = [];
+    feed.subscribe((event) => later.push(event))();
+    expect(parse(later[0]!)[1]).toMatchObject({ iteration: 3 });
+    leave();
+    expect(parse(events[0]!)[1].ended).toHaveLength(1);
+    expect(parse(events[1]!)[1]).toMatchObject({ iteration: 3, ended: [] });
+    expect(parse(events[1]!)[1].timeMs).toBeGreaterThan(1);
+  });
+});
+
+describe('the routes', () => {
+  it('GET /stats is the JSON of the latest iteration with the name of its model', async () => {
+    const toy = toyServer(() => say('x'));
+    expect(await (await toy.get('/stats')).json()).toEqual({ model: 'toy', 'Iteration Counter': 0 });
+    expect((await toy.get('/stats?model=toy')).status).toBe(200);
+    expect((await toy.get('/stats?model=other')).status).toBe(404);
+    expect((await toy.get('/stats?x=1')).status).toBe(400);
+  });
+
+  it('GET /stats/stream ends when the server drains and when the listener leaves, and is refused after that', async () => {
+    const engine = new Engine();
+    const toy = toyServer(() => say('x'), { model: { watch: engine } });
+    const first = await toy.get('/stats/stream');
+    expect(first.headers.get('content-type')).toContain('text/event-stream');
+    const reader = first.body!.getReader();
+    const next = async () => new TextDecoder().decode((await reader.read()).value);
+    expect(await next()).toBe(': skein\n\n');
+    engine.tell(formation(1));
+    expect(parse(await next())[0]).toBe('formation');
+    await reader.cancel();
+    expect(engine.watchers).toBe(0);
+    const second = await toy.get('/stats/stream?model=toy');
+    engine.step();
+    toy.state.drain();
+    expect(await second.text()).toContain('event: stats');
+    expect(engine.watchers).toBe(0);
+    expect((await toy.get('/stats/stream')).status).toBe(503);
+  });
+
+  it('a listener that is behind misses events instead of gathering them', async () => {
+    const engine = new Engine();
+    const eventStream = { highWaterMark: 2000, stallLimitMs: 60_000 };
+    const toy = toyServer(() => say('x'), { model: { watch: engine }, eventStream });
+    const reader = (await toy.get('/stats/stream')).body!.getReader();
+    for (let i = 0; i < 1000; i++) engine.tell(formation(i));
+    let bytes = 0;
+    const read = async () => {
+      bytes += (await reader.read()).value!.length;
+    };
+    await read();
+    while (bytes < 1500) await read();
+    expect(bytes).toBeLessThan(4000);
+    engine.tell(formation(5000));
+    let text = '';
+    while (!text.includes('5000')) {
+      engine.tell(formation(5000));
+      text += new TextDecoder().decode((await reader.read()).value);
+    }
+    await reader.cancel();
+  });
+});
