@@ -31,7 +31,12 @@ const [openaiExample, responsesExample, toolsExample, callbackModule] = blocks('
 ];
 const [pythonExample] = blocks('python') as [string];
 const typescript = blocks('ts');
-const [, libraryExample, managerExample, moduleExample] = typescript as [string, string, string, string];
+const [encoderExample, libraryExample, managerExample, moduleExample] = typescript as [
+  string,
+  string,
+  string,
+  string,
+];
 
 // A program of a user: in its folder lie a model, an engine, and the packages that it installed.
 const folder = mkdtempSync(join(tmpdir(), 'skein-readme-'));
@@ -41,6 +46,7 @@ beforeAll(async () => {
   for (const name of ['openai', '@types/node']) install(name, join(root, 'node_modules', name));
   install('skein', root);
   symlinkSync(tinyModelPath('gqa'), join(folder, 'smollm2-135m-instruct'));
+  symlinkSync(tinyModelPath('bert-mean'), join(folder, 'all-MiniLM-L6-v2'));
   await runCli(['build', tinyModelPath('gqa'), '-o', join(folder, 'engine')]);
   writeFileSync(join(folder, 'my-callbacks.mjs'), callbackModule);
   for (const [index, code] of typescript.entries()) writeFileSync(join(folder, `example-${index}.mts`), code);
@@ -137,6 +143,12 @@ describe('the README', () => {
     const { stdout, stderr } = await run(process.execPath, 'library.mjs', libraryExample);
     expect(stdout.length).toBeGreaterThan(0);
     expect(stderr).toBe('');
+  });
+
+  it('has an example of embeddings, scores and rankings that runs', async () => {
+    const code = `${encoderExample}\nconsole.log(cat.length, man.length, scores.length, ranked.length);`;
+    const { stdout, stderr } = await run(process.execPath, 'encoder.mjs', code);
+    expect([stdout, stderr]).toEqual(['48 48 2 1\n', '']);
   });
 
   it('has a manager whose functions get eight responses and as many statistics', async () => {

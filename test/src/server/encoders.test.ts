@@ -174,7 +174,7 @@ describe('POST /v1/embeddings', () => {
   });
 
   it.each([
-    [{}, 'input', /expected a string, token ids/],
+    [{}, 'input', /^The field 'input' is required.$/],
     [{ input: [] }, 'input', /none of them empty/],
     [{ input: [''], model: 'vectors', dimensions: 0 }, 'dimensions', /dimensions/],
     [{ input: 5 }, 'input', /expected a string, token ids/],
