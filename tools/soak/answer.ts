@@ -20,7 +20,10 @@ const OF_THE_MOMENT: ReadonlySet<string> = new Set([
 ]);
 const LOGITS: ReadonlySet<string> = new Set(['context_logits', 'generation_logits']);
 
-/** Everything that was said to one request, put together. */
+/** finish_reasons from which on it was ended from outside: by its time limit, or cancelled. */
+const FINISH_TIMED_OUT = 4;
+
+/** Everything that was said to one request, put together; of several sequences each by itself. */
 export class Answer {
   error = '';
   isFinal = false;
@@ -32,12 +35,21 @@ export class Answer {
     if (this.isFinal) throw new Error('a response came after the final one');
     this.isFinal = final;
     this.error = error;
-    for (const { name, data } of outputs) {
-      if (name === 'finish_reasons') this.finishReason = Number(data[0]);
-      if (OF_THE_MOMENT.has(name) || (LOGITS.has(name) && data.length === 1)) continue;
-      const parts = PARTS.has(name) ? (this.#data.get(name) ?? []) : [];
+    const sequence = outputs.find(({ name }) => name === 'sequence_index')?.data[0];
+    for (const { name: ofAll, data } of outputs) {
+      const name = sequence === undefined ? ofAll : `${ofAll} ${sequence}`;
+      if (ofAll === 'finish_reasons') this.#noteReasons(Array.from(data as Int32Array, Number));
+      if (OF_THE_MOMENT.has(ofAll) || (LOGITS.has(ofAll) && data.length === 1)) continue;
+      const parts = PARTS.has(ofAll) ? (this.#data.get(name) ?? []) : [];
       this.#data.set(name, [...parts, data]);
     }
+  }
+
+  /** Of several sequences one that was cut short says it for all: the others may have ended before. */
+  #noteReasons(reasons: readonly number[]): void {
+    const cutShort = reasons.find((reason) => reason >= FINISH_TIMED_OUT);
+    if (cutShort !== undefined) this.finishReason = cutShort;
+    else if (this.finishReason < FINISH_TIMED_OUT) this.finishReason = reasons[0] ?? 0;
   }
 
   get sequenceLength(): number {
@@ -53,7 +65,7 @@ export class Answer {
   differenceFrom(whole: Answer, isCutShort: boolean): string | null {
     for (const name of new Set([...this.#data.keys(), ...whole.#data.keys()])) {
       const [mine, theirs] = [bytesOf(this.#data.get(name)), bytesOf(whole.#data.get(name))];
-      if (isCutShort ? PARTS.has(name) && !isBeginning(mine, theirs) : !mine.equals(theirs)) {
+      if (isCutShort ? PARTS.has(name.split(' ')[0]!) && !isBeginning(mine, theirs) : !mine.equals(theirs)) {
         return `${name}: ${this.numbers(name).slice(0, 40)} where alone it is ${whole.numbers(name).slice(0, 40)}`;
       }
     }

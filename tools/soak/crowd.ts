@@ -1,6 +1,6 @@
 import type { GptManager, GptManagerOptions, InferenceRequest, IterationStats, NamedTensor } from 'skein';
 import { Answer } from './answer.js';
-import { ALONE, BASE, type Mix } from './mixes.js';
+import { ALONE, BASE, MAX_BEAM_WIDTH, type Mix } from './mixes.js';
 import type { Random } from './random.js';
 import type { RequestFactory, SoakRequest } from './requests.js';
 
@@ -69,7 +69,7 @@ export class Crowd {
       enginePath: engine.enginePath,
       modelType: mix.modelType,
       schedulerPolicy: mix.schedulerPolicy,
-      maxBeamWidth: 1,
+      maxBeamWidth: mix.decodes ? MAX_BEAM_WIDTH : 1,
       ...optionsOf(mix, mix.crowd),
       getInferenceRequests: (max) => this.#arrivals(max),
       sendResponse: (...response) => this.#take(...response),
@@ -145,6 +145,11 @@ export class Crowd {
       else this.counts.refused++;
       return;
     }
+    if (request.numSequences > 1) {
+      this.samples.push({ request, answer });
+      if (this.samples.length > MAX_SAMPLES) this.samples.shift();
+      return;
+    }
     const generated = answer.sequenceLength - request.promptLength;
     this.counts.tokens += generated;
     if (answer.finishReason === FINISH_CANCELLED) {
@@ -190,7 +195,7 @@ export async function compareAlone(engine: Engine, mix: Mix, crowd: Crowd, limit
     enginePath: engine.enginePath,
     modelType: 'InflightFusedBatching',
     schedulerPolicy: 'GUARANTEED_NO_EVICT',
-    maxBeamWidth: 1,
+    maxBeamWidth: mix.decodes ? MAX_BEAM_WIDTH : 1,
     ...optionsOf(mix, ALONE),
     getInferenceRequests: (max) => waiting.splice(0, max),
     sendResponse: (...response) => take(...response),

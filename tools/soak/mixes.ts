@@ -11,7 +11,11 @@ export interface Mix {
   numerics?: OptionalParams;
   /** Of the crowd only; an answer must not show any of it. */
   crowd: OptionalParams;
+  /** Some requests ask for several sequences or beams, bring guides or drafts. */
+  decodes?: true;
 }
+
+export const MAX_BEAM_WIDTH = 3;
 
 const MAX_SEQ_LEN = 192;
 
@@ -28,7 +32,7 @@ export const BASE: OptionalParams = {
 };
 
 /** For a request alone: room for it, nothing shared, nothing cut. */
-export const ALONE: OptionalParams = { kvCacheConfig: { maxTokens: 2 * MAX_SEQ_LEN } };
+export const ALONE: OptionalParams = { kvCacheConfig: { maxTokens: 4 * MAX_SEQ_LEN } };
 
 /** Two and a half of the longest sequences, where 24 requests want in. */
 const TINY_POOL = { maxTokens: 30 * 16 };
@@ -47,6 +51,23 @@ export const MIXES: readonly Mix[] = [
     modelType: 'InflightFusedBatching',
     schedulerPolicy: 'GUARANTEED_NO_EVICT',
     crowd: { kvCacheConfig: { ...TINY_POOL, enableBlockReuse: true, hostCacheSize: 2 ** 20 } },
+  },
+  {
+    name: 'fused, utilization, chunks, reuse; several sequences, beams, guides, drafts',
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'MAX_UTILIZATION',
+    crowd: { ...CHUNKS, speculate: 'ngram', kvCacheConfig: { maxTokens: 60 * 16, enableBlockReuse: true } },
+    decodes: true,
+  },
+  {
+    name: 'two calls, no evict, swap; several sequences, beams, guides, drafts',
+    modelType: 'InflightBatching',
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    crowd: {
+      speculate: 'ngram',
+      kvCacheConfig: { maxTokens: 60 * 16, enableBlockReuse: true, hostCacheSize: 2 ** 20 },
+    },
+    decodes: true,
   },
   {
     name: 'two calls, utilization, equal chunks',

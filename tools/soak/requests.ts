@@ -1,4 +1,5 @@
 import type { InferenceRequest, Tensor } from 'skein';
+import { MAX_BEAM_WIDTH } from './mixes.js';
 import type { Random } from './random.js';
 
 /** A request and what may become of it. */
@@ -12,16 +13,24 @@ export interface SoakRequest {
   mayStop: boolean;
   /** It has to be refused. */
   isBad: boolean;
+  /** Side by side: drawn ones, or beams. */
+  numSequences: number;
 }
 
 export interface RequestLimits {
   vocabSize: number;
   maxSeqLen: number;
+  /** See Mix. */
+  decodes: boolean;
 }
 
 const i32 = (...values: number[]): Tensor => ({ shape: [values.length], data: Int32Array.from(values) });
 const f32 = (value: number): Tensor => ({ shape: [1], data: Float32Array.of(value) });
 const u64 = (value: bigint): Tensor => ({ shape: [1], data: BigUint64Array.of(value) });
+const text = (value: string): Tensor => {
+  const data = new TextEncoder().encode(value);
+  return { shape: [data.length], data };
+};
 const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(Number(value)) });
 
 /** Prompts that begin alike: a few stems, of which each request takes a part and goes on by itself. */
@@ -65,12 +74,48 @@ export class RequestFactory {
       ...this.#extras(),
       ...(timeLimited ? { time_limit_ms: i32(random.integer(1, 200)) } : {}),
     };
+    const numSequences = this.#limits.decodes ? this.#decoding(inputs) : 1;
     const request: InferenceRequest = { requestId: this.#nextId++, inputs };
     if (random.chance(0.3)) request.priority = random.pick([0, 0.25, 0.5, 0.75, 1]);
     const isBad = random.chance(0.03);
     if (isBad) this.#spoil(request);
-    const mayStop = Object.keys(ends).length > 0;
-    return { request, promptLength: prompt.length, maxNewTokens, streaming, timeLimited, mayStop, isBad };
+    const mayStop = inputs.end_id !== undefined;
+    const isStreaming = inputs.streaming!.data[0] === 1;
+    return {
+      ...{ request, promptLength: prompt.length, maxNewTokens, streaming: isStreaming, timeLimited },
+      ...{ mayStop, isBad, numSequences },
+    };
+  }
+
+  /** Makes it one of several sequences, of beams, with a guide, or with a draft. Returns how many sequences it has. */
+  #decoding(inputs: Record<string, Tensor>): number {
+    const random = this.#random;
+    const kind = random.next();
+    const without = (...names: string[]) => {
+      for (const name of names) delete inputs[name];
+    };
+    if (kind < 0.15) {
+      without('return_generation_logits');
+      inputs.num_return_sequences = i32(random.integer(2, 3));
+      return inputs.num_return_sequences.data[0] as number;
+    }
+    if (kind < 0.3) {
+      without('return_generation_logits', 'temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p');
+      inputs.streaming = bool(false);
+      inputs.beam_width = i32(random.integer(2, MAX_BEAM_WIDTH));
+      return inputs.beam_width.data[0] as number;
+    }
+    if (kind < 0.5) {
+      without('min_length', 'stop_words_list');
+      inputs.end_id ??= i32(2);
+      inputs.guided_decoding_guide_type = text('regex');
+      inputs.guided_decoding_guide = text(random.pick(['[ -~]{1,150}', '([a-z]{1,9}, )*[a-z]+']));
+    } else if (kind < 0.75) {
+      without('return_generation_logits');
+      const draft = this.#tokens(random.integer(1, 12));
+      inputs.draft_input_ids = i32(...draft);
+    }
+    return 1;
   }
 
   #tokens(count: number): number[] {
@@ -149,7 +194,7 @@ export class RequestFactory {
         inputs.temperature = f32(-1);
       },
       () => {
-        inputs.beam_width = i32(3);
+        inputs.beam_width = i32(MAX_BEAM_WIDTH + 1);
       },
       () => {
         delete inputs.request_output_len;

@@ -79,7 +79,10 @@ async function runMix(
   const random = new Random(seed);
   const { path: enginePath, vocabSize } = await engineOf(mix.precision ?? 'bf16');
   const engine = { Manager, enginePath };
-  const factory = new RequestFactory(random, { vocabSize, maxSeqLen: BASE.maxSeqLen! });
+  const factory = new RequestFactory(random, {
+    ...{ vocabSize, maxSeqLen: BASE.maxSeqLen! },
+    decodes: mix.decodes ?? false,
+  });
   const crowd = new Crowd(engine, mix, random, factory);
   await crowd.ready;
   await load(crowd, startMs + crowdMs / 4);
