@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { ChatOpenAI } from '@langchain/openai';
-import { APICallError, generateObject, generateText, streamText, tool } from 'ai';
+import { APICallError, generateObject, generateText, streamText, type ToolSet, tool } from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
@@ -65,7 +65,8 @@ describeWithTestModel('skein serve', () => {
       const asked = {
         model: model(),
         prompt: 'The weather in Paris?',
-        tools: { weather },
+        // The two packages are compiled with other strictness than this one.
+        tools: { weather } as unknown as ToolSet,
         toolChoice: 'required' as const,
         ...settings,
         maxOutputTokens: 100,
@@ -111,6 +112,9 @@ describeWithTestModel('skein serve', () => {
         ...fields,
       });
 
+    const totalOf = (message: object) =>
+      (message as { usage_metadata?: { total_tokens: number } }).usage_metadata?.total_tokens ?? 0;
+
     it('says the same whole and streamed, with usage and log-probs', async () => {
       const whole = await chat({ logprobs: true, topLogprobs: 2 }).invoke(question);
       expect(whole.content).toContain('Paris');
@@ -121,10 +125,11 @@ describeWithTestModel('skein serve', () => {
       let total = 0;
       for await (const chunk of await chat().stream(question)) {
         text += chunk.content as string;
-        total = Math.max(total, chunk.usage_metadata?.total_tokens ?? 0);
+        total = Math.max(total, totalOf(chunk));
       }
       expect(text).toBe(whole.content);
-      expect(total).toBe(whole.usage_metadata!.total_tokens);
+      expect(total).toBe(totalOf(whole));
+      expect(total).toBeGreaterThan(0);
     });
 
     it('answers by a schema, as JSON and as a function that is called', async () => {
