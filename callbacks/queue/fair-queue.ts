@@ -98,17 +98,27 @@ export class FairQueue<T extends Waiting> implements WaitingQueue<T> {
 
   #takeOne(): T {
     let passed = 0;
+    let hadTurn: Flow<T> | null = null;
     for (;;) {
-      const item = this.#next(this.#ring[0]!);
+      const flow = this.#ring[0]!;
+      const item = this.#next(flow);
       if (item !== null) return item;
-      this.#ring.push(this.#ring.shift()!);
-      this.#turn = 0;
+      if (this.#turn > 0) hadTurn = flow;
+      this.#pass();
       passed++;
       if (passed === this.#ring.length) {
         this.#beginRounds();
+        // Or it would have two turns, one behind the other, where the others had nothing left for theirs.
+        if (hadTurn === this.#ring[0]) this.#pass();
         passed = 0;
       }
     }
+  }
+
+  /** The turn of the first one is over. */
+  #pass(): void {
+    this.#ring.push(this.#ring.shift()!);
+    this.#turn = 0;
   }
 
   /** The next request of the key in its turn, charged for; null where its turn is over. */

@@ -178,7 +178,7 @@ describe('skein serve', () => {
   it('whose engine died answers in the shape of the API, says so on /health, and recovers', async () => {
     const deadlyToken = 32;
     const server = await slow({}, { dieToken: deadlyToken });
-    const before = await (await complete(server, { max_tokens: 20 })).json();
+    const before = await (await complete(server, { max_tokens: 20, seed: 1 })).json();
     const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
     const whole = complete(server, { max_tokens: 250 });
     await expect.poll(() => gauge(server, 'num_requests_running')).toBe(2);
@@ -198,7 +198,7 @@ describe('skein serve', () => {
       expect(await gauge(server, name)).toBe(0);
     }
     // Sent while no engine runs: it waits for the next one.
-    const after = await (await complete(server, { max_tokens: 20 })).json();
+    const after = await (await complete(server, { max_tokens: 20, seed: 1 })).json();
     expect(after).toMatchObject({ choices: (before as { choices: unknown }).choices });
     const up = await fetch(`${server.url}/health`);
     expect([up.status, await up.json()]).toMatchObject([200, { status: 'ready', restarts: 1 }]);

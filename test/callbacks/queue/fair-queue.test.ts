@@ -23,7 +23,7 @@ describe('the order of a fair queue', () => {
     const a = Array.from({ length: 9 }, (_, index) => item(`a${index}`, 'A', 40));
     const b = Array.from({ length: 3 }, (_, index) => item(`b${index}`, 'B', 90));
     const queue = queueOf([...a, ...b, item('c', 'C', 250)], 100);
-    expect(names(queue.take(13))).toBe('a0 a1 b0 b1 a2 a3 a4 a5 a6 b2 c a7 a8');
+    expect(names(queue.take(13))).toBe('a0 a1 b0 a2 a3 b1 a4 b2 c a5 a6 a7 a8');
   });
 
   it('lets a key that comes in wait for one turn of another, however many of it wait', () => {
@@ -52,7 +52,7 @@ describe('the order of a fair queue', () => {
     const first = queue.take(4);
     for (const one of first) queue.settle(one, one.key === 'A' ? 0 : 100);
     // A has 200 tokens back, and takes two requests before the next round.
-    expect(names(first).replaceAll(/\d+/g, '')).toBe('a b b a');
+    expect(names(first).replaceAll(/\d+/g, '')).toBe('a b a b');
     expect(names(queue.take(2)).replaceAll(/\d+/g, '')).toBe('a a');
   });
 
