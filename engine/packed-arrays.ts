@@ -1,4 +1,3 @@
-import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import type { PackedBatch } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 
@@ -9,7 +8,14 @@ export interface PackedSize {
   logitRows: number;
 }
 
-/** An empty PackedBatch for the sequences of a cache: its arrays, made once. What goes into them others pack. */
+/** Where the blocks of a batch lie. */
+export interface PackedBlocks {
+  maxBlocksPerSequence: number;
+  /** The most that a batch hands out. */
+  numBlocks: number;
+}
+
+/** An empty PackedBatch: its arrays, made once. What goes into them others pack. */
 export class PackedArrays implements PackedBatch {
   numTokens = 0;
   numSequences = 0;
@@ -28,8 +34,12 @@ export class PackedArrays implements PackedBatch {
   readonly ropeFrequencies: Float32Array;
   readonly ropeScales: Float32Array;
 
-  constructor({ tokens, sequences, logitRows }: PackedSize, kvCache: KvCacheManager, rope: RopeTable) {
-    this.maxBlocks = kvCache.maxBlocksPerSequence;
+  constructor(
+    { tokens, sequences, logitRows }: PackedSize,
+    { maxBlocksPerSequence, numBlocks }: PackedBlocks,
+    rope: Pick<RopeTable, 'frequencies' | 'scales'>,
+  ) {
+    this.maxBlocks = maxBlocksPerSequence;
     this.tokenIds = new Int32Array(tokens);
     this.positions = new Int32Array(tokens);
     this.slots = new Int32Array(tokens);
@@ -37,7 +47,7 @@ export class PackedArrays implements PackedBatch {
     this.contextLength = new Int32Array(sequences);
     this.blockTables = new Int32Array(sequences * this.maxBlocks);
     this.logitRows = new Int32Array(logitRows);
-    this.newBlocks = new Int32Array(kvCache.numBlocks);
+    this.newBlocks = new Int32Array(numBlocks);
     this.ropeRows = new Int32Array(sequences);
     this.ropeFrequencies = rope.frequencies;
     this.ropeScales = rope.scales;

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type * as z from 'zod';
 import { closestName } from '../callbacks/did-you-mean.js';
-import { asSentence } from '../callbacks/sentences.js';
 import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
 import { fileProblem } from './file-problem.js';
 import {
@@ -13,6 +11,7 @@ import {
   modelEntry,
   type OptionOfAModel,
 } from './model-entries.js';
+import { parseYaml } from './parse-yaml.js';
 import { UsageError } from './usage-error.js';
 
 export { UsageError };
@@ -149,16 +148,7 @@ function readConfigFile(path: string): Partial<Record<OptionName | 'models', Giv
   } catch (error) {
     throw new UsageError(`The configuration file ${path} cannot be read: ${fileProblem(error)}`);
   }
-  let content: unknown;
-  try {
-    // Loaded only where there is a file: it takes a tenth of the start. JSON is YAML too.
-    const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
-    content = yaml.parse(text);
-  } catch (error) {
-    // Below its first line the parser draws where it stopped.
-    const [reason] = (error as Error).message.split('\n');
-    throw new UsageError(`The configuration file ${path} is neither JSON nor YAML: ${asSentence(reason!)}`);
-  }
+  const content = parseYaml(text, `The configuration file ${path}`);
   if (content === null) return {};
   if (typeof content !== 'object' || Array.isArray(content)) {
     throw new UsageError(

@@ -1,5 +1,5 @@
 import type { EncoderConfig } from '../../models/encoder-config.js';
-import type { PackedBatch } from '../packed-batch.js';
+import { PackedArrays } from '../packed-arrays.js';
 
 /** One text, or a pair of texts, as the network takes it: special tokens included. */
 export interface EncoderSequence {
@@ -20,6 +20,9 @@ export interface EncoderBatchLimits {
 /** A step of the attention lies in one block. */
 export const ENCODER_TOKENS_PER_BLOCK = 32;
 
+/** Positions of an encoder are embedded. */
+const NO_ROPE = { frequencies: new Float32Array(0), scales: new Float32Array(0) };
+
 /** Blocks that any batch within the limits fits into: each sequence begins at a block of its own. */
 export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLimits): number {
   return Math.ceil(maxNumTokens / ENCODER_TOKENS_PER_BLOCK) + maxNumSequences;
@@ -34,24 +37,8 @@ export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLim
  *   blocks        [ 0 ]               [ 1 ][ 2 ]        newBlocks 0, 2
  *   logitRows     its first token, or its last one      (means are taken of whole sequences)
  */
-export class EncoderBatch implements PackedBatch {
-  numTokens = 0;
-  numSequences = 0;
-  numLogitRows = 0;
-  numNewBlocks = 0;
-  readonly maxBlocks: number;
-  readonly tokenIds: Int32Array;
+export class EncoderBatch extends PackedArrays {
   readonly tokenTypes: Int32Array;
-  readonly positions: Int32Array;
-  readonly slots: Int32Array;
-  readonly queryStart: Int32Array;
-  readonly contextLength: Int32Array;
-  readonly blockTables: Int32Array;
-  readonly logitRows: Int32Array;
-  readonly newBlocks: Int32Array;
-  readonly ropeRows: Int32Array;
-  readonly ropeFrequencies = new Float32Array(0);
-  readonly ropeScales = new Float32Array(0);
   readonly #firstPosition: number;
   readonly #takesLast: boolean;
 
@@ -59,25 +46,20 @@ export class EncoderBatch implements PackedBatch {
     { maxNumTokens, maxNumSequences, maxSeqLen }: EncoderBatchLimits,
     { firstPosition, head }: EncoderConfig,
   ) {
-    this.maxBlocks = Math.ceil(maxSeqLen / ENCODER_TOKENS_PER_BLOCK);
-    this.tokenIds = new Int32Array(maxNumTokens);
+    super(
+      { tokens: maxNumTokens, sequences: maxNumSequences, logitRows: maxNumSequences },
+      // Only the last block of each sequence is told of.
+      { maxBlocksPerSequence: Math.ceil(maxSeqLen / ENCODER_TOKENS_PER_BLOCK), numBlocks: maxNumSequences },
+      NO_ROPE,
+    );
     this.tokenTypes = new Int32Array(maxNumTokens);
-    this.positions = new Int32Array(maxNumTokens);
-    this.slots = new Int32Array(maxNumTokens);
-    this.queryStart = new Int32Array(maxNumSequences + 1);
-    this.contextLength = new Int32Array(maxNumSequences);
-    this.blockTables = new Int32Array(maxNumSequences * this.maxBlocks);
-    this.logitRows = new Int32Array(maxNumSequences);
-    this.newBlocks = new Int32Array(maxNumSequences);
-    this.ropeRows = new Int32Array(maxNumSequences);
     this.#firstPosition = firstPosition;
     this.#takesLast = head.kind === 'embedding' && head.pooling === 'last';
   }
 
   /** Replaces what the batch holds. The sequences must be within the limits, each with a token at least. */
   pack(sequences: readonly EncoderSequence[]): void {
-    this.numTokens = 0;
-    this.numSequences = 0;
+    this.clear();
     let block = 0;
     for (const sequence of sequences) block = this.#add(sequence, block);
     this.numLogitRows = this.numSequences;

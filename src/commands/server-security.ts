@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { createSecureContext } from 'node:tls';
-import { asSentence } from '../../callbacks/sentences.js';
 import { type Config, UsageError } from '../config.js';
 import { fileProblem } from '../file-problem.js';
+import { parseYaml } from '../parse-yaml.js';
 import { type ApiKey, ApiKeys } from '../server/api-keys.js';
 
 /** Who may use the server, and how. */
@@ -44,15 +43,7 @@ function checkDistinct(keys: readonly ApiKey[]): void {
 function readKeyFile(path: string): ApiKey[] {
   const what = `The file of --api-key-file, ${path},`;
   const text = readFile('--api-key-file', path).toString('utf8');
-  let content: unknown;
-  try {
-    // JSON is YAML too. Loaded only where there is a file.
-    const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
-    content = yaml.parse(text);
-  } catch (error) {
-    const [reason] = (error as Error).message.split('\n');
-    throw new UsageError(`${what} is neither JSON nor YAML: ${asSentence(reason!)}`);
-  }
+  const content = parseYaml(text, what);
   if (!Array.isArray(content) || content.length === 0) {
     throw new UsageError(
       `${what} must hold a list such as [{"name": "alice", "key": "sk-...", "weight": 1}].`,

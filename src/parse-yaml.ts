@@ -1,0 +1,16 @@
+import { createRequire } from 'node:module';
+import { asSentence } from '../callbacks/sentences.js';
+import { UsageError } from './usage-error.js';
+
+/** The content of a file in JSON or YAML. `what` is the file, as a sentence begins. @throws UsageError. */
+export function parseYaml(text: string, what: string): unknown {
+  try {
+    // Loaded only where there is a file: it takes a tenth of the start. JSON is YAML too.
+    const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml');
+    return yaml.parse(text);
+  } catch (error) {
+    // Below its first line the parser draws where it stopped.
+    const [reason] = (error as Error).message.split('\n');
+    throw new UsageError(`${what} is neither JSON nor YAML: ${asSentence(reason!)}`);
+  }
+}
