@@ -96,9 +96,9 @@ export class DraftStage {
     source.noteVerified(request, drafted, accepted);
   }
 
-  /** An iteration has ended; one with contexts says nothing of what rows of generating sequences take. */
+  /** An iteration has ended. */
   noteStep({ contextTokens, generationRows, executorMs }: IterationCounts): void {
-    if (contextTokens === 0) this.#policy.noteStep(generationRows, executorMs);
+    this.#policy.noteStep(generationRows, contextTokens, executorMs);
   }
 
   #room(chunks: Chunks): DraftRoom {

@@ -54,6 +54,11 @@ export class DraftCaches {
     return length;
   }
 
+  /** Tokens of the sequence that it has not got, the newest one too; what a wrong draft left counts as read. */
+  unread({ requestId, numTokens }: LlmRequest): number {
+    return numTokens - Math.min(this.#caches.get(requestId)?.length ?? 0, numTokens - 1);
+  }
+
   /** Takes blocks for `length` tokens of the sequence. False, and nothing changed, if there is no room. */
   reserve({ requestId, finalLength }: LlmRequest, length: number): boolean {
     if (this.#caches.has(requestId)) return this.kvCache.growSequence(requestId, length);

@@ -20,8 +20,15 @@ export interface DraftLoad {
   spareRows: number;
   /** What a step of so many rows costs. */
   costOf: (rows: number) => number;
-  /** What a round of the draft model costs, in the same unit. */
-  roundCost: number;
+  /** What a round of the draft model that draws for so many sequences costs, in the same unit. */
+  roundCostOf: (sequences: number) => number;
+}
+
+export interface DraftChoice {
+  /** Of each candidate's draft. */
+  lengths: number[];
+  /** What each token takes less, in the unit of the costs, because the draft model draws; 0 where it does not. */
+  savedByModel: number;
 }
 
 /**
@@ -41,14 +48,18 @@ export interface DraftLoad {
  * Once each row costs its share, as in a full batch, a token that is not certain is worth less than its row costs, and
  * nothing is drafted. Whether the draft model's rounds pay is seen against the best without it.
  */
-export function chooseDraftLengths(candidates: readonly DraftCandidate[], load: DraftLoad): number[] {
-  const none = { lengths: candidates.map(() => 0), value: (load.rows / load.costOf(load.rows)) * LEAST_GAIN };
+export function chooseDraftLengths(candidates: readonly DraftCandidate[], load: DraftLoad): DraftChoice {
+  const none = { lengths: candidates.map(() => 0), value: leastValue(load) };
   const looked = candidates.map((candidate) => (candidate.drawn ? { ...candidate, most: 0 } : candidate));
   const withoutRounds = improve(none, looked, load);
-  const best = candidates.some(({ drawn }) => drawn)
-    ? improve(withoutRounds, candidates, load)
-    : withoutRounds;
-  return best.lengths;
+  if (!candidates.some(({ drawn }) => drawn)) return { lengths: withoutRounds.lengths, savedByModel: 0 };
+  const best = improve(withoutRounds, candidates, load);
+  return { lengths: best.lengths, savedByModel: 1 / withoutRounds.value - 1 / best.value };
+}
+
+/** What a step must be worth for its cost to be better than one without drafts. */
+function leastValue({ rows, costOf }: Pick<DraftLoad, 'rows' | 'costOf'>): number {
+  return (rows / costOf(rows)) * LEAST_GAIN;
 }
 
 interface Choice {
@@ -62,29 +73,42 @@ function improve(choice: Choice, candidates: readonly DraftCandidate[], load: Dr
   const lengths = candidates.map(() => 0);
   let best = choice;
   let worth = load.rows;
-  let rounds = 0;
+  // Sequences in each round of the draft model: round 1 is at 0.
+  const rounds: number[] = [];
+  let roundsCost = 0;
   for (let added = 1; added <= load.spareRows; added++) {
     const next = mostProbable(candidates, lengths);
     if (next < 0) break;
     const { acceptance, drawn } = candidates[next]!;
     lengths[next]!++;
     worth += Math.min(acceptance, MAX_ACCEPTANCE) ** lengths[next]!;
-    if (drawn) rounds = Math.max(rounds, lengths[next]!);
-    const value = worth / (load.costOf(load.rows + added) + rounds * load.roundCost);
+    if (drawn) {
+      const round = lengths[next]! - 1;
+      const sequences = rounds[round] ?? 0;
+      rounds[round] = sequences + 1;
+      roundsCost += load.roundCostOf(sequences + 1) - (sequences === 0 ? 0 : load.roundCostOf(sequences));
+    }
+    const value = worth / (load.costOf(load.rows + added) + roundsCost);
     if (value > best.value) best = { lengths: lengths.slice(), value };
   }
   return best;
 }
 
-/** Whether any draft at all could pay: asked before anything is proposed, since a full batch is to lose nothing. */
-export function couldPay(load: Omit<DraftLoad, 'roundCost'>, candidates: number, most: number): boolean {
-  if (candidates === 0) return false;
-  const best = { most, acceptance: MAX_ACCEPTANCE, drawn: false };
-  const lengths = chooseDraftLengths(new Array<DraftCandidate>(candidates).fill(best), {
-    ...load,
-    roundCost: 0,
-  });
-  return lengths.some((length) => length > 0);
+/**
+ * Whether any draft at all could pay, if every token of it were as good as certain and drawn for nothing: asked before
+ * anything is proposed, in every step of a full batch, which is to lose nothing. So it makes nothing.
+ */
+export function couldPay(load: Omit<DraftLoad, 'roundCostOf'>, candidates: number, most: number): boolean {
+  const least = leastValue(load);
+  let worth = load.rows;
+  let probability = 1;
+  for (let added = 1; added <= Math.min(load.spareRows, candidates * most); added++) {
+    // Level by level: the first token of every draft, then the second of each.
+    if ((added - 1) % candidates === 0) probability *= MAX_ACCEPTANCE;
+    worth += probability;
+    if (worth / load.costOf(load.rows + added) > least) return true;
+  }
+  return false;
 }
 
 /** The candidate whose next draft token is the most probable; -1: none takes another. */

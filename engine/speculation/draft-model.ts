@@ -7,7 +7,7 @@ import { messageOf } from '../loop/error-text.js';
 import type { RopeTable } from '../rope-table.js';
 import { DraftBatch, type DraftRows } from './draft-batch.js';
 import { DraftCaches } from './draft-caches.js';
-import { RoundCost } from './round-cost.js';
+import { DraftCost } from './draft-cost.js';
 
 export interface DraftModelParts {
   /** Runs the draft model; of the same vocabulary. */
@@ -55,7 +55,7 @@ export class DraftModel {
   readonly #caches: DraftCaches;
   readonly #batch: DraftBatch;
   readonly #output: SamplingResults;
-  readonly #cost: RoundCost;
+  readonly #cost: DraftCost;
   #hasFailed = false;
 
   constructor(parts: DraftModelParts) {
@@ -64,7 +64,7 @@ export class DraftModel {
     this.#caches = new DraftCaches(parts.kvCache, parts.rope);
     this.#batch = new DraftBatch(maxNumTokens, maxNumSequences, this.#caches);
     this.#output = new SamplingResults(maxNumSequences);
-    this.#cost = new RoundCost(parts.costShare);
+    this.#cost = new DraftCost(parts.costShare);
   }
 
   /** Most tokens that a draft of the request may have now. Logits of the request's own say what its tokens are drawn against. */
@@ -73,20 +73,29 @@ export class DraftModel {
     return Math.max(0, this.#parts.kvCache.maxSeqLen - numTokens);
   }
 
-  /** Milliseconds of a round beside steps of one row that take `stepMs`. */
+  /** Milliseconds of a round beside the model's own step of as many rows that takes `stepMs`. */
   roundCost(stepMs: number): number {
-    return this.#cost.of(stepMs);
+    return this.#cost.ofRound(stepMs);
+  }
+
+  /** Milliseconds until it can draw for the request, where the model itself takes `ownMs` for each token that it reads. */
+  readingCost(request: LlmRequest, ownMs: number): number {
+    const unread = this.#caches.unread(request);
+    return unread <= ROWS_OF_A_ROUND ? 0 : unread * this.#cost.ofReading(ownMs);
   }
 
   noteIdleStep(): void {
     this.#cost.noteIdleStep();
   }
 
-  /** Gives the requests their drafts (`LlmRequest.setDraft`), none or a shorter one where more cannot be had now. */
-  draw(wanted: readonly WantedDraft[]): void {
+  /**
+   * Gives the requests their drafts (`LlmRequest.setDraft`), none or a shorter one where more cannot be had now.
+   * `costOf`: milliseconds of the model's own step of so many rows.
+   */
+  draw(wanted: readonly WantedDraft[], costOf: (rows: number) => number): void {
     if (this.#hasFailed) return;
     try {
-      this.#draw(wanted);
+      this.#draw(wanted, costOf);
     } catch (error) {
       this.#hasFailed = true;
       this.#caches.releaseAll();
@@ -107,7 +116,7 @@ export class DraftModel {
     this.#parts.kvCache.checkIntegrity();
   }
 
-  #draw(wanted: readonly WantedDraft[]): void {
+  #draw(wanted: readonly WantedDraft[], costOf: (rows: number) => number): void {
     const behind = new Map<LlmRequest, number>();
     for (const { request } of wanted) behind.set(request, request.numTokens - this.#caches.settle(request));
     const { maxNumSequences } = this.#parts.executor.options;
@@ -117,18 +126,21 @@ export class DraftModel {
       // Those that draw at once come before those that have prompts to read.
       .sort((a, b) => behind.get(a.request)! - behind.get(b.request)!)
       .slice(0, maxNumSequences);
-    while (growing.length > 0) growing = this.#round(growing);
+    while (growing.length > 0) growing = this.#round(growing, costOf);
   }
 
   /** Those of the drafts that are to have another token. */
-  #round(growing: readonly GrowingDraft[]): GrowingDraft[] {
+  #round(growing: readonly GrowingDraft[], costOf: (rows: number) => number): GrowingDraft[] {
     const { executor, clock } = this.#parts;
     const rows = this.#pack(growing);
     const { sampling } = this.#batch;
     this.#output.makeRoom(sampling);
     const startMs = clock();
     executor.step(this.#batch, sampling, this.#output);
-    if (this.#batch.numTokens <= ROWS_OF_A_ROUND * rows.length) this.#cost.note(clock() - startMs);
+    const { numTokens } = this.#batch;
+    const ms = clock() - startMs;
+    if (numTokens > ROWS_OF_A_ROUND * rows.length) this.#cost.noteReading(numTokens, ms);
+    else this.#cost.noteRound(ms, costOf(numTokens));
     let row = 0;
     return growing.slice(0, rows.length).filter((draft, i) => {
       const { end, draws } = rows[i]!;

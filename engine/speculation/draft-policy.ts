@@ -26,8 +26,8 @@ export interface DraftPolicy {
   draft(candidates: readonly DraftCandidate[], room: DraftRoom): void;
   /** A draft of `drafted` tokens was verified: its first `accepted` ones were right. */
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void;
-  /** A step of so many rows, all of them of generating sequences, took so many milliseconds. */
-  noteStep(rows: number, ms: number): void;
+  /** A step of so many rows of generating sequences, and so many context tokens beside them, took so many milliseconds. */
+  noteStep(rows: number, contextTokens: number, ms: number): void;
   /** A request is paused or has ended: what is held for it is given back. */
   release(request: LlmRequest): void;
   /** Throws a sentence naming the first inconsistency in what it holds; in tests after each iteration. */

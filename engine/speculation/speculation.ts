@@ -5,6 +5,7 @@ import type { DraftModel, WantedDraft } from './draft-model.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from './draft-policy.js';
 import { GivenDraft } from './given-draft.js';
 import { NgramIndex } from './ngram-index.js';
+import { ReadingCost } from './reading-cost.js';
 import { StepCost } from './step-cost.js';
 
 export interface SpeculationOptions {
@@ -23,6 +24,10 @@ const LONG_MATCH = 4;
 const SHORT_MATCH = 2;
 /** What a draft token is taken to be worth before any was verified. */
 const GUESSES = { given: 0.7, singleMatch: 0.2, shortMatch: 0.4, longMatch: 0.7, model: 0.6 };
+/** What drafts promise to save must be so many times what the draft model reads for them: nobody knows yet how good they are. */
+const READING_RETURN = 2;
+/** A sequence is taken to go on for as long as it has gone, and at least for so many tokens. */
+const LEAST_EXPECTED = 64;
 const NO_TOKENS = new Int32Array(0);
 
 /** Tokens that may come next in a sequence. */
@@ -84,6 +89,8 @@ class RequestState {
 export class Speculation implements DraftPolicy {
   readonly #options: SpeculationOptions;
   readonly #cost: StepCost;
+  /** What the model itself takes to read a token. */
+  readonly #reading = new ReadingCost();
   readonly #draftModel: DraftModel | null;
   readonly #states = new WeakMap<LlmRequest, RequestState>();
 
@@ -98,7 +105,8 @@ export class Speculation implements DraftPolicy {
     const drafting = candidates.filter(({ request }) => this.#mayPropose(request));
     if (drafting.length === 0) return;
     const costOf = (count: number) => this.#cost.of(count);
-    const load = { rows, spareRows, costOf, roundCost: this.#draftModel?.roundCost(costOf(1)) ?? 0 };
+    const roundCostOf = (sequences: number) => this.#draftModel?.roundCost(costOf(sequences)) ?? 0;
+    const load = { rows, spareRows, costOf, roundCostOf };
     const most = Math.max(...drafting.map((candidate) => candidate.most));
     if (couldPay(load, drafting.length, most)) this.#propose(drafting, load);
     else for (const { request } of drafting) this.#states.get(request)?.noteIdleStep();
@@ -108,8 +116,9 @@ export class Speculation implements DraftPolicy {
     this.#states.get(request)?.rate?.note(drafted, accepted);
   }
 
-  noteStep(rows: number, ms: number): void {
-    this.#cost.note(rows, ms);
+  noteStep(rows: number, contextTokens: number, ms: number): void {
+    if (contextTokens > 0) this.#reading.note(contextTokens + rows, ms);
+    else this.#cost.note(rows, ms);
   }
 
   release(request: LlmRequest): void {
@@ -129,10 +138,7 @@ export class Speculation implements DraftPolicy {
 
   #propose(candidates: readonly DraftCandidate[], load: DraftLoad): void {
     const proposals = candidates.map((candidate) => this.#proposalFor(candidate));
-    const lengths = chooseDraftLengths(
-      proposals.map(({ length, rate, drawn }) => ({ most: length, acceptance: rate?.rate ?? 1, drawn })),
-      load,
-    );
+    const lengths = this.#chooseLengths(candidates, proposals, load);
     const wanted: WantedDraft[] = [];
     for (const [i, { request }] of candidates.entries()) {
       const { tokens, rate, drawn } = proposals[i]!;
@@ -143,8 +149,40 @@ export class Speculation implements DraftPolicy {
       else if (drawn) wanted.push({ request, length });
       else request.setDraft(tokens, length);
     }
-    if (wanted.length > 0) this.#draftModel?.draw(wanted);
+    if (wanted.length > 0) this.#draftModel?.draw(wanted, load.costOf);
     else this.#draftModel?.noteIdleStep();
+  }
+
+  /**
+   * Before the draft model draws for a sequence it has to read it, which may take it longer than all its drafts save: at
+   * the end of a full batch, when the last of many sequences would be read for a few tokens each.
+   */
+  #chooseLengths(
+    candidates: readonly DraftCandidate[],
+    proposals: readonly Proposal[],
+    load: DraftLoad,
+  ): number[] {
+    const options = proposals.map(({ length, rate, drawn }) => ({
+      most: length,
+      acceptance: rate?.rate ?? 1,
+      drawn,
+    }));
+    const { lengths, savedByModel } = chooseDraftLengths(options, load);
+    let isRead = true;
+    for (const [i, option] of options.entries()) {
+      if (!option.drawn || lengths[i] === 0 || this.#paysToRead(candidates[i]!.request, savedByModel))
+        continue;
+      option.most = 0;
+      isRead = false;
+    }
+    return isRead ? lengths : chooseDraftLengths(options, load).lengths;
+  }
+
+  #paysToRead(request: LlmRequest, savedMs: number): boolean {
+    const { generatedLength, maxNewTokens } = request;
+    const left = Math.min(maxNewTokens - generatedLength, Math.max(generatedLength, LEAST_EXPECTED));
+    const reading = this.#draftModel?.readingCost(request, this.#reading.perToken ?? 0) ?? 0;
+    return READING_RETURN * reading <= left * savedMs;
   }
 
   #proposalFor({ request, most }: DraftCandidate): Proposal {

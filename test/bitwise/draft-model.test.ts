@@ -36,8 +36,8 @@ class CountedSpeculation extends Speculation {
   }
 
   /** Steps cost the same however many rows they have. */
-  override noteStep(rows: number): void {
-    super.noteStep(rows, 1);
+  override noteStep(rows: number, contextTokens: number): void {
+    super.noteStep(rows, contextTokens, 1);
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FakeExecutor, type FakeExecutorOptions } from '../../../engine/fake/fake-executor.js';
+import type { LlmRequest } from '../../../engine/llm-request.js';
 import { RopeTable } from '../../../engine/rope-table.js';
 import { DraftModel } from '../../../engine/speculation/draft-model.js';
 import { Speculation } from '../../../engine/speculation/speculation.js';
@@ -12,6 +13,13 @@ const TOKENS_PER_BLOCK = 8;
 class FreeDraftModel extends DraftModel {
   override roundCost(): number {
     return 0;
+  }
+
+  /** Milliseconds for each token. */
+  msPerRead = 0;
+
+  override readingCost(request: LlmRequest): number {
+    return this.msPerRead * (request.numTokens - 1);
   }
 }
 
@@ -37,6 +45,7 @@ class WrongExecutor extends FakeExecutor {
 class DraftHarness {
   readonly executor: FakeExecutor;
   readonly kvCache: KvCacheManager;
+  readonly draftModel: FreeDraftModel;
   readonly failures: Error[] = [];
   readonly harness: LoopHarness;
 
@@ -63,7 +72,7 @@ class DraftHarness {
       ...draft,
     });
     this.kvCache = new KvCacheManager({ numBlocks, tokensPerBlock: TOKENS_PER_BLOCK, maxSeqLen });
-    const draftModel = new FreeDraftModel({
+    this.draftModel = new FreeDraftModel({
       executor: this.executor,
       kvCache: this.kvCache,
       rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, 16),
@@ -71,6 +80,7 @@ class DraftHarness {
       clock: () => 0,
       onFailure: (error) => this.failures.push(error),
     });
+    const { draftModel } = this;
     const drafts = new Speculation({ usesNgrams: false, draftModel, maxDraftLen: 4, maxRows: 64 });
     this.harness = new LoopHarness({ maxDraftRows: 16, drafts, ...loop });
   }
@@ -167,6 +177,18 @@ describe('drafts of a draft model', () => {
     harness.waiting.push(makeRequest(1n, promptOf(5), 10, inputs));
     harness.runToEnd();
     expect(executor.numSteps).toBe(0);
+  });
+
+  it('are not drawn for sequences whose reading takes longer than drafts can save', () => {
+    const drafts = new DraftHarness();
+    // Steps of the fake executor are not timed: one of a single row is taken to cost 1, and drafts to save less than that
+    // for each token of the answer.
+    drafts.draftModel.msPerRead = 1;
+    const [short, long] = [makeRequest(1n, promptOf(1), 30), makeRequest(2n, promptOf(40), 20)];
+    expectUnchanged(drafts.run([long]), [long]);
+    expect(drafts.executor.numSteps).toBe(0);
+    expectUnchanged(drafts.run([short]), [short]);
+    expect(drafts.executor.numSteps).toBeGreaterThan(0);
   });
 
   it('end with the first failure of the draft model, which no request notices', () => {

@@ -78,11 +78,11 @@ describe('StepCost', () => {
     const cost = new StepCost(128);
     for (let i = 0; i < 8; i++) cost.note(64, 50);
     const candidates = Array.from({ length: 64 }, () => ({ acceptance: 0.9, most: 8, drawn: false }));
-    const lengths = chooseDraftLengths(candidates, {
+    const { lengths } = chooseDraftLengths(candidates, {
       rows: 64,
       spareRows: 64,
       costOf: (rows) => cost.of(rows),
-      roundCost: 0,
+      roundCostOf: () => 0,
     });
     expect(lengths.every((length) => length === 0)).toBe(true);
   });

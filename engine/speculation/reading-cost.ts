@@ -1,0 +1,20 @@
+/** What is left of older steps when another is noted. */
+const KEPT = 0.8;
+
+/** Milliseconds that a model takes for each context token, from its latest steps with contexts. */
+export class ReadingCost {
+  #tokens = 0;
+  #ms = 0;
+
+  /** A step with so many tokens in it took `ms`. */
+  note(tokens: number, ms: number): void {
+    if (!(ms > 0) || tokens < 1) return;
+    this.#tokens = KEPT * this.#tokens + tokens;
+    this.#ms = KEPT * this.#ms + ms;
+  }
+
+  /** Undefined: nothing was measured. */
+  get perToken(): number | undefined {
+    return this.#tokens === 0 ? undefined : this.#ms / this.#tokens;
+  }
+}
