@@ -1,4 +1,4 @@
-/** How much of what was seen still counts after another draft, and after a step without one. */
+/** How much of what was seen of a sequence still counts after another draft, and after a step without one. */
 const KEPT_BY_DRAFT = 0.8;
 const KEPT_BY_IDLE_STEP = 0.97;
 /** The first guess counts as much as this many tokens. */
@@ -10,11 +10,14 @@ const GUESS_WEIGHT = 2;
  */
 export class AcceptanceRate {
   readonly #guess: number;
+  readonly #kept: number;
   #accepted = 0;
   #tested = 0;
 
-  constructor(guess: number) {
+  /** `kept`: how much of what was seen still counts after another draft. */
+  constructor(guess: number, kept = KEPT_BY_DRAFT) {
     this.#guess = guess;
+    this.#kept = kept;
   }
 
   /** From 0 to 1. */
@@ -24,7 +27,7 @@ export class AcceptanceRate {
 
   /** A draft of `drafted` tokens was verified: its first `accepted` ones were right, and nothing is known behind the first wrong one. */
   note(drafted: number, accepted: number): void {
-    this.#fade(KEPT_BY_DRAFT);
+    this.#fade(this.#kept);
     this.#accepted += accepted;
     this.#tested += Math.min(drafted, accepted + 1);
   }

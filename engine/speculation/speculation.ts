@@ -24,10 +24,10 @@ const LONG_MATCH = 4;
 const SHORT_MATCH = 2;
 /** What a draft token is taken to be worth before any was verified. */
 const GUESSES = { given: 0.7, singleMatch: 0.2, shortMatch: 0.4, longMatch: 0.7, model: 0.6 };
-/** What drafts promise to save must be so many times what the draft model reads for them: nobody knows yet how good they are. */
-const READING_RETURN = 2;
-/** A sequence is taken to go on for as long as it has gone, and at least for so many tokens. */
-const LEAST_EXPECTED = 64;
+/** How much of what was seen of the draft model, over all requests, still counts after another draft. */
+const KEPT_OF_MODEL = 0.98;
+/** A sequence is taken to go on for as long as it has gone, and at least for so many tokens, if it may. */
+const LEAST_EXPECTED = 128;
 const NO_TOKENS = new Int32Array(0);
 
 /** Tokens that may come next in a sequence. */
@@ -49,7 +49,7 @@ class RequestState {
   readonly singleMatches = new AcceptanceRate(GUESSES.singleMatch);
   readonly shortMatches = new AcceptanceRate(GUESSES.shortMatch);
   readonly longMatches = new AcceptanceRate(GUESSES.longMatch);
-  readonly modelRate = new AcceptanceRate(GUESSES.model);
+  readonly modelRate: AcceptanceRate;
   /** Most tokens of a draft that the engine finds itself. */
   readonly maxLength: number;
   readonly index: NgramIndex | null;
@@ -57,7 +57,9 @@ class RequestState {
   /** Of the draft that is being verified. */
   rate: AcceptanceRate | null = null;
 
-  constructor({ spec }: LlmRequest, { usesNgrams, maxDraftLen }: SpeculationOptions) {
+  /** `modelGuess`: how good the draft model was for others. */
+  constructor({ spec }: LlmRequest, { usesNgrams, maxDraftLen }: SpeculationOptions, modelGuess: number) {
+    this.modelRate = new AcceptanceRate(modelGuess);
     const length = Math.min(maxDraftLen, spec.maxDraftLen ?? maxDraftLen);
     this.maxLength = length;
     this.given = spec.draftTokens === null ? null : new GivenDraft(spec.draftTokens);
@@ -92,6 +94,8 @@ export class Speculation implements DraftPolicy {
   /** What the model itself takes to read a token. */
   readonly #reading = new ReadingCost();
   readonly #draftModel: DraftModel | null;
+  /** Of all that it drew lately: the guess for the next request. */
+  readonly #modelRate = new AcceptanceRate(GUESSES.model, KEPT_OF_MODEL);
   readonly #states = new WeakMap<LlmRequest, RequestState>();
 
   constructor(options: SpeculationOptions) {
@@ -113,7 +117,9 @@ export class Speculation implements DraftPolicy {
   }
 
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void {
-    this.#states.get(request)?.rate?.note(drafted, accepted);
+    const state = this.#states.get(request);
+    state?.rate?.note(drafted, accepted);
+    if (state !== undefined && state.rate === state.modelRate) this.#modelRate.note(drafted, accepted);
   }
 
   noteStep(rows: number, contextTokens: number, ms: number): void {
@@ -150,7 +156,12 @@ export class Speculation implements DraftPolicy {
       else request.setDraft(tokens, length);
     }
     if (wanted.length > 0) this.#draftModel?.draw(wanted, load.costOf);
-    else this.#draftModel?.noteIdleStep();
+    else this.#noteIdleModel();
+  }
+
+  #noteIdleModel(): void {
+    this.#draftModel?.noteIdleStep();
+    this.#modelRate.noteIdleStep();
   }
 
   /**
@@ -182,7 +193,7 @@ export class Speculation implements DraftPolicy {
     const { generatedLength, maxNewTokens } = request;
     const left = Math.min(maxNewTokens - generatedLength, Math.max(generatedLength, LEAST_EXPECTED));
     const reading = this.#draftModel?.readingCost(request, this.#reading.perToken ?? 0) ?? 0;
-    return READING_RETURN * reading <= left * savedMs;
+    return reading <= left * savedMs;
   }
 
   #proposalFor({ request, most }: DraftCandidate): Proposal {
@@ -213,7 +224,7 @@ export class Speculation implements DraftPolicy {
   #state(request: LlmRequest): RequestState {
     let state = this.#states.get(request);
     if (state === undefined) {
-      state = new RequestState(request, this.#options);
+      state = new RequestState(request, this.#options, this.#modelRate.rate);
       this.#states.set(request, state);
     }
     return state;

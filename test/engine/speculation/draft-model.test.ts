@@ -191,6 +191,15 @@ describe('drafts of a draft model', () => {
     expect(drafts.executor.numSteps).toBeGreaterThan(0);
   });
 
+  it('are fewer for a request that comes after others whose drafts were wrong', () => {
+    const request = makeRequest(99n, promptOf(7), 12);
+    const first = new DraftHarness({ Executor: WrongExecutor }).run([request]);
+    const drafts = new DraftHarness({ Executor: WrongExecutor });
+    const before = sum(drafts.run(crowd), 'draftedTokens');
+    const after = sum(drafts.run([request]), 'draftedTokens') - before;
+    expect(after).toBeLessThan(sum(first, 'draftedTokens'));
+  });
+
   it('end with the first failure of the draft model, which no request notices', () => {
     const { tokens } = runAlone(crowd[0]!);
     const drafts = new DraftHarness({ draft: { throwToken: tokens.at(-3)! } });
