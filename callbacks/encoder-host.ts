@@ -8,6 +8,7 @@ import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerSupervisor } from '../engine/worker-supervisor.js';
 import { type EncoderPick, type EncoderWork, takeEncoderBatch } from '../scheduler/encoder-scheduler.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
+import { onAbort } from './on-abort.js';
 import { HostClosedError, QueueFullError, RequestError } from './token-request.js';
 
 export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModule'> {
@@ -141,7 +142,7 @@ export class EncoderHost {
     signal?.throwIfAborted();
     if (sequences.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
-      const onAbort = () => this.#fail(entry, signal!.reason);
+      let takeBack: (() => void) | undefined;
       const entry: Entry = {
         sequences,
         lengths: sequences.map(({ tokenIds }) => tokenIds.length),
@@ -151,14 +152,14 @@ export class EncoderHost {
         hasStarted: false,
         resolve,
         reject,
-        release: () => signal?.removeEventListener('abort', onAbort),
+        release: () => takeBack?.(),
       };
       const wrong = this.#info && whyInvalid(sequences, this.#info);
       if (wrong) {
         reject(new RequestError(wrong, { isInvalid: true }));
         return;
       }
-      signal?.addEventListener('abort', onAbort, { once: true });
+      takeBack = signal && onAbort(signal, () => this.#fail(entry, signal.reason));
       this.#entries.add(entry);
       this.#schedule();
     });

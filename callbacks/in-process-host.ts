@@ -3,6 +3,7 @@ import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
 import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
 import type { FormationListener } from './formation.js';
 import { FormationWriter } from './formation-writer.js';
+import { onAbort } from './on-abort.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
@@ -308,8 +309,7 @@ export class InProcessHost {
       pieces.finish('cancelled');
       return;
     }
-    const onAbort = () => this.cancel(requestId);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const release = signal && onAbort(signal, () => this.cancel(requestId));
     const entry: Entry = {
       request: inference,
       priority,
@@ -324,7 +324,7 @@ export class InProcessHost {
       label: request.label ?? '',
       submittedMs: performance.now(),
       deadlineMs: performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY),
-      release: () => signal?.removeEventListener('abort', onAbort),
+      release: () => release?.(),
     };
     if (timeLimitMs !== undefined) entry.timer = this.#startTimer(entry, timeLimitMs);
     this.#entries.set(requestId, entry);

@@ -1,6 +1,7 @@
 import type { SamplingParams } from '../engine/decoding/sampling-params.js';
 import type { Guide } from '../engine/guided/guide.js';
 import type { Retention } from '../kvcache/retention.js';
+import type { PieceSource } from './piece-source.js';
 import { counted } from './sentences.js';
 
 /** What a program or the server asks of the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
@@ -129,8 +130,8 @@ export interface TokenPiece {
   seed?: bigint;
 }
 
-/** The pieces of one request, for one consumer. Leaving the loop early cancels the request. */
-export interface TokenStream extends AsyncIterable<TokenPiece> {
+/** The pieces of one request, for one consumer. Leaving it early cancels the request. */
+export interface TokenStream extends PieceSource<TokenPiece> {
   readonly requestId: bigint;
 }
 

@@ -4,6 +4,7 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
 } from '../engine/decoding/finish-reason.js';
+import type { PieceListener } from './piece-source.js';
 import { streams } from './token-inputs.js';
 import {
   joinParts,
@@ -19,7 +20,10 @@ import {
 import type { FinishReason, TokenPiece, TokenRequest, TokenStream, TokenTiming } from './token-request.js';
 import type { NamedTensor } from './types.js';
 
-/** The pieces of one request between the host, which pushes, and one consumer, which pulls at its own pace. */
+/**
+ * The pieces of one request between the host, which pushes, and one consumer. What the consumer does not take at once gathers
+ * here, and is one piece when it does.
+ */
 export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   readonly requestId: bigint;
   /** null: its responses carry new tokens only. */
@@ -39,6 +43,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #isDone = false;
   #waiting: { resolve: (result: IteratorResult<TokenPiece>) => void; reject: (error: Error) => void } | null =
     null;
+  #listener: PieceListener<TokenPiece> | null = null;
+  #isPaused = false;
 
   /** `onAbandoned` is called when the consumer leaves before the end. */
   constructor(requestId: bigint, request: TokenRequest, onAbandoned: () => void) {
@@ -75,12 +81,31 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
 
   /** Called by `for await` when it is left early. */
   return(): Promise<IteratorResult<TokenPiece>> {
+    this.leave();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  listen(listener: PieceListener<TokenPiece>): void {
+    this.#listener = listener;
+    this.#deliver();
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#deliver();
+  }
+
+  leave(): void {
+    if (this.#isDone) return;
     const leftEarly = !this.isEnded;
     this.#isDone = true;
     this.#parts = [];
     if (leftEarly) this.#onAbandoned();
     this.#deliver();
-    return Promise.resolve({ done: true, value: undefined });
   }
 
   /** Takes the tensors of a response; `final`: it is the last one for these pieces. */
@@ -91,7 +116,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     Object.assign(this.#context, readContext(tensors));
     const endsHidden = code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1);
     const shown = endsHidden ? withoutLast(part) : part;
-    if (shown.tokens.length > 0) this.#parts.push(shown);
+    if (shown.tokens.length > 0 && !this.#isDone) this.#parts.push(shown);
     if (final) {
       this.#seed = tensors.get('random_seed')!.data[0] as bigint;
       this.#timing = readTiming(tensors);
@@ -114,6 +139,19 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   }
 
   #deliver(): void {
+    if (this.#listener !== null) this.#tell(this.#listener);
+    else this.#settle();
+  }
+
+  #tell(listener: PieceListener<TokenPiece>): void {
+    if (this.#hasPiece && !this.#isPaused) listener.onPiece(this.#takePiece());
+    // The listener may have paused or left.
+    if (this.#error === null || this.#isDone || this.#isPaused) return;
+    this.#isDone = true;
+    listener.onError(this.#error);
+  }
+
+  #settle(): void {
     const waiting = this.#waiting;
     if (waiting === null) return;
     if (this.#isDone) {
@@ -121,7 +159,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       waiting.resolve({ done: true, value: undefined });
       return;
     }
-    if (this.#parts.length > 0 || this.#finishReason !== null) {
+    if (this.#hasPiece) {
       this.#waiting = null;
       waiting.resolve({ done: false, value: this.#takePiece() });
     } else if (this.#error !== null) {
@@ -129,6 +167,10 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       this.#isDone = true;
       waiting.reject(this.#error);
     }
+  }
+
+  get #hasPiece(): boolean {
+    return !this.#isDone && (this.#parts.length > 0 || this.#finishReason !== null);
   }
 
   #takePiece(): TokenPiece {

@@ -6,6 +6,7 @@ export type {
   LogitsPostProcessorModule,
   LogitsStream,
 } from '../callbacks/logits-post-processor.js';
+export type { PieceListener, PieceSource } from '../callbacks/piece-source.js';
 export {
   type FinishReason,
   HostClosedError,

@@ -1,17 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type {
-  FinishReason,
-  TokenBeams,
-  TokenPiece,
-  TokenRequest,
-  TokenTiming,
-} from '../../callbacks/token-request.js';
+import type { PieceSource } from '../../callbacks/piece-source.js';
+import type { FinishReason, TokenBeams, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
 import type { Guide } from '../../engine/guided/guide.js';
-import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
-import { inCallersWords } from './refusals.js';
-import { logitsOf, type PromptLogProb } from './returned-logits.js';
-import type { Detokenizer, TextModel } from './text-model.js';
+import type { PromptLogProb } from './returned-logits.js';
+import type { TextModel } from './text-model.js';
+import { TextStream } from './text-stream.js';
 
 /** How tokens are chosen. Every field has a default that changes nothing, but for temperature, which is 1. */
 export interface SamplingOptions {
@@ -169,17 +163,9 @@ function ownIds(vocabSize: number, numIds: number): string {
  * Starts a request. Checks and queues it before it returns, so that a refusal is known before any answer is begun.
  * @throws InvalidRequestError, ContextLengthError, QueueFullError.
  */
-export function generateText(
-  model: TextModel,
-  request: TextRequest,
-): AsyncGenerator<TextPiece, void, undefined> {
+export function generateText(model: TextModel, request: TextRequest): PieceSource<TextPiece> {
   checkLengths(model, request);
-  // The engine goes on until it is told: a stop string, or a consumer that leaves, ends the request through this.
-  const cancel = new AbortController();
-  const signal =
-    request.signal === undefined ? cancel.signal : AbortSignal.any([request.signal, cancel.signal]);
-  const pieces = model.engine.submit(tokenRequest(model, request, signal));
-  return new TextStream(model, request).run(pieces, cancel);
+  return new TextStream(model, request, model.engine.submit(tokenRequest(model, request)));
 }
 
 /**
@@ -192,7 +178,7 @@ export function generateTexts(
   model: TextModel,
   request: TextRequest,
   count: number,
-): AsyncGenerator<TextPiece, void, undefined>[] {
+): PieceSource<TextPiece>[] {
   const { promptTokens, maxTokens, beams, seed = drawSeed() } = request;
   const isBeamSearch = beams !== undefined && beams.width > 1;
   const together = model.fitsTogether?.(count, promptTokens.length, maxTokens) ?? false;
@@ -203,16 +189,12 @@ export function generateTexts(
     );
   }
   checkLengths(model, request);
-  const cancel = new AbortController();
-  const asked = { ...tokenRequest(model, { ...request, seed }, request.signal ?? cancel.signal) };
+  const asked = tokenRequest(model, { ...request, seed });
   if (!isBeamSearch) asked.numSequences = count;
-  // A consumer that leaves its pieces ends their sequence.
-  return model.engine
-    .submitSeveral(asked)
-    .map((pieces) => new TextStream(model, request).run(pieces, new AbortController()));
+  return model.engine.submitSeveral(asked).map((tokens) => new TextStream(model, request, tokens));
 }
 
-function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSignal): TokenRequest {
+function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
   const { logProbs, contextLogProbs } = request;
   return {
     promptTokens: request.promptTokens,
@@ -255,143 +237,6 @@ function tokenRequest(model: TextModel, request: TextRequest, signal: AbortSigna
     ...(request.label === undefined ? {} : { label: request.label }),
     ...(request.queueKey === undefined ? {} : { queueKey: request.queueKey }),
     ...(request.queueWeight === undefined ? {} : { queueWeight: request.queueWeight }),
-    signal,
+    ...(request.signal === undefined ? {} : { signal: request.signal }),
   };
-}
-
-/** Tokens of one request on their way to text. */
-class TextStream {
-  readonly #request: TextRequest;
-  readonly #detokenizer: Detokenizer;
-  readonly #stops: StopStringMatcher | null;
-  readonly #stopTokens: ReadonlySet<number>;
-  /** Characters that the detokenizer has given; the stop matcher may hold back some of them. */
-  #decoded = 0;
-  /** Characters given out. */
-  #released = 0;
-  #matchedStop: string | null = null;
-  #waiting: TextLogProb[] = [];
-  /** A stop token, which is not text if it is the last token. */
-  #undecided: { token: number; logProb: TextLogProb | null } | null = null;
-
-  constructor(model: TextModel, request: TextRequest) {
-    this.#request = request;
-    this.#detokenizer = model.codec.createDetokenizer({
-      skipSpecialTokens: request.skipSpecialTokens ?? true,
-      shownTokens: request.shownTokens,
-    });
-    const stops = request.stop ?? [];
-    this.#stops =
-      stops.length === 0 ? null : new StopStringMatcher(stops, { includeStop: request.includeStop ?? false });
-    this.#stopTokens = new Set(request.stopTokens ?? []);
-  }
-
-  async *run(
-    pieces: AsyncIterable<TokenPiece>,
-    cancel: AbortController,
-  ): AsyncGenerator<TextPiece, void, undefined> {
-    try {
-      for await (const piece of pieces) {
-        const out = this.#take(piece);
-        if (out === null) continue;
-        if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
-        Object.assign(out, logitsOf(piece, out.tokens.length, this.#request));
-        if (piece.timing !== undefined) out.timing = piece.timing;
-        if (piece.cumLogProb !== undefined) out.cumLogProb = piece.cumLogProb;
-        yield out;
-        if (out.finishReason !== null) return;
-      }
-    } catch (error) {
-      throw inCallersWords(error, this.#request.promptParam ?? null);
-    } finally {
-      cancel.abort();
-    }
-  }
-
-  /** Null where nothing of the piece is to be shown. */
-  #take(piece: TokenPiece): TextPiece | null {
-    const tokens = Array.from(piece.tokens);
-    let text = '';
-    for (let index = 0; index < tokens.length; index++) {
-      text += this.#takeToken(tokens[index]!, this.#logProbAt(piece, index));
-      if (this.#matchedStop !== null) {
-        return this.#piece(text, tokens.slice(0, index + 1), 'stop', this.#matchedStop);
-      }
-    }
-    if (piece.finishReason === null)
-      return tokens.length === 0 ? null : this.#piece(text, tokens, null, null);
-    const stopToken = this.#undecided?.token ?? null;
-    if (piece.finishReason !== 'stop' || this.#request.includeStop) text += this.#settle();
-    text += this.#emit(this.#detokenizer.flush());
-    if (this.#matchedStop === null) text += this.#stops?.flush() ?? '';
-    if (this.#matchedStop !== null) return this.#piece(text, tokens, 'stop', this.#matchedStop);
-    return this.#piece(text, tokens, piece.finishReason, piece.finishReason === 'stop' ? stopToken : null);
-  }
-
-  #takeToken(token: number, logProb: TextLogProb | null): string {
-    const text = this.#settle();
-    if (this.#matchedStop !== null) return text;
-    if (this.#stopTokens.has(token)) {
-      this.#undecided = { token, logProb };
-      return text;
-    }
-    return text + this.#decode(token, logProb);
-  }
-
-  /** The undecided token turned out to be text. */
-  #settle(): string {
-    if (this.#undecided === null) return '';
-    const { token, logProb } = this.#undecided;
-    this.#undecided = null;
-    return this.#decode(token, logProb);
-  }
-
-  #decode(token: number, logProb: TextLogProb | null): string {
-    if (logProb !== null) this.#waiting.push({ ...logProb, offset: this.#decoded });
-    return this.#emit(this.#detokenizer.push([token]));
-  }
-
-  #emit(decoded: string): string {
-    this.#decoded += decoded.length;
-    if (this.#stops === null || decoded === '') {
-      this.#released += decoded.length;
-      return decoded;
-    }
-    const { emit, matched } = this.#stops.push(decoded);
-    if (matched !== null) this.#matchedStop = this.#request.stop?.[matched] ?? '';
-    this.#released += emit.length;
-    return emit;
-  }
-
-  #logProbAt(piece: TokenPiece, index: number): TextLogProb | null {
-    const { logProbs, topTokens, topLogProbs } = piece;
-    if (logProbs === undefined) return null;
-    const top: TokenLogProb[] = [];
-    const count = this.#request.logProbs ?? 0;
-    for (let entry = index * count; topTokens && topLogProbs && entry < (index + 1) * count; entry++) {
-      top.push({ token: topTokens[entry]!, logProb: topLogProbs[entry]! });
-    }
-    return { token: piece.tokens[index]!, logProb: logProbs[index]!, offset: 0, top };
-  }
-
-  #piece(
-    text: string,
-    tokens: readonly number[],
-    finishReason: FinishReason | null,
-    stopReason: string | number | null,
-  ): TextPiece {
-    return { text, tokens, logProbs: this.#releaseLogProbs(finishReason !== null), finishReason, stopReason };
-  }
-
-  /** Log-probs leave with the text of their tokens; those of a cut-off stop string never do. */
-  #releaseLogProbs(atEnd: boolean): TextLogProb[] {
-    if (this.#waiting.length === 0) return [];
-    const keepAll = atEnd && this.#matchedStop === null;
-    let count = this.#waiting.length;
-    if (!keepAll) {
-      count = this.#waiting.findIndex((entry) => entry.offset >= this.#released);
-      if (count < 0) count = this.#waiting.length;
-    }
-    return this.#waiting.splice(0, count);
-  }
 }

@@ -1,3 +1,4 @@
+import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import type { ReasoningParserName } from './reasoning/reasoning-style.js';
@@ -56,13 +57,13 @@ export interface TextCodec {
 /** The engine as the text level sees it. */
 export interface TokenEngine {
   /**
-   * Takes a request. The returned iterable ends with a piece that has a finish reason, or throws a RequestError.
-   * Leaving the iteration early cancels the request.
+   * Takes a request. Its pieces end with one that has a finish reason, or with a RequestError. Leaving them early cancels
+   * the request.
    * @throws QueueFullError at once, where the queue is full.
    */
-  submit(request: TokenRequest): AsyncIterable<TokenPiece>;
-  /** The same for a request with several sequences or beams: one iterable for each. Absent: it takes none such. */
-  submitSeveral?(request: TokenRequest): AsyncIterable<TokenPiece>[];
+  submit(request: TokenRequest): PieceSource<TokenPiece>;
+  /** The same for a request with several sequences or beams: pieces for each. Absent: it takes none such. */
+  submitSeveral?(request: TokenRequest): PieceSource<TokenPiece>[];
 }
 
 /** A model that is ready to generate text. */

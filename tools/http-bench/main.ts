@@ -9,7 +9,7 @@
 //    stream, with the time to the first byte of a short request that comes at the same moment.
 //
 // `npm run build` comes first. --write puts the tables into BENCHMARKS.md; --profile writes a profile of the main
-// thread while the chats run (for Chrome's DevTools) instead of measuring; --routes
+// thread while the first of the routes runs (for Chrome's DevTools) instead of measuring; --routes
 // and --neighbours pick those whose names hold a text.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -43,7 +43,8 @@ const server = await startBenchServer({ model, rate, maxSeqLen: 2 ** 19, maxNumS
 const lines: string[] = [];
 if (values.profile !== undefined) {
   const file = values.profile;
-  await withStreams(ROUTES().chat!, () => server.profile(file, () => sleep(1000 * seconds)));
+  const route = Object.entries(ROUTES()).find(([name]) => name.includes(values.routes))![1];
+  await withStreams(route, () => server.profile(file, () => sleep(1000 * seconds)));
   await server.stop();
   process.exit();
 }

@@ -1,3 +1,4 @@
+import type { PieceSource } from '../../../callbacks/piece-source.js';
 import type { PromptLogProb } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
@@ -19,11 +20,11 @@ interface Candidate {
   prompt: number;
   /** Which of the prompt's. */
   index: number;
-  pieces: AsyncGenerator<TextPiece, void, undefined>;
+  pieces: PieceSource<TextPiece>;
   observer: RequestObserver;
 }
 
-type OnPiece = (choice: number, piece: TextPiece) => Promise<void> | undefined;
+type OnPiece = (choice: number, piece: TextPiece) => void;
 
 /**
  * The choices of one HTTP request, which live and die together. Choice prompt * n + k is the k-th answer to prompt
@@ -114,79 +115,101 @@ export class ChoiceRun {
   /** Every choice ends with what it has, and its client is told. */
   #cancel(): void {
     this.#isCancelled = true;
-    this.abort();
+    this.#abort.abort();
   }
 
   /** Ends every choice; the engine frees their blocks within one iteration. */
   abort(): void {
     this.#abort.abort();
+    // Nobody waits for a reader any more.
+    this.resume();
+  }
+
+  /** The reader is behind: pieces gather, and nothing is told until `resume`. */
+  pause(): void {
+    for (const { pieces } of this.#candidates) pieces.pause();
+  }
+
+  resume(): void {
+    for (const { pieces } of this.#candidates) pieces.resume();
   }
 
   /**
    * Runs all choices to their ends. An error of one, or of `onPiece`, ends the others and is thrown when all are done.
    * Where the best are to be chosen, their pieces come when all have ended.
-   * @param onPiece may return a promise where its reader is behind.
+   * @param onPiece is called in the iteration that made the piece: one call a piece, and no promise.
    */
   async consume(onPiece: OnPiece): Promise<void> {
     const { n, bestOf } = this.#counts;
     if (bestOf === n) {
-      await this.#consumeAll(({ prompt, index }, piece) => onPiece(prompt * n + index, piece));
+      await this.#listen(({ prompt, index }, piece) => onPiece(prompt * n + index, piece));
       return;
     }
     const kept = new Map<Candidate, TextPiece[]>(this.#candidates.map((candidate) => [candidate, []]));
-    await this.#consumeAll((candidate, piece) => {
-      kept.get(candidate)!.push(piece);
-      return undefined;
-    });
+    await this.#listen((candidate, piece) => kept.get(candidate)!.push(piece));
     for (let prompt = 0; prompt * n < this.numChoices; prompt++) {
       const own = [...kept].filter(([candidate]) => candidate.prompt === prompt).map(([, pieces]) => pieces);
       const best = (this.#ranks ? own.toSorted(byMeanLogProb) : own).slice(0, n);
       for (const [rank, pieces] of best.entries()) {
-        for (const piece of pieces) await onPiece(prompt * n + rank, piece);
+        for (const piece of pieces) onPiece(prompt * n + rank, piece);
       }
     }
   }
 
-  async #consumeAll(
-    onPiece: (candidate: Candidate, piece: TextPiece) => Promise<void> | undefined,
-  ): Promise<void> {
-    const failures: unknown[] = [];
-    const consumeOne = async (candidate: Candidate) => {
-      try {
-        await this.#consumeOne(candidate, (piece) => onPiece(candidate, piece));
-      } catch (error) {
-        failures.push(error);
-        candidate.observer.onEnd('error');
-        this.abort();
+  #listen(onPiece: (candidate: Candidate, piece: TextPiece) => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const failures: unknown[] = [];
+      let running = this.#candidates.length;
+      const endOne = () => {
+        if (--running > 0) return;
+        this.#live.release();
+        if (failures.length === 0) resolve();
+        else reject(failures[0]);
+      };
+      for (const candidate of this.#candidates) {
+        const { pieces, observer } = candidate;
+        const fail = (error: unknown) => {
+          failures.push(error);
+          pieces.leave();
+          observer.onEnd('error');
+          endOne();
+          this.abort();
+        };
+        const take = (piece: TextPiece) => {
+          try {
+            this.#take(candidate, piece, onPiece);
+          } catch (error) {
+            fail(error);
+            return;
+          }
+          if (piece.finishReason !== null) endOne();
+        };
+        pieces.listen({ onPiece: take, onError: fail });
       }
-    };
-    await Promise.all(this.#candidates.map(consumeOne));
-    this.#live.release();
-    if (failures.length > 0) throw failures[0];
+    });
   }
 
-  async #consumeOne(
-    { prompt, index, pieces, observer }: Candidate,
-    onPiece: (piece: TextPiece) => Promise<void> | undefined,
-  ): Promise<void> {
-    for await (const generated of pieces) {
-      const piece = this.#requests[prompt]!.maxTokens > 0 ? generated : withoutTokens(generated);
-      if (piece.contextLogProbs !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbs;
-      this.#completionTokens += piece.tokens.length;
-      if (piece.cachedTokens !== undefined) {
-        observer.onCachedTokens(piece.cachedTokens);
-        if (index === 0) this.#cachedTokens += piece.cachedTokens;
-      }
-      if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
-      if (piece.finishReason === 'cancelled') {
-        observer.onEnd('abort');
-        // Nobody hears the answer of a client that left; what nobody asked for is the server's doing.
-        if (!this.#isCancelled && this.#abort.signal.aborted) return;
-        if (!this.#isCancelled) throw shuttingDown();
-      } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
-      const behind = onPiece(piece);
-      if (behind !== undefined) await behind;
+  #take(
+    candidate: Candidate,
+    generated: TextPiece,
+    onPiece: (candidate: Candidate, piece: TextPiece) => void,
+  ): void {
+    const { prompt, index, observer } = candidate;
+    const piece = this.#requests[prompt]!.maxTokens > 0 ? generated : withoutTokens(generated);
+    if (piece.contextLogProbs !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbs;
+    this.#completionTokens += piece.tokens.length;
+    if (piece.cachedTokens !== undefined) {
+      observer.onCachedTokens(piece.cachedTokens);
+      if (index === 0) this.#cachedTokens += piece.cachedTokens;
     }
+    if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
+    if (piece.finishReason === 'cancelled') {
+      observer.onEnd('abort');
+      // Nobody hears the answer of a client that left; what nobody asked for is the server's doing.
+      if (!this.#isCancelled && this.#abort.signal.aborted) return;
+      if (!this.#isCancelled) throw shuttingDown();
+    } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
+    onPiece(candidate, piece);
   }
 }
 

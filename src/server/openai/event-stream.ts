@@ -22,7 +22,7 @@ export const DEFAULT_EVENT_STREAM_OPTIONS: Readonly<EventStreamOptions> = {
 };
 
 /**
- * A body of server-sent events. Writers wait while the reader is behind; meanwhile the tokens of a request gather in
+ * A body of server-sent events. While the reader is behind, its writer is to pause: the tokens of a request then gather in
  * its own queue, which the request's length bounds, and leave as one frame when the reader comes back.
  *
  * With a connection only the first frames take the way through the body, by which the HTTP library sends the headers. Once
@@ -34,6 +34,7 @@ export class EventStream {
   readonly body: ReadableStream<Uint8Array>;
   readonly #options: EventStreamOptions;
   readonly #onGone: () => void;
+  readonly #onDrain: () => void;
   readonly #connection: StreamConnection | null;
   readonly #keepAlive: NodeJS.Timeout;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
@@ -41,22 +42,27 @@ export class EventStream {
   #isBodyRead = false;
   #closed = false;
   #lastWriteMs = performance.now();
-  #drained: Promise<void> | null = null;
-  #resume: (() => void) | null = null;
+  #isBehind = false;
   #stall: NodeJS.Timeout | null = null;
 
   /**
    * @param onGone called once when the reader leaves or is cut off.
+   * @param onDrain called when a reader that was behind reads again.
    * @param connection what the body is sent on, where there is one; it is closed where its reader is cut off. (An error
    * in the stream itself, which is what a reader without a connection gets, the HTTP library would print as a fault of
    * its own.)
    */
   constructor(
     options: EventStreamOptions,
-    { onGone, connection = null }: { onGone: () => void; connection?: StreamConnection | null },
+    {
+      onGone,
+      onDrain = () => {},
+      connection = null,
+    }: { onGone: () => void; onDrain?: () => void; connection?: StreamConnection | null },
   ) {
     this.#options = options;
     this.#onGone = onGone;
+    this.#onDrain = onDrain;
     this.#connection = connection;
     this.body = new ReadableStream<Uint8Array>(
       {
@@ -79,19 +85,27 @@ export class EventStream {
     return this.#closed;
   }
 
-  /** Writes whole frames. The promise is there only where the reader is behind; await it before the next write. */
-  write(frames: string): Promise<void> | undefined {
-    if (this.#closed) return undefined;
+  /** What was written waits for the reader. */
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
+  /** Writes whole frames. False where the reader is behind: write no more until `onDrain`. */
+  write(frames: string): boolean {
+    if (this.#closed) return true;
     this.#lastWriteMs = performance.now();
     const connection = this.#direct();
     if (connection !== null) {
       // A connection that was closed says so to the body's reader in a moment.
-      if (connection.destroyed || connection.write(frames)) return undefined;
-      if (this.#drained === null) connection.once('drain', () => this.#release());
-      return this.#whenDrained();
+      if (connection.destroyed || connection.write(frames)) return true;
+      if (!this.#isBehind) connection.once('drain', () => this.#release());
+      this.#fallBehind();
+      return false;
     }
     this.#enqueue(encoder.encode(frames));
-    return this.#isBehind() ? this.#whenDrained() : undefined;
+    if (this.#hasRoom()) return true;
+    this.#fallBehind();
+    return false;
   }
 
   close(): void {
@@ -111,20 +125,17 @@ export class EventStream {
     this.#controller.enqueue(bytes);
   }
 
-  #isBehind(): boolean {
+  /** Whether the body takes more. */
+  #hasRoom(): boolean {
     const { highWaterMark } = this.#options;
     const free = this.#controller.desiredSize ?? 0;
-    return (this.#connection === null ? free : free + highWaterMark) <= 0;
+    return (this.#connection === null ? free : free + highWaterMark) > 0;
   }
 
-  #whenDrained(): Promise<void> {
-    if (this.#drained === null) {
-      this.#drained = new Promise((resolve) => {
-        this.#resume = resolve;
-      });
-      this.#stall = setTimeout(() => this.#cutOff(), this.#options.stallLimitMs).unref();
-    }
-    return this.#drained;
+  #fallBehind(): void {
+    if (this.#isBehind) return;
+    this.#isBehind = true;
+    this.#stall = setTimeout(() => this.#cutOff(), this.#options.stallLimitMs).unref();
   }
 
   #breakSilence(): void {
@@ -132,7 +143,7 @@ export class EventStream {
     if (this.#closed || silentMs < this.#options.keepAliveMs / 2) return;
     const connection = this.#direct();
     if (connection === null) {
-      if (!this.#isBehind()) this.#enqueue(KEEP_ALIVE);
+      if (this.#hasRoom()) this.#enqueue(KEEP_ALIVE);
     } else if (!connection.destroyed && !connection.writableNeedDrain) connection.write(KEEP_ALIVE_TEXT);
   }
 
@@ -148,9 +159,9 @@ export class EventStream {
   #release(): void {
     if (this.#stall !== null) clearTimeout(this.#stall);
     this.#stall = null;
-    this.#resume?.();
-    this.#drained = null;
-    this.#resume = null;
+    if (!this.#isBehind) return;
+    this.#isBehind = false;
+    this.#onDrain();
   }
 
   #end(gone: boolean): void {

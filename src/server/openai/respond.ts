@@ -48,7 +48,11 @@ export async function respondWithStream(
   // Until the body is read, this alone tells of a client that left.
   signal.addEventListener('abort', () => run.abort(), { once: true });
   if (signal.aborted) run.abort();
-  const stream = new EventStream(options, { onGone: () => run.abort(), connection });
+  const stream = new EventStream(options, {
+    onGone: () => run.abort(),
+    onDrain: () => run.resume(),
+    connection,
+  });
   let begin: () => void = () => {};
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
@@ -59,10 +63,9 @@ export async function respondWithStream(
   const finished = run
     .consume((choice, piece) => {
       const frames = writer.piece(choice, piece);
-      if (frames === '') return undefined;
-      const behind = stream.write(frames);
+      if (frames === '') return;
+      if (!stream.write(frames)) run.pause();
       begin();
-      return behind;
     })
     .then(
       () => {
@@ -97,10 +100,7 @@ export async function collect(
   clientSignal.addEventListener('abort', onGone, { once: true });
   if (clientSignal.aborted) run.abort();
   try {
-    await run.consume((choice, piece) => {
-      onPiece(choice, piece);
-      return undefined;
-    });
+    await run.consume(onPiece);
   } finally {
     clientSignal.removeEventListener('abort', onGone);
   }

@@ -47,7 +47,10 @@ export const statsStreamRoute = defineRoute({
         stream.close();
       }),
     );
-    const send = sender(stream);
+    // None while the reader is behind: the next event that it gets is newer.
+    const send = (event: string) => {
+      if (!stream.isBehind) stream.write(event);
+    };
     // So that the headers go out at once.
     send(': skein\n\n');
     for (const name of names) leave.push(context.feeds.get(name)!.subscribe(send));
@@ -55,17 +58,3 @@ export const statsStreamRoute = defineRoute({
     return new Response(stream.body, { headers: STREAM_HEADERS });
   },
 });
-
-/** Writes events, but none while the reader is behind: the next one that it gets is newer. */
-function sender(stream: EventStream): (event: string) => void {
-  let isBehind = false;
-  return (event) => {
-    if (isBehind) return;
-    const drained = stream.write(event);
-    if (drained === undefined) return;
-    isBehind = true;
-    void drained.then(() => {
-      isBehind = false;
-    });
-  };
-}

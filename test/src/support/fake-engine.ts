@@ -1,3 +1,4 @@
+import type { PieceSource } from '../../../callbacks/piece-source.js';
 import {
   type FinishReason,
   QueueFullError,
@@ -6,6 +7,7 @@ import {
   type TokenTiming,
 } from '../../../callbacks/token-request.js';
 import type { TokenEngine } from '../../../src/generation/text-model.js';
+import { PumpedPieces } from './pumped-pieces.js';
 
 /** One step of a script: tokens, an end, a pause in milliseconds, or an error. */
 export type Step =
@@ -37,7 +39,7 @@ export class FakeEngine implements TokenEngine {
     this.#maxActive = maxActive;
   }
 
-  submit(request: TokenRequest): AsyncIterable<TokenPiece> {
+  submit(request: TokenRequest): PieceSource<TokenPiece> {
     if (this.active >= this.#maxActive) throw new QueueFullError(this.#maxActive);
     const index = this.requests.push(request) - 1;
     this.active++;
@@ -49,7 +51,7 @@ export class FakeEngine implements TokenEngine {
       if (cancelled) this.cancelled++;
     };
     request.signal?.addEventListener('abort', () => end(true), { once: true });
-    return this.#run(this.#script(request, index), request, end);
+    return new PumpedPieces(this.#run(this.#script(request, index), request, end), () => end(true));
   }
 
   async *#run(

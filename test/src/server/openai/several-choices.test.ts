@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { PieceSource } from '../../../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../../../callbacks/token-request.js';
 import type { FakeEngine } from '../../support/fake-engine.js';
+import { PumpedPieces } from '../../support/pumped-pieces.js';
 import { toyServer } from '../../support/toy-server.js';
 
 interface Answer {
@@ -38,12 +40,12 @@ function severalServer() {
     { model: { fitsTogether: (count: number) => count <= 4 } },
   );
   const engine = toy.engine as FakeEngine & {
-    submitSeveral: (request: TokenRequest) => AsyncIterable<TokenPiece>[];
+    submitSeveral: (request: TokenRequest) => PieceSource<TokenPiece>[];
   };
   engine.submitSeveral = (request) => {
     asked.push(request);
     const count = request.beams?.width ?? request.numSequences!;
-    return Array.from({ length: count }, (_, index) => answerOf(index));
+    return Array.from({ length: count }, (_, index) => new PumpedPieces(answerOf(index)));
   };
   const post = async (body: object) => {
     const response = await toy.post('/v1/completions', { model: 'toy', prompt: 'x', ...body });

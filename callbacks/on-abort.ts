@@ -1,0 +1,34 @@
+interface Shared {
+  listeners: Set<() => void>;
+  /** What the signal itself calls. */
+  raise: () => void;
+}
+
+const sharedBySignal = new WeakMap<AbortSignal, Shared>();
+
+/**
+ * Calls the listener once when the signal is raised, until the function that it returns is called. A program may give one
+ * signal to any number of requests: it has one listener for all of them, since Node.js takes more than ten for a leak.
+ */
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  const shared = sharedBySignal.get(signal) ?? share(signal);
+  // Two requests may bring the same function.
+  const own = () => listener();
+  shared.listeners.add(own);
+  return () => {
+    if (!shared.listeners.delete(own) || shared.listeners.size > 0) return;
+    signal.removeEventListener('abort', shared.raise);
+    sharedBySignal.delete(signal);
+  };
+}
+
+function share(signal: AbortSignal): Shared {
+  const listeners = new Set<() => void>();
+  const raise = () => {
+    for (const listener of listeners) listener();
+  };
+  const shared = { listeners, raise };
+  sharedBySignal.set(signal, shared);
+  signal.addEventListener('abort', raise, { once: true });
+  return shared;
+}

@@ -1,0 +1,178 @@
+import type { PieceListener, PieceSource } from '../../callbacks/piece-source.js';
+import type { FinishReason, TokenPiece } from '../../callbacks/token-request.js';
+import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
+import { inCallersWords } from './refusals.js';
+import { logitsOfShown, promptLogProbs } from './returned-logits.js';
+import type { TextLogProb, TextPiece, TextRequest, TokenLogProb } from './text-generation.js';
+import type { Detokenizer, TextModel } from './text-model.js';
+
+/** The tokens of one sequence on their way to text; what it is told of tokens, it does at once. */
+export class TextStream implements PieceSource<TextPiece> {
+  readonly #request: TextRequest;
+  readonly #tokens: PieceSource<TokenPiece>;
+  readonly #detokenizer: Detokenizer;
+  readonly #stops: StopStringMatcher | null;
+  readonly #stopTokens: ReadonlySet<number>;
+  /** Characters that the detokenizer has given; the stop matcher may hold back some of them. */
+  #decoded = 0;
+  /** Characters given out. */
+  #released = 0;
+  #matchedStop: string | null = null;
+  #waiting: TextLogProb[] = [];
+  /** A stop token, which is not text if it is the last token. */
+  #undecided: { token: number; logProb: TextLogProb | null } | null = null;
+
+  constructor(model: TextModel, request: TextRequest, tokens: PieceSource<TokenPiece>) {
+    this.#request = request;
+    this.#tokens = tokens;
+    this.#detokenizer = model.codec.createDetokenizer({
+      skipSpecialTokens: request.skipSpecialTokens ?? true,
+      shownTokens: request.shownTokens,
+    });
+    const stops = request.stop ?? [];
+    this.#stops =
+      stops.length === 0 ? null : new StopStringMatcher(stops, { includeStop: request.includeStop ?? false });
+    this.#stopTokens = new Set(request.stopTokens ?? []);
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<TextPiece, void, undefined> {
+    return this.#iterate();
+  }
+
+  async *#iterate(): AsyncGenerator<TextPiece, void, undefined> {
+    try {
+      for await (const piece of this.#tokens) {
+        const out = this.#textOf(piece);
+        if (out === null) continue;
+        yield out;
+        if (out.finishReason !== null) return;
+      }
+    } catch (error) {
+      throw inCallersWords(error, this.#request.promptParam ?? null);
+    }
+  }
+
+  listen(listener: PieceListener<TextPiece>): void {
+    this.#tokens.listen({
+      onPiece: (piece) => {
+        const out = this.#textOf(piece);
+        if (out === null) return;
+        // A stop string ends the text before the engine knows.
+        if (out.finishReason !== null) this.leave();
+        listener.onPiece(out);
+      },
+      onError: (error) => listener.onError(inCallersWords(error, this.#request.promptParam ?? null)),
+    });
+  }
+
+  pause(): void {
+    this.#tokens.pause();
+  }
+
+  resume(): void {
+    this.#tokens.resume();
+  }
+
+  leave(): void {
+    this.#tokens.leave();
+  }
+
+  /** Null where nothing of the piece is to be shown. */
+  #textOf(piece: TokenPiece): TextPiece | null {
+    const out = this.#take(piece);
+    if (out === null) return null;
+    if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
+    if (piece.contextLogits !== undefined) out.contextLogits = piece.contextLogits;
+    if (piece.contextLogProbs !== undefined) out.contextLogProbs = promptLogProbs(piece, this.#request);
+    if (piece.generationLogits !== undefined) out.generationLogits = logitsOfShown(piece, out.tokens.length);
+    if (piece.timing !== undefined) out.timing = piece.timing;
+    if (piece.cumLogProb !== undefined) out.cumLogProb = piece.cumLogProb;
+    return out;
+  }
+
+  #take(piece: TokenPiece): TextPiece | null {
+    const tokens = Array.from(piece.tokens);
+    let text = '';
+    for (let index = 0; index < tokens.length; index++) {
+      text += this.#takeToken(tokens[index]!, this.#logProbAt(piece, index));
+      if (this.#matchedStop !== null) {
+        return this.#piece(text, tokens.slice(0, index + 1), 'stop', this.#matchedStop);
+      }
+    }
+    if (piece.finishReason === null)
+      return tokens.length === 0 ? null : this.#piece(text, tokens, null, null);
+    const stopToken = this.#undecided?.token ?? null;
+    if (piece.finishReason !== 'stop' || this.#request.includeStop) text += this.#settle();
+    text += this.#emit(this.#detokenizer.flush());
+    if (this.#matchedStop === null) text += this.#stops?.flush() ?? '';
+    if (this.#matchedStop !== null) return this.#piece(text, tokens, 'stop', this.#matchedStop);
+    return this.#piece(text, tokens, piece.finishReason, piece.finishReason === 'stop' ? stopToken : null);
+  }
+
+  #takeToken(token: number, logProb: TextLogProb | null): string {
+    const text = this.#settle();
+    if (this.#matchedStop !== null) return text;
+    if (this.#stopTokens.has(token)) {
+      this.#undecided = { token, logProb };
+      return text;
+    }
+    return text + this.#decode(token, logProb);
+  }
+
+  /** The undecided token turned out to be text. */
+  #settle(): string {
+    if (this.#undecided === null) return '';
+    const { token, logProb } = this.#undecided;
+    this.#undecided = null;
+    return this.#decode(token, logProb);
+  }
+
+  #decode(token: number, logProb: TextLogProb | null): string {
+    if (logProb !== null) this.#waiting.push({ ...logProb, offset: this.#decoded });
+    return this.#emit(this.#detokenizer.push([token]));
+  }
+
+  #emit(decoded: string): string {
+    this.#decoded += decoded.length;
+    if (this.#stops === null || decoded === '') {
+      this.#released += decoded.length;
+      return decoded;
+    }
+    const { emit, matched } = this.#stops.push(decoded);
+    if (matched !== null) this.#matchedStop = this.#request.stop?.[matched] ?? '';
+    this.#released += emit.length;
+    return emit;
+  }
+
+  #logProbAt(piece: TokenPiece, index: number): TextLogProb | null {
+    const { logProbs, topTokens, topLogProbs } = piece;
+    if (logProbs === undefined) return null;
+    const top: TokenLogProb[] = [];
+    const count = this.#request.logProbs ?? 0;
+    for (let entry = index * count; topTokens && topLogProbs && entry < (index + 1) * count; entry++) {
+      top.push({ token: topTokens[entry]!, logProb: topLogProbs[entry]! });
+    }
+    return { token: piece.tokens[index]!, logProb: logProbs[index]!, offset: 0, top };
+  }
+
+  #piece(
+    text: string,
+    tokens: readonly number[],
+    finishReason: FinishReason | null,
+    stopReason: string | number | null,
+  ): TextPiece {
+    return { text, tokens, logProbs: this.#releaseLogProbs(finishReason !== null), finishReason, stopReason };
+  }
+
+  /** Log-probs leave with the text of their tokens; those of a cut-off stop string never do. */
+  #releaseLogProbs(atEnd: boolean): TextLogProb[] {
+    if (this.#waiting.length === 0) return [];
+    const keepAll = atEnd && this.#matchedStop === null;
+    let count = this.#waiting.length;
+    if (!keepAll) {
+      count = this.#waiting.findIndex((entry) => entry.offset >= this.#released);
+      if (count < 0) count = this.#waiting.length;
+    }
+    return this.#waiting.splice(0, count);
+  }
+}
