@@ -2,7 +2,7 @@ import type { AttentionWindow } from '../kvcache/attention-window.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { resolveWindow } from '../kvcache/kv-cache-options.js';
 import { kvCacheSize } from '../kvcache/kv-cache-size.js';
-import type { MicroBatchLimits } from '../scheduler/types.js';
+import { CHUNKING_POLICIES, type MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
 import type { KvCacheConfig, ModelType, OptionalParams } from './gpt-manager-options.js';
 import { checkWorkerRestart } from './restart-policy.js';
@@ -81,12 +81,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (limitMs !== undefined) {
     checkRange('logitsPostProcessorTimeoutMs', limitMs, { min: 1, max: 2 ** 31 - 1, integer: false });
   }
-  if (params.maxInterTokenLatencyMs !== undefined && !params.enableChunkedContext) {
-    throw refused(
-      'maxInterTokenLatencyMs',
-      'only prompts that run in chunks can be kept short; turn enableChunkedContext on or leave this out',
-    );
-  }
+  checkChunking(params);
   checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
   checkSecondaryPool(kvCacheConfig);
   checkCount('kvCacheConfig.maxAttentionWindow', kvCacheConfig.maxAttentionWindow);
@@ -113,6 +108,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     'maxWaitingRequests',
     'startHorizon',
     'maxInterTokenLatencyMs',
+    'maxChunkMs',
   ] as const) {
     checkCount(field, params[field]);
   }
@@ -144,6 +140,29 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   if (maxReturnedLogitsBytes !== undefined) {
     const range = { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true };
     checkRange('maxReturnedLogitsBytes', maxReturnedLogitsBytes, range);
+  }
+}
+
+function checkChunking({ enableChunkedContext, chunkingPolicy, ...params }: OptionalParams): void {
+  for (const field of ['maxInterTokenLatencyMs', 'maxChunkMs'] as const) {
+    if (params[field] === undefined || enableChunkedContext) continue;
+    throw refused(
+      field,
+      'only prompts that run in chunks can be kept short; turn enableChunkedContext on or leave this out',
+    );
+  }
+  if (chunkingPolicy === undefined) return;
+  if (!CHUNKING_POLICIES.includes(chunkingPolicy)) {
+    throw new ParameterError(
+      'chunkingPolicy',
+      `chunkingPolicy is ${String(chunkingPolicy)}; it must be one of ${CHUNKING_POLICIES.join(', ')}.`,
+    );
+  }
+  if (!enableChunkedContext) {
+    throw refused(
+      'chunkingPolicy',
+      'without enableChunkedContext there are no chunks; turn it on or leave this out',
+    );
   }
 }
 

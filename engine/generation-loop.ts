@@ -238,7 +238,10 @@ function newLogitsStage(options: LoopOptions, { postProcessors, clock }: LoopEnv
 }
 
 /** null where no bound was asked for, or contexts run whole. */
-function paceOf({ maxInterTokenLatencyMs, microBatch }: LoopOptions, unit: number): ContextPace | null {
-  if (maxInterTokenLatencyMs === undefined || !microBatch.chunking) return null;
-  return new ContextPace(maxInterTokenLatencyMs, unit);
+function paceOf(options: LoopOptions, unit: number): ContextPace | null {
+  const { maxInterTokenLatencyMs, maxChunkMs, microBatch } = options;
+  const isBounded = maxInterTokenLatencyMs !== undefined || maxChunkMs !== undefined;
+  return isBounded && microBatch.chunking
+    ? new ContextPace({ maxInterTokenLatencyMs, maxChunkMs }, unit)
+    : null;
 }

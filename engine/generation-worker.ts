@@ -150,6 +150,7 @@ function createLoop(
       startHorizon: params.startHorizon,
       logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
       maxInterTokenLatencyMs: params.maxInterTokenLatencyMs,
+      maxChunkMs: params.maxChunkMs,
       checkIntegrity: params.checkIntegrity ?? false,
       ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
     },

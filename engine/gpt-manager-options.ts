@@ -6,7 +6,7 @@ import type {
 } from '../callbacks/types.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
-import type { SchedulerPolicy } from '../scheduler/types.js';
+import type { ChunkingPolicy, SchedulerPolicy } from '../scheduler/types.js';
 import type { InstructionSet, KvDtype } from './executor.js';
 import type { ManagerState } from './gpt-manager.js';
 import type { WorkerRestartOptions } from './restart-policy.js';
@@ -23,7 +23,6 @@ export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
 /** Which keys the statistics string has: those of the batch manager, or the richer ones of later versions. */
 export type StatsFormat = 'BatchManager' | 'IterationStats';
 export type Speculate = 'none' | 'ngram';
-export type ChunkingPolicy = 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
 
 export interface KvCacheConfig {
   /** Most tokens in the KV cache over all requests. Not given: only the fraction limits it. */
@@ -60,6 +59,12 @@ export interface OptionalParams {
   kvCacheConfig?: KvCacheConfig;
   /** Default false: a prompt runs whole in one iteration. */
   enableChunkedContext?: boolean;
+  /**
+   * With enableChunkedContext: how contexts that do not fit into an iteration together share it. FIRST_COME_FIRST_SERVED:
+   * the first takes what there is. EQUAL_PROGRESS: a block each, in turns. SHORTEST_FIRST: what can end goes first, so that
+   * short prompts do not wait for a long one, which has its turn at least every fourth iteration. Default
+   * FIRST_COME_FIRST_SERVED.
+   */
   chunkingPolicy?: ChunkingPolicy;
   /**
    * Part the requests that run into two micro-batches, so that the loop's work for one is hidden behind the forward of the
@@ -126,6 +131,12 @@ export interface OptionalParams {
    * enableChunkedContext. A generation that takes longer by itself is no faster for it. Default: no bound.
    */
   maxInterTokenLatencyMs?: number;
+  /**
+   * Bound on the time that an iteration spends on prompts which it does not end, in milliseconds, by what recent iterations
+   * took: so long a request that comes may have to wait for a long prompt of another. Prompts that fit into it run whole.
+   * Needs enableChunkedContext. Default: no bound.
+   */
+  maxChunkMs?: number;
   /**
    * Where the engine finds drafts of tokens that may come next, so that one step can give a sequence several tokens. No
    * answer changes by it. ngram: where a sequence's last tokens stood in it before, what followed is proposed (prompt

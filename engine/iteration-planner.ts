@@ -3,7 +3,12 @@ import { scheduleCapacity } from '../scheduler/capacity-scheduler.js';
 import type { ContextPace } from '../scheduler/context-pace.js';
 import { type MicroBatchScheduler, scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
 import type { ResumeLimits } from '../scheduler/pause.js';
-import type { CapacityPolicy, MicroBatchLimits, ScheduledChunk } from '../scheduler/types.js';
+import type {
+  CapacityPolicy,
+  MicroBatchLimits,
+  SchedulableRequest,
+  ScheduledChunk,
+} from '../scheduler/types.js';
 import type { RequestProgress } from './request-progress.js';
 
 export interface PlannerOptions extends ResumeLimits {
@@ -16,7 +21,7 @@ export interface PlannerOptions extends ResumeLimits {
   areFinite(blocks: Int32Array): boolean;
   /** MAX_UTILIZATION: see CapacityOptions. */
   startHorizon?: number | undefined;
-  /** Limits context tokens beside generation; needs chunking. */
+  /** Keeps chunks short; needs chunking. */
   pace?: ContextPace | null | undefined;
 }
 
@@ -76,11 +81,15 @@ export class IterationPlanner {
     const turns = split !== null && Number.isFinite(mostRequests) ? 2 : 1;
     const chunks = schedule(scheduled, { ...this.#paced(active, scheduled, turns), maxBatchSize });
     for (const request of active) if (!request.inFlight) request.waitedIterations++;
-    for (const { request } of chunks) request.waitedIterations--;
+    for (const request of scheduled) request.passedOver++;
+    for (const { request } of chunks) {
+      request.waitedIterations--;
+      request.passedOver = 0;
+    }
     return { chunks, paused };
   }
 
-  /** The limits of the micro-batch, with no more context tokens than there is time for. */
+  /** The limits of the micro-batch, with no more context tokens than there is time for. The pace does not change meanwhile. */
   #paced<R extends RequestProgress>(
     active: readonly R[],
     scheduled: readonly R[],
@@ -89,7 +98,8 @@ export class IterationPlanner {
     const { microBatch, pace } = this.#options;
     if (!pace || !microBatch.chunking) return microBatch;
     const maxContextTokens = pace.mostContextTokens(active, scheduled, turns);
-    return { ...microBatch, chunking: { ...microBatch.chunking, maxContextTokens } };
+    const longestChunk = (request: SchedulableRequest) => pace.longestChunk(request, turns);
+    return { ...microBatch, chunking: { ...microBatch.chunking, maxContextTokens, longestChunk } };
   }
 
   /**

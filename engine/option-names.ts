@@ -47,6 +47,7 @@ const OPTIONAL = {
   maxWaitingRequests: true,
   startHorizon: true,
   maxInterTokenLatencyMs: true,
+  maxChunkMs: true,
   speculate: true,
   draftEnginePath: true,
   maxDraftLen: true,

@@ -23,6 +23,8 @@ export abstract class RequestProgress implements SchedulableRequest {
   arrivalNumber = 0;
   /** Iterations in which it was active and did not run, over all runs; counted by the planner. */
   waitedIterations = 0;
+  /** See SchedulableRequest; counted by the planner. */
+  passedOver = 0;
   /** It has waited too long, and nobody that came later stands before it: see ActiveRequests. */
   hasAged = false;
   /** Blocks in its table, kept up to date by the planner. */

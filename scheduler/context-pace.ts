@@ -3,27 +3,47 @@ import type { SchedulableRequest } from './types.js';
 
 /** What was learned from small chunks says little of large ones: they grow by no more than this at a time. */
 const MOST_GROWTH = 2;
+/** Tokens, and pairs of tokens that attend to each other, of which a chunk may be whatever was seen. */
+const SMALL_TOKENS = 256;
+const SMALL_PAIRS = 2 ** 20;
+/** A chunk that takes a whole iteration's time for less than a unit still has so many tokens. */
+const FEWEST_TOKENS = 8;
+
+/** Each absent where there is no such bound. */
+export interface PaceBounds {
+  /** Milliseconds between two tokens of a generating request. */
+  maxInterTokenLatencyMs?: number | undefined;
+  /** Milliseconds of an iteration for chunks that do not end their contexts. */
+  maxChunkMs?: number | undefined;
+}
 
 /**
- * Keeps the time between two tokens of a generating request under a bound while prompts come in: as long as something
- * generates, an iteration gets only as many context tokens as it has time for, by what recent iterations took.
+ * Keeps iterations short while prompts come in, by what recent iterations took. Two bounds:
+ *
+ * maxInterTokenLatencyMs: as long as something generates, an iteration gets only as many context tokens as it has time for.
  *
  *   bound    |- - - - - - - - - - - - - - - - - - - -|
  *   time     [ fixed | generation rows |  context     | usual error ]
  *                                        as many tokens as fit, at least one unit
  *
- * It is a prediction, not a promise: a machine that is suddenly slower exceeds the bound until that has been seen, and
+ * maxChunkMs: long contexts are cut so that their chunks take no longer, whether anything generates or not: somebody may
+ * come while it runs. The further a chunk is behind its prompt's beginning, the more its tokens attend to, and the fewer
+ * they are; there are always FEWEST_TOKENS.
+ *
+ *   prompt   [  chunk  |  chunk | chunk | chunk |...| c | c | c | c | c | c | c | c ]    each takes as long
+ *
+ * They are predictions, not promises: a machine that is suddenly slower exceeds the bound until that has been seen, and
  * where the generation alone takes longer than the bound, prompts still come in by one unit an iteration. Answers do not
  * depend on it, since they do not depend on how prompts are cut.
  */
 export class ContextPace {
-  readonly #boundMs: number;
+  readonly #bounds: PaceBounds;
   readonly #unit: number;
   readonly #estimator = new IterationCostEstimator();
 
-  /** `unit`: tokens of the smallest chunk that is worth an iteration, such as those of a block. */
-  constructor(boundMs: number, unit: number) {
-    this.#boundMs = boundMs;
+  /** `unit`: tokens of the smallest chunk that is worth an iteration, such as those of a block; a power of two. */
+  constructor(bounds: PaceBounds, unit: number) {
+    this.#bounds = bounds;
     this.#unit = unit;
   }
 
@@ -42,7 +62,10 @@ export class ContextPace {
     scheduled: readonly SchedulableRequest[],
     turns: 1 | 2,
   ): number {
-    if (!active.some(({ phase }) => phase === 'generation')) return Number.POSITIVE_INFINITY;
+    const { maxInterTokenLatencyMs: boundMs } = this.#bounds;
+    if (boundMs === undefined || !active.some(({ phase }) => phase === 'generation')) {
+      return Number.POSITIVE_INFINITY;
+    }
     let generationRows = 0;
     let position = 0;
     for (const request of scheduled) {
@@ -52,9 +75,30 @@ export class ContextPace {
     }
     const { cost } = this.#estimator;
     if (cost === null) return this.#unit;
-    const within = contextTokensWithin(this.#boundMs / turns, cost, { generationRows, position });
+    const within = contextTokensWithin(boundMs / turns, cost, { generationRows, position });
     const tokens = Math.min(within, MOST_GROWTH * cost.tokensSeen);
     return Math.max(this.#unit, tokens - (tokens % this.#unit));
+  }
+
+  /** See Chunking.longestChunk; what an iteration costs beside the chunk does not count. `turns` as above. */
+  longestChunk({ contextPosition: position }: SchedulableRequest, turns: 1 | 2): number {
+    const { maxChunkMs: boundMs } = this.#bounds;
+    if (boundMs === undefined) return Number.POSITIVE_INFINITY;
+    const { cost } = this.#estimator;
+    if (cost === null) return this.#unit;
+    const chunkOnly = { ...cost, fixedMs: 0, rowMs: 0 };
+    const within = contextTokensWithin(boundMs / turns, chunkOnly, { generationRows: 0, position });
+    const mostTokens = Math.max(SMALL_TOKENS, MOST_GROWTH * cost.tokensSeen);
+    const mostPairs = Math.max(SMALL_PAIRS, MOST_GROWTH * cost.pairsSeen);
+    return this.#rounded(Math.min(within, mostTokens, mostPairs / Math.max(1, position)));
+  }
+
+  /** Whole units, or the largest number that halving a unit comes to. */
+  #rounded(tokens: number): number {
+    if (tokens >= this.#unit) return tokens - (tokens % this.#unit);
+    let part = this.#unit;
+    while (part > tokens && part > FEWEST_TOKENS) part /= 2;
+    return part;
   }
 }
 

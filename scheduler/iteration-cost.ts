@@ -18,6 +18,8 @@ export interface IterationCost {
   spread: number;
   /** Most context tokens of an iteration that this was learned from. */
   tokensSeen: number;
+  /** Most context pairs of one of these. */
+  pairsSeen: number;
 }
 
 /** Pairs of a chunk's tokens with all tokens up to their own: `tokens` of them, behind `position` others. */
@@ -91,7 +93,8 @@ function fitted(samples: readonly Sample[]): IterationCost {
   }
   const [fixedMs, rowMs, tokenMs, pairMs] = parts as [number, number, number, number];
   const tokensSeen = Math.max(...samples.map(({ parts: row }) => row[2]!));
-  return { fixedMs, rowMs, tokenMs, pairMs, spread, tokensSeen };
+  const pairsSeen = Math.max(...samples.map(({ parts: row }) => row[3]!));
+  return { fixedMs, rowMs, tokenMs, pairMs, spread, tokensSeen, pairsSeen };
 }
 
 /** Weighted least squares in relative errors, each part at least 0, by going down one coordinate after the other. */

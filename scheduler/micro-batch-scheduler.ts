@@ -1,12 +1,11 @@
-import type { MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
+import { chunkSizes, contextLeft } from './chunk-sizes.js';
+import type { Chunking, MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
 
 /** How requests with capacity become the chunks of an iteration. */
 export type MicroBatchScheduler = <R extends SchedulableRequest>(
   requests: readonly R[],
   limits: Readonly<MicroBatchLimits>,
 ) => ScheduledChunk<R>[];
-
-type Chunking = NonNullable<MicroBatchLimits['chunking']>;
 
 /**
  * Which of the requests with capacity run in this iteration, and how many tokens each of them brings.
@@ -26,6 +25,7 @@ type Chunking = NonNullable<MicroBatchLimits['chunking']>;
  *   left 20, unit 8, contexts with 30, 6 and 3 tokens to go
  *     FIRST_COME_FIRST_SERVED   16  -  3     20 cut down to 16; 4 left: 6 would be cut to 0, the 3 fit whole
  *     EQUAL_PROGRESS             8  6  3     one unit (or the rest) each, in turns; a second 8 would exceed 20
+ *     SHORTEST_FIRST             -  6  3     what can end does; the 30 have their turn at the latest after 3 iterations
  *
  * A context that gets no token is not scheduled, though it took its place in the walk's maxBatchSize. Every chunk
  * but a context's last is a multiple of the unit. Where chunks are cut, a draft that rides on a last chunk may use
@@ -70,10 +70,6 @@ export function longestContext(limits: Readonly<MicroBatchLimits>, draftLength: 
   return longestChunk >= chunking.unit ? Number.POSITIVE_INFINITY : longestChunk;
 }
 
-function contextLeft(request: SchedulableRequest): number {
-  return request.promptLength - request.contextPosition;
-}
-
 function tokensInWalk(request: SchedulableRequest, limits: Readonly<MicroBatchLimits>): number {
   if (request.phase === 'generation') return request.beamWidth + request.draftLength;
   return limits.chunking ? 0 : contextLeft(request) + request.draftLength;
@@ -81,59 +77,4 @@ function tokensInWalk(request: SchedulableRequest, limits: Readonly<MicroBatchLi
 
 function contextCapacity(left: number, { maxContextTokens }: Chunking): number {
   return Math.min(left, maxContextTokens ?? Number.POSITIVE_INFINITY);
-}
-
-/** Context tokens for each request out of `capacity`. */
-function chunkSizes(contexts: readonly SchedulableRequest[], capacity: number, chunking: Chunking): number[] {
-  const maxContextLength = chunking.maxContextLength ?? Number.POSITIVE_INFINITY;
-  let wanted = 0;
-  let allFit = true;
-  for (const request of contexts) {
-    const whole = contextLeft(request) + request.draftLength;
-    if (whole > maxContextLength) allFit = false;
-    wanted += Math.min(whole, maxContextLength);
-  }
-  if (allFit && wanted <= capacity) return contexts.map(contextLeft);
-  return chunking.policy === 'EQUAL_PROGRESS'
-    ? equalProgress(contexts, capacity, chunking.unit, maxContextLength)
-    : firstComeFirstServed(contexts, capacity, chunking.unit, maxContextLength);
-}
-
-/** In order, as much as there is; a chunk that does not reach the end is rounded down to the unit. */
-function firstComeFirstServed(
-  contexts: readonly SchedulableRequest[],
-  capacity: number,
-  unit: number,
-  maxContextLength: number,
-): number[] {
-  let left = capacity;
-  return contexts.map((request) => {
-    const wanted = contextLeft(request);
-    const granted = Math.min(wanted, left, maxContextLength);
-    const size = granted === wanted ? granted : granted - (granted % unit);
-    left -= size;
-    return size;
-  });
-}
-
-/** Round robin, one unit (or the rest) more each; ends after a pass in which nobody could take more. */
-function equalProgress(
-  contexts: readonly SchedulableRequest[],
-  capacity: number,
-  unit: number,
-  maxContextLength: number,
-): number[] {
-  const sizes = contexts.map(() => 0);
-  let left = capacity;
-  for (let progress = true; progress; ) {
-    progress = false;
-    for (const [index, request] of contexts.entries()) {
-      const more = Math.min(unit, contextLeft(request) - sizes[index]!);
-      if (more === 0 || more > left || sizes[index]! + more > maxContextLength) continue;
-      sizes[index]! += more;
-      left -= more;
-      progress = true;
-    }
-  }
-  return sizes;
 }

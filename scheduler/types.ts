@@ -28,6 +28,10 @@ export interface SchedulableRequest {
    * can neither be scheduled nor paused.
    */
   readonly inFlight?: boolean;
+  /** Requests side by side in the list with the same priority are equals for SHORTEST_FIRST; absent: all are. */
+  readonly priority?: number;
+  /** Iterations in a row in which its context could have run and got no token; absent: 0. */
+  readonly passedOver?: number;
 }
 
 /** The KV cache as the capacity scheduler sees it. */
@@ -55,6 +59,26 @@ export type SchedulerPolicy = 'MAX_UTILIZATION' | 'GUARANTEED_NO_EVICT';
 /** What the capacity scheduler knows: V1 runs STATIC_BATCH whatever the user's policy. */
 export type CapacityPolicy = SchedulerPolicy | 'STATIC_BATCH';
 
+/** How the contexts of an iteration share its tokens: see scheduleMicroBatch and shortestFirst. */
+export const CHUNKING_POLICIES = ['FIRST_COME_FIRST_SERVED', 'EQUAL_PROGRESS', 'SHORTEST_FIRST'] as const;
+export type ChunkingPolicy = (typeof CHUNKING_POLICIES)[number];
+
+export interface Chunking {
+  policy: ChunkingPolicy;
+  /** tokensPerBlock. */
+  unit: number;
+  /** Longest chunk; absent: only maxNumTokens limits it. */
+  maxContextLength?: number;
+  /** Most context tokens of one iteration, all chunks together; absent: only maxNumTokens limits them. */
+  maxContextTokens?: number;
+  /**
+   * Tokens of this context that an iteration has time for: a multiple of the unit, or a smaller number that divides it.
+   * A context that is longer is cut, and all that are cut share the time of one of them; the others run whole. Absent:
+   * there is time for any number.
+   */
+  longestChunk?: (request: SchedulableRequest) => number;
+}
+
 export interface MicroBatchLimits {
   /** Most requests of one iteration. */
   maxBatchSize: number;
@@ -63,15 +87,7 @@ export interface MicroBatchLimits {
   /** Most tokens of one iteration, context and generation together. */
   maxNumTokens: number;
   /** Absent: contexts run whole. */
-  chunking?: {
-    policy: 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
-    /** tokensPerBlock. */
-    unit: number;
-    /** Longest chunk; absent: only maxNumTokens limits it. */
-    maxContextLength?: number;
-    /** Most context tokens of one iteration, all chunks together; absent: only maxNumTokens limits them. */
-    maxContextTokens?: number;
-  };
+  chunking?: Chunking;
 }
 
 /** A request of this iteration; context chunks first. */

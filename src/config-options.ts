@@ -1,5 +1,12 @@
 import * as z from 'zod';
-import { MAX_COUNT, rangeText, TOKENS_PER_BLOCK } from './option-ranges.js';
+import { CHUNKING_POLICIES } from '../scheduler/types.js';
+import {
+  DEFAULT_CHUNKING_POLICY,
+  DEFAULT_MAX_CHUNK_MS,
+  MAX_COUNT,
+  rangeText,
+  TOKENS_PER_BLOCK,
+} from './option-ranges.js';
 
 export interface OptionSpec {
   schema: z.ZodType;
@@ -266,6 +273,27 @@ export const OPTIONS = {
       true,
     ),
   },
+  chunkingPolicy: {
+    schema: z.enum(CHUNKING_POLICIES).optional(),
+    choices: CHUNKING_POLICIES,
+    ...describe(
+      {
+        metavar: 'POLICY',
+        help: 'who gets the tokens of an iteration where prompts together are longer: with SHORTEST_FIRST short ones pass long ones, which have a turn at least every fourth iteration; with EQUAL_PROGRESS each a block in turns',
+        defaultText: DEFAULT_CHUNKING_POLICY,
+        gptManagerField: 'optionalParams.chunkingPolicy',
+        seedName: 'chunkingPolicy',
+      },
+      'text',
+      undefined,
+    ),
+  },
+  maxChunkMs: integer(1, MOST, {
+    metavar: 'MS',
+    help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; needs --enable-chunked-context',
+    defaultText: String(DEFAULT_MAX_CHUNK_MS),
+    gptManagerField: 'optionalParams.maxChunkMs',
+  }),
   enableBlockReuse: {
     schema: z.boolean({ error: SWITCH }).default(true),
     ...describe(

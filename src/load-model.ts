@@ -17,10 +17,11 @@ import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { blocksToCompletion } from '../scheduler/block-needs.js';
-import type { SchedulerPolicy } from '../scheduler/types.js';
+import type { ChunkingPolicy, SchedulerPolicy } from '../scheduler/types.js';
 import type { TextModel } from './generation/text-model.js';
 import { LatestStats } from './latest-stats.js';
 import { nameOf } from './model-name.js';
+import { DEFAULT_CHUNKING_POLICY, DEFAULT_MAX_CHUNK_MS } from './option-ranges.js';
 
 /** How to load a model. Names and defaults are those of the flags of `skein serve`. */
 export interface ModelOptions {
@@ -55,6 +56,10 @@ export interface ModelOptions {
   maxQueueSizePerKey?: number | undefined;
   fairQueueing?: boolean | undefined;
   enableChunkedContext?: boolean | undefined;
+  /** Needs enableChunkedContext, with which it is SHORTEST_FIRST unless given. */
+  chunkingPolicy?: ChunkingPolicy | undefined;
+  /** See OptionalParams.maxChunkMs. Needs enableChunkedContext, with which it is DEFAULT_MAX_CHUNK_MS unless given. */
+  maxChunkMs?: number | undefined;
   enableBlockReuse?: boolean | undefined;
   enableTrtOverlap?: boolean | undefined;
   maxInputLen?: number | undefined;
@@ -344,6 +349,7 @@ function hostOptions(
     ]),
     ...(watchdogTimeout === undefined ? {} : { watchdogTimeoutMs: 1000 * watchdogTimeout }),
     ...given({ enableChunkedContext }, ['enableChunkedContext']),
+    ...chunking(options, enableChunkedContext === true),
     kvCacheConfig: given({ ...options, enableBlockReuse, hostCacheSize }, [
       'maxTokens',
       'freeGpuMemoryFraction',
@@ -364,6 +370,18 @@ function hostOptions(
     schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
     optionalParams,
     ...given(options, ['maxQueueSize', 'maxQueueSizePerKey', 'fairQueueing']),
+  };
+}
+
+/** Where prompts run in chunks, those of others do not wait for a long one. */
+function chunking(
+  { chunkingPolicy, maxChunkMs }: ModelOptions,
+  isChunked: boolean,
+): Pick<OptionalParams, 'chunkingPolicy' | 'maxChunkMs'> {
+  if (!isChunked) return given({ chunkingPolicy, maxChunkMs }, ['chunkingPolicy', 'maxChunkMs']);
+  return {
+    chunkingPolicy: chunkingPolicy ?? DEFAULT_CHUNKING_POLICY,
+    maxChunkMs: maxChunkMs ?? DEFAULT_MAX_CHUNK_MS,
   };
 }
 

@@ -24,6 +24,8 @@ export const OPTIONS_OF_A_MODEL = [
   'maxDraftLen',
   'maxQueueSize',
   'enableChunkedContext',
+  'chunkingPolicy',
+  'maxChunkMs',
   'enableBlockReuse',
   'enableTrtOverlap',
   'maxInputLen',

@@ -1,5 +1,6 @@
 import { ParameterError } from '../engine/decoding/sampling-params.js';
 import { checkWorkerRestart, type WorkerRestartOptions } from '../engine/restart-policy.js';
+import { CHUNKING_POLICIES } from '../scheduler/types.js';
 import type { ModelOptions } from './load-model.js';
 import { MAX_COUNT, TOKENS_PER_BLOCK } from './option-ranges.js';
 import {
@@ -37,6 +38,8 @@ export const MODEL_OPTION_RULES = {
   maxWaitIterations: wholeNumber(1, MAX_COUNT),
   startHorizon: wholeNumber(1, MAX_COUNT),
   maxInterTokenLatencyMs: wholeNumber(1, MAX_COUNT),
+  chunkingPolicy: oneOf(...CHUNKING_POLICIES),
+  maxChunkMs: wholeNumber(1, MAX_COUNT),
   speculate: oneOf('none', 'ngram'),
   draftModel: NAME,
   maxDraftLen: wholeNumber(1, MAX_COUNT),

@@ -32,6 +32,7 @@ export interface LoopOptions {
   maxWaitingRequests?: number | undefined;
   startHorizon?: number | undefined;
   maxInterTokenLatencyMs?: number | undefined;
+  maxChunkMs?: number | undefined;
   /** Bytes that active requests may hold for logits to be returned; default DEFAULT_MAX_RETURNED_LOGITS_BYTES. */
   maxReturnedLogitsBytes?: number;
   /** See OptionalParams. */

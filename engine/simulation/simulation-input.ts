@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { CHUNKING_POLICIES } from '../../scheduler/types.js';
 
 /** Iterations after which a simulation is given up. */
 export const MAX_ITERATIONS = 100_000;
@@ -58,7 +59,7 @@ const request = z.strictObject(
 const chunk = z.strictObject(
   {
     unit: whole(1, MAX_TOKENS),
-    policy: oneOf(['FIRST_COME_FIRST_SERVED', 'EQUAL_PROGRESS']),
+    policy: oneOf(CHUNKING_POLICIES),
     maxContextLength: whole(1, MAX_TOKENS).optional(),
   },
   { error: 'must be an object' },

@@ -7,7 +7,8 @@ FILE.json:
   maxNumRequests      most requests that run at once
   maxBatchSize        most requests of one iteration; default maxNumRequests
   maxNumTokens        most tokens of one iteration; default unlimited
-  chunk               {unit, policy: FIRST_COME_FIRST_SERVED or EQUAL_PROGRESS, maxContextLength?}; absent: off
+  chunk               {unit, policy: FIRST_COME_FIRST_SERVED, EQUAL_PROGRESS or SHORTEST_FIRST, maxContextLength?};
+                      absent: off
   enableBlockReuse    equal beginnings of tokens share blocks; default false
   maxWaitIterations   iterations that a request may wait before it passes all that came later; default: no limit
   startHorizon        MAX_UTILIZATION: tokens that a request must have room for when it starts; default: one step

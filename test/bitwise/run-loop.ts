@@ -12,7 +12,7 @@ import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { SchedulerPolicy } from '../../scheduler/types.js';
+import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
 import type { Arrival } from './scenario.js';
 
 export interface RunOptions {
@@ -40,6 +40,9 @@ export interface RunOptions {
   guideThread?: GuideThread;
   /** Cuts prompts by what iterations take on this machine; with `chunked`. Default: no bound. */
   maxInterTokenLatencyMs?: number;
+  maxChunkMs?: number;
+  /** With chunks; default FIRST_COME_FIRST_SERVED. */
+  chunkingPolicy?: ChunkingPolicy;
 }
 
 /** What a request answered: generated tokens, the log-prob of each, and their sum. */
@@ -122,7 +125,12 @@ export function runLoop(
         maxSequences,
         maxNumTokens,
         ...(options.chunked
-          ? { chunking: { policy: 'FIRST_COME_FIRST_SERVED' as const, unit: tokensPerBlock } }
+          ? {
+              chunking: {
+                policy: options.chunkingPolicy ?? ('FIRST_COME_FIRST_SERVED' as const),
+                unit: tokensPerBlock,
+              },
+            }
           : {}),
       },
       maxNumSequences: maxBatchSize,
@@ -134,6 +142,7 @@ export function runLoop(
       enableTrtOverlap: options.overlap ?? false,
       minMicroBatchSize: 2,
       maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
+      maxChunkMs: options.maxChunkMs,
     },
     {
       executor,

@@ -47,6 +47,20 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
     },
   },
   {
+    name: 'shortest prompts first',
+    threads: 2,
+    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true), chunkingPolicy: 'SHORTEST_FIRST' },
+  },
+  {
+    name: 'shortest prompts first, long ones in the smallest chunks, paused',
+    threads: 2,
+    options: {
+      ...run('MAX_UTILIZATION', TINY_POOL, 512, true),
+      chunkingPolicy: 'SHORTEST_FIRST',
+      maxChunkMs: 0.001,
+    },
+  },
+  {
     name: 'contexts and generation apart, small pool, chunked',
     threads: 2,
     options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
+import { CHUNKING_POLICIES } from '../../scheduler/types.js';
 import {
   bool,
   f32,
@@ -277,7 +278,7 @@ const shape = fc.record({
 const engine = fc.record({
   modelType: fc.constantFrom('InflightFusedBatching' as const, 'InflightBatching' as const),
   schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
-  chunkingPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+  chunkingPolicy: fc.constantFrom(undefined, ...CHUNKING_POLICIES),
   numBlocks: fc.constantFrom(8, 9, 11, 14, 40),
   maxNumTokens: fc.integer({ min: 48, max: 64 }),
   maxNumSequences: fc.integer({ min: 2, max: 8 }),

@@ -386,6 +386,8 @@ const OPTIONS: Readonly<Record<string, OptionalParams>> = {
   draftEnginePath: { draftEnginePath: '/some/engine' },
   executorModule: { executorModule: 'file:///some/executor.js' },
   maxInterTokenLatencyMs: { enableChunkedContext: true, maxInterTokenLatencyMs: 50 },
+  maxChunkMs: { enableChunkedContext: true, maxChunkMs: 50 },
+  chunkingPolicy: { enableChunkedContext: true, chunkingPolicy: 'SHORTEST_FIRST' },
 };
 const WITHOUT_V1 = [
   'enableChunkedContext',
@@ -396,12 +398,16 @@ const WITHOUT_V1 = [
   'speculate',
   'draftEnginePath',
   'maxInterTokenLatencyMs',
+  'maxChunkMs',
+  'chunkingPolicy',
 ];
 const REFUSED_OPTIONS = new Set(['enableTrtOverlap draftEnginePath', 'draftEnginePath executorModule']);
 /** Those that bring one along that is refused first: that one is named. */
 const BROUGHT: Readonly<Record<string, string>> = {
   'kvCacheConfig.hostCacheSize': 'kvCacheConfig.enableBlockReuse',
   maxInterTokenLatencyMs: 'enableChunkedContext',
+  maxChunkMs: 'enableChunkedContext',
+  chunkingPolicy: 'enableChunkedContext',
 };
 
 function refusalOf(modelType: ModelType, ...names: string[]): string {
@@ -437,6 +443,8 @@ describe('two options of an engine', () => {
   it.each([
     [{ kvCacheConfig: { hostCacheSize: 2 ** 24 } }, 'kvCacheConfig.hostCacheSize', 'enableBlockReuse'],
     [{ maxInterTokenLatencyMs: 50 }, 'maxInterTokenLatencyMs', 'enableChunkedContext'],
+    [{ maxChunkMs: 50 }, 'maxChunkMs', 'enableChunkedContext'],
+    [{ chunkingPolicy: 'SHORTEST_FIRST' }, 'chunkingPolicy', 'enableChunkedContext'],
   ])('%o is refused for what it needs', (params, name, needed) => {
     const check = () => checkOptionalParams(params as OptionalParams, 'InflightFusedBatching');
     expect(check).toThrow(`${name} is refused`);

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import { encodeWordList } from '../../engine/decoding/stop-words.js';
+import { CHUNKING_POLICIES } from '../../scheduler/types.js';
 import {
   bool,
   collectResult,
@@ -76,7 +77,7 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
       'V1' as const,
     ),
     schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
-    chunkingPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+    chunkingPolicy: fc.constantFrom(undefined, ...CHUNKING_POLICIES),
     // One sequence of 64 tokens needs 8 blocks: every pool here is far too small for the crowd.
     numBlocks: fc.integer({ min: 8, max: 11 }),
     maxNumTokens: fc.integer({ min: 32, max: 48 }),

@@ -2,10 +2,19 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ContextPace, contextTokensWithin } from '../../scheduler/context-pace.js';
 import { contextPairs } from '../../scheduler/iteration-cost.js';
+import { CHUNKING_POLICIES } from '../../scheduler/types.js';
 import { type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
 import { contextRequest as context, generationRequest as generation } from '../support/schedulable.js';
 
-const COST = { fixedMs: 20, rowMs: 0.5, tokenMs: 0.25, pairMs: 0, spread: 0, tokensSeen: 1000 };
+const COST = {
+  fixedMs: 20,
+  rowMs: 0.5,
+  tokenMs: 0.25,
+  pairMs: 0,
+  spread: 0,
+  tokensSeen: 1000,
+  pairsSeen: 1e6,
+};
 
 describe('contextTokensWithin', () => {
   it.each([
@@ -56,6 +65,7 @@ describe('contextTokensWithin', () => {
       pairMs: part(0.01),
       spread: part(1),
       tokensSeen: fc.constant(1000),
+      pairsSeen: fc.constant(1e6),
     });
     fc.assert(
       fc.property(costs, fc.nat(64), fc.nat(8192), part(500), (cost, generationRows, position, bound) => {
@@ -75,7 +85,7 @@ describe('contextTokensWithin', () => {
 describe('a context pace', () => {
   /** Knows that an iteration takes 10 ms and 0.5 ms a row and 0.25 ms a context token. */
   function knowing(boundMs: number): ContextPace {
-    const pace = new ContextPace(boundMs, 8);
+    const pace = new ContextPace({ maxInterTokenLatencyMs: boundMs }, 8);
     for (let i = 0; i < 64; i++) {
       const generationRows = (i * 7) % 32;
       const contextTokens = i % 2 === 0 ? 0 : 8 * ((i * 5) % 23);
@@ -108,7 +118,7 @@ describe('a context pace', () => {
   });
 
   it('grows chunks by no more than double what it has seen', () => {
-    const pace = new ContextPace(1000, 8);
+    const pace = new ContextPace({ maxInterTokenLatencyMs: 1000 }, 8);
     pace.note({ generationRows: 1, contextTokens: 16, contextPairs: 128 }, 10);
     const requests = [context(1n, 1000, 5), generation(2n, 10, 5, 1)];
     expect(pace.mostContextTokens(requests, requests, 1)).toBe(32);
@@ -116,8 +126,57 @@ describe('a context pace', () => {
 
   it('gives one unit where nothing is known yet, and where there is no time', () => {
     const requests = [context(1n, 1000, 5), generation(2n, 10, 5, 1)];
-    expect(new ContextPace(1000, 8).mostContextTokens(requests, requests, 1)).toBe(8);
+    expect(
+      new ContextPace({ maxInterTokenLatencyMs: 1000 }, 8).mostContextTokens(requests, requests, 1),
+    ).toBe(8);
     expect(knowing(5).mostContextTokens(requests, requests, 1)).toBe(8);
+  });
+});
+
+describe('the longest chunk of a context pace', () => {
+  /** Knows that an iteration takes 10 ms, 0.25 ms a context token and 0.001 ms a pair. */
+  function knowing(maxChunkMs: number, unit = 32): ContextPace {
+    const pace = new ContextPace({ maxChunkMs }, unit);
+    for (let i = 0; i < 64; i++) {
+      const contextTokens = i % 3 === 0 ? 0 : 32 * ((i * 5) % 23);
+      const pairs = contextPairs(100 * ((i * 3) % 17), contextTokens);
+      const work = { generationRows: 0, contextTokens, contextPairs: pairs };
+      pace.note(work, 10 + 0.25 * contextTokens + 0.001 * pairs);
+    }
+    return pace;
+  }
+  const at = (contextPosition: number) => context(1n, 200_000, 5, { contextPosition });
+
+  it('is not bounded where no bound was asked for', () => {
+    const pace = new ContextPace({ maxInterTokenLatencyMs: 10 }, 32);
+    expect(pace.longestChunk(at(0), 1)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it.each([
+    // 0.25 t + 0.0005 t^2 = 40: 124, less what the fit is off.
+    { position: 0, ms: 40, turns: 1, tokens: 96 },
+    { position: 0, ms: 40, turns: 2, tokens: 64 },
+    // 1.25 t: 31 or so
+    { position: 1000, ms: 50, turns: 1, tokens: 32 },
+    { position: 1000, ms: 30, turns: 1, tokens: 16 },
+    { position: 100_000, ms: 50, turns: 1, tokens: 8 },
+  ] as const)('at $position in $ms ms / $turns is $tokens', ({ position, ms, turns, tokens }) => {
+    expect(knowing(ms).longestChunk(at(position), turns)).toBe(tokens);
+  });
+
+  it('is one unit where nothing is known yet, and a unit below 8 stays whole', () => {
+    expect(new ContextPace({ maxChunkMs: 50 }, 32).longestChunk(at(0), 1)).toBe(32);
+    expect(knowing(50, 4).longestChunk(at(100_000), 1)).toBe(4);
+  });
+
+  it('grows to twice what was seen at most, unless that is little', () => {
+    const pace = new ContextPace({ maxChunkMs: 1000 }, 32);
+    pace.note({ generationRows: 0, contextTokens: 32, contextPairs: contextPairs(0, 32) }, 0.1);
+    expect(pace.longestChunk(at(0), 1)).toBe(256);
+    // 2^20 pairs
+    expect(pace.longestChunk(at(2 ** 15), 1)).toBe(32);
+    pace.note({ generationRows: 0, contextTokens: 256, contextPairs: contextPairs(0, 256) }, 0.8);
+    expect(pace.longestChunk(at(0), 1)).toBe(512);
   });
 });
 
@@ -155,6 +214,26 @@ function run(
   harness.runToEnd();
   return { harness, requests, works };
 }
+
+describe('maxChunkMs in the loop', () => {
+  it.each(CHUNKING_POLICIES)(
+    'keeps the chunks of long prompts short under %s, and changes no answer',
+    (chunkingPolicy) => {
+      const { harness, requests, works } = run({ maxChunkMs: 15, chunkingPolicy });
+      // 15 ms: 60 tokens.
+      const long = works.filter(({ tokens }) => tokens > 10);
+      expect(Math.max(...long.map(({ tokens }) => tokens))).toBeLessThanOrEqual(60 + 4 * 10);
+      expect(long.length).toBeGreaterThan(4 * 5);
+      for (const request of requests) {
+        const { tokens, error, logProbs } = harness.resultOf(request.requestId);
+        const alone = runAlone(request, { maxSeqLen: 512, maxNumTokens: 512 });
+        expect(error).toBe('');
+        expect(tokens).toEqual(alone.tokens);
+        expect(logProbs).toEqual(alone.logProbs);
+      }
+    },
+  );
+});
 
 describe('maxInterTokenLatencyMs in the loop', () => {
   const generating = (works: { rows: number; tokens: number }[]) =>

@@ -290,6 +290,197 @@ describe('EQUAL_PROGRESS', () => {
   });
 });
 
+describe('SHORTEST_FIRST', () => {
+  const passedOver = 3;
+  check({ policy: 'SHORTEST_FIRST', unit: 8 }, [
+    {
+      rule: 'whole contexts where all of them fit',
+      requests: [context(1n, 13, 5), context(2n, 3, 5)],
+      limits: { maxNumTokens: 16 },
+      batch: [
+        [1n, 13],
+        [2n, 3],
+      ],
+    },
+    {
+      rule: 'what can end does, and a long one waits for it',
+      requests: [context(1n, 30, 5), context(2n, 6, 5), context(3n, 3, 5)],
+      limits: { maxNumTokens: 20 },
+      batch: [
+        [2n, 6],
+        [3n, 3],
+      ],
+    },
+    {
+      rule: 'the shortest of those that can end first; ties in the order of the list',
+      requests: [context(1n, 9, 5), context(2n, 7, 5), context(3n, 7, 5), context(4n, 2, 5)],
+      limits: { maxNumTokens: 10 },
+      batch: [
+        [2n, 7],
+        [4n, 2],
+      ],
+    },
+    {
+      rule: 'by what is left, not by the length of the prompt',
+      requests: [context(1n, 100, 5), context(2n, 200, 5, { contextPosition: 192 })],
+      limits: { maxNumTokens: 16 },
+      batch: [[2n, 8]],
+    },
+    {
+      rule: 'where nothing can end, the one with the least left is cut, and the next gets what it leaves',
+      requests: [context(1n, 90, 5), context(2n, 50, 5), context(3n, 60, 5)],
+      limits: { maxNumTokens: 44 },
+      batch: [[2n, 40]],
+    },
+    {
+      rule: 'the first of the list, passed three times, goes first; who can end still does',
+      requests: [context(1n, 30, 5, { passedOver }), context(2n, 6, 5), context(3n, 3, 5)],
+      limits: { maxNumTokens: 20 },
+      batch: [
+        [1n, 16],
+        [3n, 3],
+      ],
+    },
+    {
+      rule: 'passed only twice, it goes on waiting',
+      requests: [context(1n, 30, 5, { passedOver: 2 }), context(2n, 6, 5)],
+      limits: { maxNumTokens: 20 },
+      batch: [[2n, 6]],
+    },
+    {
+      rule: 'the second of the list has no turn of its own',
+      requests: [context(1n, 80, 5), context(2n, 90, 5, { passedOver: 50 }), context(3n, 6, 5)],
+      limits: { maxNumTokens: 20 },
+      batch: [[3n, 6]],
+    },
+    {
+      rule: 'a higher priority is not passed by a shorter context of a lower one, which gets what is left',
+      requests: [context(1n, 30, 5, { priority: 0.9 }), context(2n, 4, 5, { priority: 0.5 })],
+      limits: { maxNumTokens: 20 },
+      batch: [
+        [1n, 16],
+        [2n, 4],
+      ],
+    },
+    {
+      rule: 'a long context of a lower priority waits for those that end, but not for ever',
+      requests: [
+        context(1n, 4, 5, { priority: 0.9 }),
+        context(2n, 90, 5, { priority: 0.5, passedOver: 3 }),
+        context(3n, 90, 5, { priority: 0.2, passedOver: 2 }),
+      ],
+      limits: { maxNumTokens: 30 },
+      batch: [
+        [1n, 4],
+        [2n, 24],
+      ],
+    },
+    {
+      rule: 'generation takes its tokens first',
+      requests: [context(1n, 40, 5), context(2n, 9, 5), generation(3n)],
+      limits: { maxNumTokens: 9 },
+      batch: [
+        [2n, 8],
+        [3n, 0],
+      ],
+    },
+  ]);
+
+  describe('with maxContextLength', () => {
+    check({ policy: 'SHORTEST_FIRST', unit: 8, maxContextLength: 20 }, [
+      {
+        rule: 'what is longer cannot end; several are cut beside one another',
+        requests: [context(1n, 40, 5), context(2n, 21, 5)],
+        batch: [
+          [1n, 16],
+          [2n, 16],
+        ],
+      },
+    ]);
+  });
+});
+
+describe('longestChunk', () => {
+  /** There is time for 24 tokens at the beginning of a prompt, and behind 100 for 4. */
+  const longestChunk = ({ contextPosition }: SchedulableRequest) => (contextPosition < 100 ? 24 : 4);
+  const far = { contextPosition: 100 };
+
+  describe('with FIRST_COME_FIRST_SERVED', () => {
+    check({ policy: 'FIRST_COME_FIRST_SERVED', unit: 8, longestChunk }, [
+      {
+        rule: 'cuts what is longer, although the tokens would do; others run whole beside it',
+        requests: [context(1n, 30, 5), context(2n, 24, 5), context(3n, 20, 5)],
+        batch: [
+          [1n, 24],
+          [2n, 24],
+          [3n, 20],
+        ],
+      },
+      {
+        rule: 'is shared by all that are cut: two thirds, and what is left of a third',
+        requests: [context(1n, 40, 5, { contextPosition: 15 }), context(2n, 30, 5), context(3n, 31, 5)],
+        limits: { maxNumTokens: 23 },
+        batch: [[1n, 16]],
+      },
+      {
+        rule: 'may be less than a unit, where tokens attend to many',
+        requests: [context(1n, 130, 5, far), context(2n, 30, 5)],
+        batch: [[1n, 4]],
+      },
+      {
+        rule: 'lets the rest of a long prompt run whole where there is time for it',
+        requests: [context(1n, 104, 5, far), context(2n, 30, 5)],
+        batch: [
+          [1n, 4],
+          [2n, 24],
+        ],
+      },
+    ]);
+  });
+
+  describe('with EQUAL_PROGRESS', () => {
+    check({ policy: 'EQUAL_PROGRESS', unit: 8, longestChunk }, [
+      {
+        rule: 'is shared in turns',
+        requests: [context(1n, 30, 5), context(2n, 30, 5), context(3n, 20, 5)],
+        batch: [
+          [1n, 16],
+          [2n, 8],
+          [3n, 20],
+        ],
+      },
+      {
+        rule: 'gives as little as there is time for',
+        requests: [context(1n, 130, 5, far), context(2n, 130, 5, far)],
+        batch: [[1n, 4]],
+      },
+    ]);
+  });
+
+  describe('with SHORTEST_FIRST', () => {
+    check({ policy: 'SHORTEST_FIRST', unit: 8, longestChunk }, [
+      {
+        rule: 'says who is long',
+        requests: [context(1n, 30, 5), context(2n, 24, 5)],
+        batch: [[2n, 24]],
+      },
+      {
+        rule: 'cuts a prompt that is alone',
+        requests: [context(1n, 90, 5), generation(2n)],
+        batch: [
+          [1n, 24],
+          [2n, 0],
+        ],
+      },
+      {
+        rule: 'leaves nothing for a second one that is cut',
+        requests: [context(1n, 90, 5), context(2n, 80, 5), context(3n, 190, 5, far)],
+        batch: [[2n, 24]],
+      },
+    ]);
+  });
+});
+
 describe('longestContext', () => {
   it('is one iteration without chunking, less the draft', () => {
     expect(longestContext({ maxBatchSize: 1, maxNumTokens: 64 }, 0)).toBe(64);

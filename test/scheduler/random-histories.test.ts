@@ -10,6 +10,7 @@ import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { scheduleCapacity } from '../../scheduler/capacity-scheduler.js';
 import { scheduleMicroBatch } from '../../scheduler/micro-batch-scheduler.js';
 import {
+  CHUNKING_POLICIES,
   hasStarted,
   type MicroBatchLimits,
   type SchedulableRequest,
@@ -33,7 +34,7 @@ interface History {
 const chunking: fc.Arbitrary<MicroBatchLimits['chunking']> = fc.option(
   fc.record(
     {
-      policy: fc.constantFrom('FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+      policy: fc.constantFrom(...CHUNKING_POLICIES),
       unit: fc.constant(TOKENS_PER_BLOCK),
       maxContextLength: fc.integer({ min: TOKENS_PER_BLOCK, max: 40 }),
     },
@@ -143,7 +144,7 @@ function sizeOf({ request, contextTokens }: ScheduledChunk<SchedulableRequest>):
 
 function frozenView(request: SimulatedRequest, kvCache: KvCacheManager): Readonly<SchedulableRequest> {
   const { requestId, phase, promptLength, generatedLength, maxNewTokens } = request;
-  const { contextPosition, blocksHeld, beamWidth, draftLength } = request;
+  const { contextPosition, blocksHeld, beamWidth, draftLength, priority, passedOver } = request;
   const lengths = { promptLength, generatedLength, maxNewTokens, contextPosition };
   const { shared } = request;
   const mayShare = phase === 'context' && shared !== null;
@@ -156,6 +157,8 @@ function frozenView(request: SimulatedRequest, kvCache: KvCacheManager): Readonl
     beamWidth,
     draftLength,
     firstMissingBlock,
+    priority,
+    passedOver,
   });
 }
 

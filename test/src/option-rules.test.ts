@@ -25,6 +25,13 @@ const MODEL: Row[] = [
   ['maxNumTokens', [0, ...whole], [1], 'a whole number of at least 1'],
   ['maxBeamWidth', [0, 1025, ...whole], [1, 8], 'a whole number from 1 to 1024'],
   ['maxInterTokenLatencyMs', [0, ...whole], [1, 50], 'a whole number of at least 1'],
+  [
+    'chunkingPolicy',
+    ['FAIR'],
+    ['SHORTEST_FIRST'],
+    'one of FIRST_COME_FIRST_SERVED, EQUAL_PROGRESS, SHORTEST_FIRST',
+  ],
+  ['maxChunkMs', [0, ...whole], [1, 50], 'a whole number of at least 1'],
   ['speculate', ['yes', true], ['none', 'ngram'], 'one of none, ngram'],
   ['draftModel', ['', 5], ['m'], 'a text that is not empty'],
   ['maxDraftLen', [0, ...whole], [1, 64], 'a whole number of at least 1'],

@@ -11,7 +11,7 @@ import { RopeTable } from '../../engine/rope-table.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import type { SchedulerPolicy } from '../../scheduler/types.js';
+import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
 
 export interface HarnessOptions {
   modelType?: ModelType;
@@ -19,6 +19,7 @@ export interface HarnessOptions {
   maxWaitIterations?: number;
   startHorizon?: number;
   maxInterTokenLatencyMs?: number;
+  maxChunkMs?: number;
   schedulerPolicy?: SchedulerPolicy;
   numBlocks?: number;
   tokensPerBlock?: number;
@@ -26,7 +27,7 @@ export interface HarnessOptions {
   maxBatchSize?: number;
   maxNumTokens?: number;
   maxBeamWidth?: number;
-  chunkingPolicy?: 'FIRST_COME_FIRST_SERVED' | 'EQUAL_PROGRESS';
+  chunkingPolicy?: ChunkingPolicy;
   maxInputLen?: number;
   maxSeqLen?: number;
   terminateReqId?: bigint;
@@ -111,6 +112,7 @@ export class LoopHarness implements LoopCallbacks {
       maxWaitIterations: options.maxWaitIterations,
       startHorizon: options.startHorizon,
       maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
+      maxChunkMs: options.maxChunkMs,
       schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
       microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
       maxNumSequences,

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type SimulationResult, simulate } from '../../../engine/simulation/simulate.js';
 import type { SimulationInput } from '../../../engine/simulation/simulation-input.js';
+import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
 
 const policies = ['MAX_UTILIZATION', 'GUARANTEED_NO_EVICT', 'STATIC_BATCH'] as const;
 
@@ -15,7 +16,7 @@ const inputs: fc.Arbitrary<SimulationInput> = fc
     chunk: fc.option(
       fc.record({
         unit: fc.integer({ min: 1, max: 5 }),
-        policy: fc.constantFrom('FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+        policy: fc.constantFrom(...CHUNKING_POLICIES),
       }),
       { nil: undefined },
     ),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../../engine/simulation/simulate.js';
+import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
 import { i32, LoopHarness, makeRequest } from '../../support/loop-harness.js';
 
 const REQUESTS = { minLength: 2, maxLength: 8 };
@@ -8,7 +9,7 @@ const REQUESTS = { minLength: 2, maxLength: 8 };
 const histories = fc.record({
   policy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
   window: fc.constantFrom(undefined, [5, 0], [16, 0], [22, 3], [40, 9]),
-  chunkPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+  chunkPolicy: fc.constantFrom(undefined, ...CHUNKING_POLICIES),
   requests: fc.array(
     fc.record({
       arrivalIteration: fc.integer({ min: 0, max: 20 }),

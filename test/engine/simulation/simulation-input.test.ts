@@ -40,7 +40,7 @@ describe('the input of a simulation', () => {
     [{ ...INPUT, maxNumTokens: '9' }, 'maxNumTokens is "9"; it must be a whole number from 1 to 2147483647.'],
     [
       { ...INPUT, chunk: { unit: 4 } },
-      'chunk.policy is missing; it must be one of FIRST_COME_FIRST_SERVED, EQUAL_PROGRESS.',
+      'chunk.policy is missing; it must be one of FIRST_COME_FIRST_SERVED, EQUAL_PROGRESS, SHORTEST_FIRST.',
     ],
     [
       { ...INPUT, chunk: { unit: 4, policy: 'EQUAL_PROGRESS', size: 3 } },

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../../callbacks/types.js';
 import { encodeWordList } from '../../../engine/decoding/stop-words.js';
+import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
 import {
   bool,
   f32,
@@ -84,7 +85,7 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
   .record({
     modelType: fc.constantFrom('InflightFusedBatching' as const, 'InflightBatching' as const),
     schedulerPolicy: fc.constantFrom('MAX_UTILIZATION' as const, 'GUARANTEED_NO_EVICT' as const),
-    chunkingPolicy: fc.constantFrom(undefined, 'FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+    chunkingPolicy: fc.constantFrom(undefined, ...CHUNKING_POLICIES),
     // One sequence of 64 tokens needs 8 blocks.
     numBlocks: fc.oneof(
       { weight: 3, arbitrary: fc.integer({ min: 8, max: 11 }) },

@@ -29,10 +29,13 @@ export function microBatchRules(input: SimulationInput, scheduled: readonly Naiv
   const sizes = chunk ? chunkSizes(chunk, contexts, left) : contexts.map(({ contextLeft }) => contextLeft);
   const steps = contexts.map((request, place) => ({ request, tokens: sizes[place]! }));
   const generation = taken.filter(({ isGenerating }) => isGenerating);
-  return [
+  const batch = [
     ...steps.filter(({ tokens }) => tokens > 0),
     ...generation.map((request) => ({ request, tokens: 0 })),
   ];
+  for (const request of scheduled) request.passedOver += 1;
+  for (const { request } of batch) request.passedOver = 0;
+  return batch;
 }
 
 function chunkSizes(
@@ -51,6 +54,31 @@ function chunkSizes(
     for (const [place, { contextLeft }] of contexts.entries()) {
       const size = Math.min(contextLeft, left(), maxContextLength);
       sizes[place] = size < contextLeft ? Math.floor(size / unit) * unit : size;
+    }
+    return sizes;
+  }
+  if (policy === 'SHORTEST_FIRST') {
+    const give = (place: number) => {
+      const { contextLeft } = contexts[place]!;
+      const size = Math.min(contextLeft, left(), maxContextLength);
+      sizes[place] = size < contextLeft ? Math.floor(size / unit) * unit : size;
+    };
+    const ends = () => contexts.some(({ contextLeft }, place) => sizes[place] === contextLeft);
+    for (let from = 0; from < contexts.length; ) {
+      const priority = contexts[from]!.asked.priority ?? 0.5;
+      const places: number[] = [];
+      while (from < contexts.length && (contexts[from]!.asked.priority ?? 0.5) === priority)
+        places.push(from++);
+      const turn = contexts[places[0]!]!.passedOver >= 3 ? places[0]! : -1;
+      if (turn >= 0) give(turn);
+      places.sort((a, b) => contexts[a]!.contextLeft - contexts[b]!.contextLeft || a - b);
+      const others = places.filter((place) => place !== turn);
+      for (const place of others) {
+        const { contextLeft } = contexts[place]!;
+        if (contextLeft <= left() && contextLeft <= maxContextLength) give(place);
+      }
+      if (ends()) continue;
+      for (const place of others) if (sizes[place] === 0) give(place);
     }
     return sizes;
   }

@@ -17,6 +17,8 @@ export class NaiveRequest {
   firstIteration = -1;
   lastIteration = -1;
   pauses = 0;
+  /** Iterations in a row in which it had capacity and did not run. */
+  passedOver = 0;
   reusedBlocks = 0;
   /** The blocks of the first beam. */
   blocks: NaiveBlock[] = [];

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../../../engine/simulation/simulate.js';
 import type { SimulationInput, SimulationRequest } from '../../../../engine/simulation/simulation-input.js';
+import { CHUNKING_POLICIES } from '../../../../scheduler/types.js';
 import { Ambiguous } from './naive-pool.js';
 import { oracle } from './oracle.js';
 
@@ -40,7 +41,7 @@ function inputs(policy: Policy): fc.Arbitrary<Omit<SimulationInput, 'requests'> 
       chunk: optional(
         fc.record({
           unit: fc.integer({ min: 1, max: 6 }),
-          policy: fc.constantFrom('FIRST_COME_FIRST_SERVED' as const, 'EQUAL_PROGRESS' as const),
+          policy: fc.constantFrom(...CHUNKING_POLICIES),
           maxContextLength: optional(fc.integer({ min: 6, max: 20 })),
         }),
       ),
