@@ -7,7 +7,7 @@ import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import { type FeedOptions, ModelFeed } from './model-feed.js';
-import { ApiError, shuttingDown, toApiError } from './openai/errors.js';
+import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
@@ -67,7 +67,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   };
   const app = new Hono<AppEnv>();
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
-    const apiError = toApiError(error);
+    const apiError = leftEarly(c) ? clientLeft() : toApiError(error);
     metrics.refused(apiError.code);
     // A 503 is a refusal, and /health says why.
     if (apiError.status === 500) {
@@ -95,6 +95,12 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   mountRoutes(app, context);
   return app;
+}
+
+/** The client went before its whole body had come: whoever reads it gets an error, which is nobody's failure. */
+function leftEarly(c: Context<AppEnv>): boolean {
+  const incoming = c.env?.incoming;
+  return incoming?.destroyed === true && !incoming.complete;
 }
 
 function feedsOf(

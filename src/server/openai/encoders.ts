@@ -4,7 +4,7 @@ import { embed, type OnAccepted } from '../../encoding/embed.js';
 import { ranking, type Scores, scorePairs } from '../../encoding/score.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { ServedEncoder } from '../served-model.js';
-import { ApiError } from './errors.js';
+import { ApiError, clientLeft } from './errors.js';
 import type { Exchange } from './respond.js';
 import { findEncoder, type RouteContext } from './route-context.js';
 import type { EmbeddingRequest, RerankRequest, ScoreRequest } from './schemas/encoders.js';
@@ -118,7 +118,7 @@ async function observed<T>(
     return result;
   } catch (error) {
     for (const observer of observers) observer.onEnd(signal.aborted ? 'abort' : 'error');
-    if (signal.aborted) throw new ApiError(499, 'The client closed the request.');
+    if (signal.aborted) throw clientLeft();
     if (error instanceof RequestError && error.isInvalid) throw new ApiError(400, error.message);
     throw error;
   }

@@ -71,6 +71,11 @@ function retryAfter(waitMs: number | null): string {
   return String(Math.min(Math.max(seconds, RETRY_AFTER_S), MAX_RETRY_AFTER_S));
 }
 
+/** Nobody reads this; it is what the access log and the metrics say. */
+export function clientLeft(): ApiError {
+  return new ApiError(499, 'The client closed the request.', { code: 'client_closed_request' });
+}
+
 /** The server is going down: this process takes nothing more, another may. */
 export function shuttingDown(): ApiError {
   return new ApiError(503, 'The server is shutting down and takes no new requests.', {

@@ -2,7 +2,7 @@ import type { TextPiece } from '../../generation/text-generation.js';
 import type { RequestTerms } from '../request-terms.js';
 import type { StreamConnection } from '../stream-connection.js';
 import type { ChoiceRun } from './choice-run.js';
-import { ApiError, toApiError } from './errors.js';
+import { type ApiError, clientLeft, toApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
 import { EventStream } from './event-stream.js';
 
@@ -104,5 +104,5 @@ export async function collect(
   } finally {
     clientSignal.removeEventListener('abort', onGone);
   }
-  if (clientSignal.aborted) throw new ApiError(499, 'The client closed the request.');
+  if (clientSignal.aborted) throw clientLeft();
 }

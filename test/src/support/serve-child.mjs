@@ -1,7 +1,18 @@
 // skein serve with an executor of the test's own, and further options of loadModel:
 // node serve-child.mjs FLAGS_AS_JSON MODULE_URL OPTIONS_AS_JSON
+// Started with --expose-gc and a channel, it says what memory it holds when it is asked.
 import { serve } from '../../../dist/src/commands/serve.js';
 import { loadConfig } from '../../../dist/src/config.js';
 
 const [flags, executorModule, more] = process.argv.slice(2);
+
+process.on('message', () => {
+  // Twice: what finalizers let go of in the first is gone after the second.
+  globalThis.gc();
+  globalThis.gc();
+  const { heapUsed, external, rss } = process.memoryUsage();
+  process.send({ heap: heapUsed, external, rss });
+});
+process.channel?.unref();
+
 await serve({ ...loadConfig({ flags: JSON.parse(flags) }), executorModule, ...JSON.parse(more) });

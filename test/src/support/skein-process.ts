@@ -71,13 +71,27 @@ export function startFakeServer(
 ): Promise<SkeinProcess> {
   const script = fileURLToPath(new URL('./serve-child.mjs', import.meta.url));
   const all = { port: '0', cacheDir: testCacheDir, ...flags };
-  return start([script, JSON.stringify(all), fakeExecutorModule(fakeOptions), JSON.stringify(more)], {});
+  const args = [script, JSON.stringify(all), fakeExecutorModule(fakeOptions), JSON.stringify(more)];
+  return start(['--expose-gc', ...args], {}, ['ipc']);
 }
 
-async function start(args: readonly string[], environment: Record<string, string>): Promise<SkeinProcess> {
+/** Bytes that a fake server's main thread holds after its garbage is gone, and those of the process. */
+export async function memoryOf({
+  child,
+}: SkeinProcess): Promise<Record<'heap' | 'external' | 'rss', number>> {
+  child.send('memory');
+  const [memory] = await once(child, 'message');
+  return memory;
+}
+
+async function start(
+  args: readonly string[],
+  environment: Record<string, string>,
+  channel: readonly 'ipc'[] = [],
+): Promise<SkeinProcess> {
   const child = spawn(process.execPath, args, {
     env: cleanEnvironment(environment),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...channel],
   });
   const output = gather(child);
   const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, ...output() }));

@@ -1,0 +1,112 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Random } from '../../../tools/soak/random.js';
+import { tinyModelPath } from '../../support/test-engine.js';
+import { expectIdle } from '../support/metrics.js';
+import { type SkeinProcess, startFakeServer } from '../support/skein-process.js';
+import { bodyOf, exchange, stays, WAYS } from './exchange.js';
+import { growth, heldMemory, type Memory } from './memory.js';
+import { type Asked, contentOf, NUM_REQUESTS, requestOf } from './requests.js';
+
+/** Of crowds; .ci/run asks for 60. Ten minutes: SKEIN_SOAK_SECONDS=600. */
+const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 5);
+const CLIENTS = 128;
+/** Memory is looked at between them, when all is quiet. The first is for warming up. */
+const ROUNDS = Math.min(20, 5 + Math.floor(SECONDS / 20));
+/** As many as the server keeps. */
+const STORED_RESPONSES = 1024;
+
+/** What of memory may be more in the second half of the rounds. A request that was kept whole would have some 10 KB. */
+const MOST_GROWTH: Memory = { main: 2 ** 21, worker: 2 ** 21, process: 40 * 2 ** 20 };
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-disconnects-'));
+const heapFile = join(folder, 'heap');
+writeFileSync(heapFile, '-');
+let server: SkeinProcess;
+let port: number;
+
+beforeAll(async () => {
+  const models = { chat: 'gqa', vectors: 'bert-mean', scores: 'bert-score' };
+  server = await startFakeServer(
+    {
+      model: Object.entries(models).map(([name, variant]) => `${name}=${tinyModelPath(variant)}`),
+      maxNumSequences: '48',
+      maxTokens: '32768',
+      maxQueueSize: '512',
+      maxBeamWidth: '3',
+    },
+    { vocabSize: 320, maxSeqLen: 1024, stepMs: 4, endToken: 2, heap: heapFile },
+  );
+  port = Number(new URL(server.url).port);
+});
+afterAll(async () => {
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const random = new Random(11);
+const whole = async (asked: Asked) => contentOf(bodyOf(await exchange(port, asked, 'stays', random)));
+const step = () => whole({ path: '/v1/completions', body: { model: 'chat', prompt: 'x', max_tokens: 4 } });
+
+function sockets(): number {
+  return readdirSync(`/proc/${server.child.pid}/fd`).length;
+}
+
+/** What is kept on purpose is kept from the beginning: the store of responses is full. */
+async function fillStore(): Promise<void> {
+  const body = { model: 'chat', input: 'x'.repeat(100), max_output_tokens: 8, ignore_eos: true, seed: 1 };
+  for (let left = STORED_RESPONSES; left > 0; left -= 64)
+    await Promise.all(Array.from({ length: 64 }, () => whole({ path: '/v1/responses', body })));
+}
+
+it(`takes ${CLIENTS} streams at once of which most leave in every way there is: nothing is left of them, no block, socket or memory, and who stays gets the answer that it gets alone`, async () => {
+  const alone: unknown[] = [];
+  for (let number = 0; number < NUM_REQUESTS; number++) alone.push(await whole(requestOf(number)));
+  await fillStore();
+  await expectIdle(server.url);
+  const before = sockets();
+  const counts = { stayed: 0, left: 0 };
+  const client = async (own: Random, endMs: number) => {
+    // Each at least once, however slow the machine is.
+    do {
+      const number = own.integer(0, NUM_REQUESTS - 1);
+      const way = own.chance(0.25) ? 'stays' : own.pick(WAYS);
+      const said = await exchange(port, requestOf(number), way, own);
+      if (!stays(way)) counts.left++;
+      else {
+        expect(contentOf(bodyOf(said)), `${way}: ${JSON.stringify(requestOf(number))}`).toEqual(
+          alone[number],
+        );
+        counts.stayed++;
+      }
+    } while (performance.now() < endMs);
+  };
+  const samples: Memory[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const endMs = performance.now() + (1000 * SECONDS) / ROUNDS;
+    await Promise.all(
+      Array.from({ length: CLIENTS }, (_, index) => client(new Random(1000 * round + index), endMs)),
+    );
+    await expectIdle(server.url);
+    await expect
+      .poll(async () => {
+        await sleep(50);
+        return sockets();
+      })
+      .toBeLessThanOrEqual(before + 2);
+    if (round > 0) samples.push(await heldMemory(server, heapFile, step));
+  }
+  const grown = growth(samples);
+  if (process.env.SKEIN_SOAK_SECONDS !== undefined)
+    console.log(JSON.stringify({ SECONDS, ...counts, grown, samples }));
+  expect(counts.stayed).toBeGreaterThan(0);
+  expect(counts.left).toBeGreaterThan(counts.stayed);
+  for (const [name, most] of Object.entries(MOST_GROWTH))
+    expect(grown[name as keyof Memory], `${name}: ${JSON.stringify(samples)}`).toBeLessThan(most);
+  expect(await whole(requestOf(3))).toEqual(alone[3]);
+  // But for what the building of the engine says, where it had to be.
+  expect(server.output().stderr.replaceAll(/^skein: (reading|converting|writing) .*\n/gm, '')).toBe('');
+});
