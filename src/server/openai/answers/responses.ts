@@ -65,7 +65,10 @@ const outputItem = component(
 
 const usage = z.object({
   input_tokens: about(z.int(), 'Tokens of the prompt, the chat template included.'),
-  input_tokens_details: z.object({ cached_tokens: about(z.int(), 'Those that were found in the cache.') }),
+  input_tokens_details: z.object({
+    cached_tokens: about(z.int(), 'Those that were found in the cache.'),
+    cache_write_tokens: about(z.literal(0), 'Nothing is charged for what stays in the cache.'),
+  }),
   output_tokens: about(z.int(), 'Tokens generated.'),
   output_tokens_details: z.object({ reasoning_tokens: about(z.int(), 'Those that were reasoning.') }),
   total_tokens: about(z.int(), 'Both together.'),
@@ -81,10 +84,23 @@ const response = component(
     model: about(z.string(), 'The model that answered.'),
     status: z.enum(['in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
     incomplete_details: about(
-      z.object({ reason: z.enum(['max_output_tokens', 'time_limit']) }).nullable(),
+      z
+        .object({
+          reason: z.literal('max_output_tokens'),
+          stop_reason: about(z.literal('time_limit').optional(), 'Where it was the limit of time.'),
+        })
+        .nullable(),
       'The limit that cut it.',
     ),
-    error: about(z.object({ code: z.string(), message: z.string() }).nullable(), 'Why it failed.'),
+    error: about(
+      z
+        .object({
+          code: z.enum(['server_error', 'rate_limit_exceeded', 'invalid_prompt']),
+          message: z.string(),
+        })
+        .nullable(),
+      'Why it failed.',
+    ),
     output: z.array(outputItem),
     usage: orNull(usage, 'Once it has ended.'),
     previous_response_id: z.string().nullable(),
@@ -107,6 +123,8 @@ const item = { output_index: z.int(), item: outputItem };
 const place = { item_id: z.string(), output_index: z.int() };
 const partPlace = { ...place, content_index: z.int() };
 const part = z.union([outputText, reasoningText]);
+
+const failure = { code: z.string(), message: z.string(), param: z.string().nullable() };
 
 const streamEvent = component(
   'ResponseStreamEvent',
@@ -147,7 +165,7 @@ const streamEvent = component(
     ),
     event(
       'error',
-      { code: z.string(), message: z.string(), param: z.string().nullable() },
+      { ...failure, error: about(z.object({ type: z.string(), ...failure }), 'The same once more.') },
       'The engine failed.',
     ),
     event('response.failed', { response }, 'The last event, behind an error.'),

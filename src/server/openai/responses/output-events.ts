@@ -57,6 +57,11 @@ export class OutputEvents {
     this.#close(status);
   }
 
+  /** Nothing more comes, for a reason of its own. */
+  breakOff(): void {
+    this.#close('incomplete');
+  }
+
   #text(text: string): void {
     const item = this.#open?.type === 'message' ? this.#open : this.#openMessage();
     const part = item.content[0]!;

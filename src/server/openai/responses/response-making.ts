@@ -9,7 +9,13 @@ import type { FrameWriter } from '../respond.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import type { Conversation } from './conversation.js';
 import { OutputEvents } from './output-events.js';
-import { newId, type ResponseObject, type ResponseState, responseFields } from './response-object.js';
+import {
+  newId,
+  type ResponseObject,
+  type ResponseState,
+  type ResponseUsage,
+  responseFields,
+} from './response-object.js';
 import type { ActiveResponse, ResponseStore } from './response-store.js';
 
 export interface MakingOptions {
@@ -105,8 +111,9 @@ export class ResponseMaking implements ActiveResponse {
   }
 
   /** What becomes of it where the engine fails. */
-  fail({ message, code }: ApiError): ResponseObject {
-    this.#state = { ...this.#state, status: 'failed', error: { code: code ?? 'server_error', message } };
+  fail({ message, status }: ApiError): ResponseObject {
+    const code = status === 429 ? 'rate_limit_exceeded' : status < 500 ? 'invalid_prompt' : 'server_error';
+    this.#state = { ...this.#state, status: 'failed', error: { code, message } };
     this.forget();
     return structuredClone(this.snapshot());
   }
@@ -135,8 +142,12 @@ export class ResponseMaking implements ActiveResponse {
       },
       error: (error) => {
         begin();
-        const { message, code, param } = error;
-        this.#tell('error', { code: code ?? 'server_error', message, param });
+        this.#output.breakOff();
+        const { type, message, code, param } = error;
+        const fields = { code: code ?? 'server_error', message, param };
+        // OpenAI's description has the fields beside the type, and its server sends them as `error`: by that its clients
+        // notice an error and throw it.
+        this.#tell('error', { ...fields, error: { type, ...fields } });
         this.#tell('response.failed', { response: this.fail(error) });
         return this.#takeFrames();
       },
@@ -146,22 +157,26 @@ export class ResponseMaking implements ActiveResponse {
   #end(reason: string): void {
     const isWhole = reason === 'stop';
     this.#output.end(isWhole ? 'completed' : 'incomplete');
-    const limit = reason === 'timeout' ? 'time_limit' : 'max_output_tokens';
+    // As the finish reason of chat: OpenAI's list has no other word for a limit, and clients check against it.
+    const cut = {
+      reason: 'max_output_tokens' as const,
+      ...(reason === 'timeout' ? { stop_reason: 'time_limit' as const } : {}),
+    };
     this.#state = {
       ...this.#state,
       status: isWhole ? 'completed' : 'incomplete',
-      incomplete_details: isWhole ? null : { reason: limit },
+      incomplete_details: isWhole ? null : cut,
       completed_at: isWhole ? Math.floor(Date.now() / 1000) : null,
     };
   }
 
-  #usage() {
+  #usage(): ResponseUsage {
     const { plan, run } = this.#options;
     const input = plan.promptTokens.length;
     const output = run.completionTokens;
     return {
       input_tokens: input,
-      input_tokens_details: { cached_tokens: run.cachedTokens },
+      input_tokens_details: { cached_tokens: run.cachedTokens, cache_write_tokens: 0 },
       output_tokens: output,
       output_tokens_details: { reasoning_tokens: this.#reader.reasoningTokens },
       total_tokens: input + output,

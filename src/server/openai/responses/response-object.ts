@@ -30,7 +30,8 @@ export type OutputItem =
 
 export interface ResponseUsage {
   input_tokens: number;
-  input_tokens_details: { cached_tokens: number };
+  /** Nothing is charged for what stays in the cache, so nothing is counted as written to it. */
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: 0 };
   output_tokens: number;
   output_tokens_details: { reasoning_tokens: number };
   total_tokens: number;
@@ -42,8 +43,9 @@ export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'faile
 export interface ResponseState {
   status: ResponseStatus;
   output: readonly OutputItem[];
-  error: { code: string; message: string } | null;
-  incomplete_details: { reason: string } | null;
+  /** By one of OpenAI's codes. */
+  error: { code: 'server_error' | 'rate_limit_exceeded' | 'invalid_prompt'; message: string } | null;
+  incomplete_details: { reason: 'max_output_tokens'; stop_reason?: 'time_limit' } | null;
   usage: ResponseUsage | null;
   completed_at: number | null;
 }

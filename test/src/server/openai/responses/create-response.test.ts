@@ -48,7 +48,7 @@ describe('POST /v1/responses', () => {
       truncation: 'disabled',
       usage: {
         input_tokens: toy.engine.requests[0]!.promptTokens.length,
-        input_tokens_details: { cached_tokens: 0 },
+        input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
         output_tokens: 5,
         output_tokens_details: { reasoning_tokens: 0 },
         total_tokens: toy.engine.requests[0]!.promptTokens.length + 5,
@@ -138,7 +138,7 @@ describe('POST /v1/responses', () => {
       output: [{ status: 'incomplete', content: [{ text: 'ab' }] }],
     });
     const timeout = await create(cut('timeout'), { input, time_limit_ms: 5 });
-    expect(timeout.incomplete_details).toEqual({ reason: 'time_limit' });
+    expect(timeout.incomplete_details).toEqual({ reason: 'max_output_tokens', stop_reason: 'time_limit' });
   });
 
   it('an answer without text is an empty message', async () => {
@@ -252,9 +252,13 @@ describe('a stream of a response', () => {
       { error: new RequestError('logits are NaN') },
     ]);
     const events = await readEvents(await toy.post(PATH, { input, stream: true }));
-    expect(events.slice(-2)).toMatchObject([
-      { type: 'error', code: 'engine_error', message: 'logits are NaN', param: null },
-      { type: 'response.failed', response: { status: 'failed', error: { message: 'logits are NaN' } } },
+    const fields = { code: 'engine_error', message: 'logits are NaN', param: null };
+    const error = { code: 'server_error', message: 'logits are NaN' };
+    const item = { status: 'incomplete', content: [{ text: 'h' }] };
+    expect(events.slice(-3)).toMatchObject([
+      { type: 'response.output_item.done', item },
+      { type: 'error', ...fields, error: { type: 'server_error', ...fields } },
+      { type: 'response.failed', response: { status: 'failed', error, output: [item] } },
     ]);
     expect((await toy.get(`${PATH}/${events[0].response.id}`)).status).toBe(404);
   });

@@ -1,0 +1,44 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+/** A value that was said, and the type that it should have: the name of an export of a module. */
+export interface Typed {
+  type: string;
+  value: unknown;
+}
+
+/**
+ * What the compiler says of values written down as constants of their types; nothing where they are what the types say.
+ * Fields beside those of the type are allowed: they are what this server has besides.
+ */
+export function typeProblems(module: string, values: readonly Typed[]): string[] {
+  const names = [...new Set(values.map(({ type }) => type))];
+  const lines = [
+    `import type { ${names.join(', ')} } from '${module}';`,
+    // What is no literal any more may have further fields.
+    'type Writable<T> = { -readonly [K in keyof T]: Writable<T[K]> };',
+    'const writable = <const T>(value: T) => value as Writable<T>;',
+    ...names.map((name) => `const as${name} = (value: ${name}) => value;`),
+    ...values.map(({ type, value }) => `as${type}(writable(${JSON.stringify(value)}));`),
+  ];
+  // Beside the tests, so that the packages are found.
+  const file = fileURLToPath(new URL(`./said-${process.pid}.ts`, import.meta.url));
+  writeFileSync(file, lines.join('\n'));
+  try {
+    const program = ts.createProgram([file], {
+      noEmit: true,
+      strict: true,
+      skipLibCheck: true,
+      target: ts.ScriptTarget.ES2023,
+      module: ts.ModuleKind.NodeNext,
+      types: [],
+    });
+    return ts.getPreEmitDiagnostics(program).map(({ messageText, start = 0 }) => {
+      const line = lines.join('\n').slice(0, start).split('\n').length - 1;
+      return `${lines[line]!.slice(0, 300)}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+    });
+  } finally {
+    rmSync(file);
+  }
+}
