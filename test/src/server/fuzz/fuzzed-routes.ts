@@ -45,6 +45,7 @@ export interface Refusal {
   status: number;
   message: string;
   param: string | null;
+  code: string | null;
 }
 
 /**
@@ -64,5 +65,6 @@ export async function refusalOf(response: Response, what: string): Promise<Refus
   expect((error.message as string).length, shown).toBeLessThan(2000);
   expect(error.type, shown).toEqual(expect.any(String));
   expect(error.param === null || typeof error.param === 'string', shown).toBe(true);
-  return { status: response.status, message: error.message as string, param: error.param as string | null };
+  const { message, param, code } = error as unknown as Refusal;
+  return { status: response.status, message, param, code };
 }
