@@ -17,7 +17,9 @@ export function loadExecutor({ params }) {
   }
   const loaded = loadFake({ enginePath: `fake:${search}`, params });
   if (heap !== null) tellHeap(loaded.executor);
-  return searchParams.has('endToken') ? { ...loaded, endTokenIds: [Number(searchParams.get('endToken'))] } : loaded;
+  return searchParams.has('endToken')
+    ? { ...loaded, endTokenIds: [Number(searchParams.get('endToken'))] }
+    : loaded;
 }
 
 function tellHeap(executor) {
