@@ -16,6 +16,27 @@ constexpr float kFlatSum = 64;
 constexpr double kRoundingMargin = 1e-12;
 constexpr int32_t kGroupsPerChunk = kVocabChunk / kVocabGroup;
 
+// The weights of those that `bound` holds, ids counted from the first of them, added up in eight lanes.
+template <class Holds>
+float addHeld(const float* logits, const float* weights, int32_t n, const Holds& holds) {
+  constexpr int32_t kLanes = 8;
+  float lanes[kLanes] = {};
+  int32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int32_t lane = 0; lane < kLanes; ++lane) lanes[lane] += holds(logits[i + lane], i + lane) ? weights[i + lane] : 0.0f;
+  }
+  for (; i < n; ++i) lanes[0] += holds(logits[i], i) ? weights[i] : 0.0f;
+  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+}
+
+float weightHeld(const float* logits, const float* weights, int32_t n, OrderBound bound) {
+  const float least = bound.logit;
+  // All in front of the bound's id, or all behind it: only one group has both.
+  if (bound.before >= n) return addHeld(logits, weights, n, [least](float logit, int32_t) { return logit >= least; });
+  if (bound.before <= 0) return addHeld(logits, weights, n, [least](float logit, int32_t) { return logit > least; });
+  return addHeld(logits, weights, n, [bound](float logit, int32_t id) { return bound.holds(logit, id); });
+}
+
 size_t partsOf(int32_t vocabSize, int32_t part) { return static_cast<size_t>((vocabSize + part - 1) / part); }
 
 }  // namespace
@@ -153,7 +174,12 @@ double RowSampler::massOf(int32_t begin, int32_t end) const {
   return total;
 }
 
-// The token before `bound` at which the running sum in ascending id passes `target`; sums_ are those before `bound`.
+// The token before `bound` at which the running sum in ascending id passes `target`; sums_ are those before `bound`. It is
+// looked for among the chunks, then among the groups of one, then among the tokens of one:
+//
+//   chunks    |        |   x    |        |        |
+//   groups             | |x| | |
+//   tokens               ..x..
 int32_t RowSampler::tokenAt(const float* logits, OrderBound bound, double target) {
   double before = 0;
   int32_t last = -1;
@@ -164,18 +190,29 @@ int32_t RowSampler::tokenAt(const float* logits, OrderBound bound, double target
     if (before + sum > target) break;
     before += sum;
   }
-  // Past the last chunk, or past the end of one whose sum was rounded above its parts: the last token that can be drawn.
+  // Past the last chunk, or past the end of a chunk or group whose sum was rounded above its parts: the last token that can
+  // be drawn there.
   const int32_t begin = last * kVocabChunk, count = std::min(kVocabChunk, vocabSize_ - begin);
   const double factor = static_cast<double>(factors_[static_cast<size_t>(last)]);
   float* weights = weights_.data() + begin;
   if (!weightsKnown_) kernels_.expRow(logits + begin, count, maxima_[static_cast<size_t>(last)], inverseTemperature_, weights);
-  int32_t token = -1;
-  for (int32_t i = 0; i < count; ++i) {
-    const float weight = weights[i];
-    if (weight <= 0 || !bound.holds(logits[begin + i], begin + i)) continue;
-    before += static_cast<double>(weight) * factor;
-    token = begin + i;
+  int32_t group = 0;
+  double beforeGroup = before;
+  for (int32_t at = 0; at < count; at += kVocabGroup) {
+    const int32_t first = begin + at, length = std::min(kVocabGroup, count - at);
+    const double sum = static_cast<double>(weightHeld(logits + first, weights + at, length, {bound.logit, bound.before - first})) * factor;
+    if (sum <= 0) continue;
+    group = at;
+    beforeGroup = before;
+    before += sum;
     if (before > target) break;
+  }
+  int32_t token = -1;
+  for (int32_t i = group; i < std::min(group + kVocabGroup, count); ++i) {
+    if (weights[i] <= 0 || !bound.holds(logits[begin + i], begin + i)) continue;
+    beforeGroup += static_cast<double>(weights[i]) * factor;
+    token = begin + i;
+    if (beforeGroup > target) break;
   }
   return token;
 }
