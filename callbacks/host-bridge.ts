@@ -2,8 +2,9 @@ import type { MessagePort } from 'node:worker_threads';
 import type { FunctionCallbacks, IterationStats } from '../engine/gpt-manager-options.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import { whyIdIsInvalid } from './request-validation.js';
+import type { TokenPiece } from './token-request.js';
 import type { InferenceRequest, NamedTensor } from './types.js';
-import { unpackResponses } from './unpack-responses.js';
+import { ResponseReader } from './unpack-responses.js';
 import type { Doorbell, HostMessage, WorkerMessage } from './worker-messages.js';
 
 type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
@@ -14,8 +15,15 @@ export interface BridgeConnection {
   doorbell: Doorbell;
 }
 
+/**
+ * Takes, in the place of sendResponse, the responses that are nothing but new tokens: they then need no tensors. With
+ * log-probs where the request has them; `sequence` is 0 where the request has one.
+ */
+export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPiece) => void;
+
 export interface HostBridgeOptions extends BridgeConnection {
   callbacks: FunctionCallbacks;
+  sendNewTokens?: SendNewTokens | undefined;
   maxSeqLen: number;
   maxNumSequences: number;
   /** Requests that the worker lets wait for their first step; default: as many as it has places. */
@@ -131,13 +139,27 @@ export class HostBridge {
     this.#freePlaces = message.freePlaces;
     if (message.draining) this.stopTaking();
     if (message.responses !== null) {
-      for (const response of unpackResponses(message.responses, this.#options.maxSeqLen)) {
-        if (response.final) this.#inFlight.delete(response.requestId);
-        this.#send(response.requestId, response.outputs, response.final, response.error);
-      }
+      this.#sendAll(new ResponseReader(message.responses, this.#options.maxSeqLen));
     }
     this.#reportStats(message);
     this.#poll();
+  }
+
+  #sendAll(responses: ResponseReader): void {
+    const { sendNewTokens } = this.#options;
+    while (responses.next()) {
+      if (sendNewTokens !== undefined && responses.isOnlyTokens) {
+        try {
+          sendNewTokens(responses.requestId, responses.sequenceIndex, responses.newTokens());
+        } catch (error) {
+          this.#report('sendNewTokens', error);
+        }
+        continue;
+      }
+      const { requestId, outputs, final, error } = responses.unpack();
+      if (final) this.#inFlight.delete(requestId);
+      this.#send(requestId, outputs, final, error);
+    }
   }
 
   /** Requests first: a stop signal that the callbacks hold for one of them then finds it in flight. */

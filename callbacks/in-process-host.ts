@@ -3,6 +3,7 @@ import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
 import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
 import type { FormationListener } from './formation.js';
 import { FormationWriter } from './formation-writer.js';
+import type { SendNewTokens } from './host-bridge.js';
 import { onAbort } from './on-abort.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
@@ -113,7 +114,9 @@ export class InProcessHost {
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
     // What waits inside the engine is out of the queue's hands.
     const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
-    this.#manager = new GptManager({
+    const sendNewTokens: SendNewTokens = (requestId, sequence, piece) =>
+      this.#entries.get(requestId)?.pieces.pushTokens(sequence, piece);
+    const all: GptManagerOptions = {
       ...manager,
       // Every submission and cancellation wakes the manager; nothing has to be polled for.
       optionalParams: { ...waiting, ...manager.optionalParams, idlePollIntervalMs: 0 },
@@ -121,7 +124,8 @@ export class InProcessHost {
       sendResponse: (requestId, outputs, final, error) => this.#respond(requestId, outputs, final, error),
       pollStopSignals: () => this.#takeStops(),
       ...(onStats ? { returnBatchManagerStats: onStats } : {}),
-    });
+    };
+    this.#manager = new GptManager(all, sendNewTokens);
     void this.#manager.ended.then(() => this.#failRest());
     this.#manager.ready.then(
       (info) =>

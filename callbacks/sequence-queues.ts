@@ -1,3 +1,4 @@
+import type { TokenPiece } from './token-request.js';
 import type { PieceQueue } from './token-stream.js';
 import type { NamedTensor } from './types.js';
 
@@ -38,6 +39,12 @@ export class SequenceQueues {
       const isEnd = outputs.some(({ name }) => name === 'random_seed');
       this.#queues[index.data[0] as number]!.push(outputs, isEnd);
     }
+  }
+
+  /** Takes new tokens of a sequence, which the response with its first ones has told of. */
+  pushTokens(sequence: number, piece: TokenPiece): void {
+    this.#generated[sequence]! += piece.tokens.length;
+    this.#queues[sequence]!.pushTokens(piece);
   }
 
   /** Ends what has not ended, without a response of the engine. */

@@ -5,13 +5,7 @@ import type { NamedTensor } from './types.js';
 export type Tensors = ReadonlyMap<string, NamedTensor>;
 
 /** What one response adds to its request's output: every array has as many entries as tokens, times a width. */
-export interface Part {
-  tokens: Int32Array;
-  logProbs: Float32Array;
-  topTokens: Int32Array;
-  topLogProbs: Float32Array;
-  logits: Float32Array;
-}
+export type Part = Pick<TokenPiece, 'tokens' | 'logProbs' | 'topTokens' | 'topLogProbs' | 'generationLogits'>;
 
 /** What of a part a request asked for. */
 export interface PartOptions {
@@ -19,8 +13,6 @@ export interface PartOptions {
   topLogProbs: number;
   returnGenerationLogits: boolean;
 }
-
-const NO_FLOATS = new Float32Array(0);
 
 export function tensorsOf(outputs: readonly NamedTensor[]): Tensors {
   return new Map(outputs.map((output) => [output.name, output]));
@@ -31,20 +23,21 @@ export function numberOf(tensors: Tensors, name: string): number | undefined {
 }
 
 /** `promptLength`: of a request that does not stream, whose output_ids begin with its prompt; else null. */
-export function readPart(
-  tensors: Tensors,
-  promptLength: number | null,
-  { returnGenerationLogits }: PartOptions,
-): Part {
+export function readPart(tensors: Tensors, promptLength: number | null, options: PartOptions): Part {
   const ids = tensors.get('output_ids')!.data as Int32Array;
-  const floats = (name: string) => (tensors.get(name)?.data as Float32Array | undefined) ?? NO_FLOATS;
-  return {
-    tokens: promptLength === null ? ids : ids.slice(promptLength, numberOf(tensors, 'sequence_length')),
-    logProbs: floats('output_log_probs'),
-    topTokens: (tensors.get('top_token_ids')?.data as Int32Array | undefined) ?? new Int32Array(0),
-    topLogProbs: floats('top_log_probs'),
-    logits: returnGenerationLogits ? floats('generation_logits') : NO_FLOATS,
-  };
+  const tokens = promptLength === null ? ids : ids.slice(promptLength, numberOf(tensors, 'sequence_length'));
+  const part: Part = { tokens };
+  if (options.returnLogProbs) part.logProbs = floats(tensors, 'output_log_probs');
+  if (options.topLogProbs > 0) {
+    part.topTokens = (tensors.get('top_token_ids')?.data as Int32Array | undefined) ?? new Int32Array(0);
+    part.topLogProbs = floats(tensors, 'top_log_probs');
+  }
+  if (options.returnGenerationLogits) part.generationLogits = floats(tensors, 'generation_logits');
+  return part;
+}
+
+function floats(tensors: Tensors, name: string): Float32Array {
+  return (tensors.get(name)?.data as Float32Array | undefined) ?? new Float32Array(0);
 }
 
 /** The part without its last token and all that belongs to it. */
@@ -52,38 +45,42 @@ export function withoutLast(part: Part): Part {
   const { length } = part.tokens;
   const kept = <T extends Int32Array | Float32Array>(array: T) =>
     array.slice(0, (array.length / length) * (length - 1)) as T;
-  return {
-    tokens: kept(part.tokens),
-    logProbs: kept(part.logProbs),
-    topTokens: kept(part.topTokens),
-    topLogProbs: kept(part.topLogProbs),
-    logits: kept(part.logits),
-  };
+  const rest: Part = { tokens: kept(part.tokens) };
+  if (part.logProbs !== undefined) rest.logProbs = kept(part.logProbs);
+  if (part.topTokens !== undefined) rest.topTokens = kept(part.topTokens);
+  if (part.topLogProbs !== undefined) rest.topLogProbs = kept(part.topLogProbs);
+  if (part.generationLogits !== undefined) rest.generationLogits = kept(part.generationLogits);
+  return rest;
 }
 
-/** Several parts as the beginning of one piece. */
-export function joinParts(parts: readonly Part[], options: PartOptions): Omit<TokenPiece, 'finishReason'> {
-  const floats = (pick: (part: Part) => Float32Array) => join(Float32Array, parts.map(pick));
-  const integers = (pick: (part: Part) => Int32Array) => join(Int32Array, parts.map(pick));
-  return {
-    tokens: integers((part) => part.tokens),
-    ...(options.returnLogProbs ? { logProbs: floats((part) => part.logProbs) } : {}),
-    ...(options.topLogProbs > 0
-      ? {
-          topTokens: integers((part) => part.topTokens),
-          topLogProbs: floats((part) => part.topLogProbs),
-        }
-      : {}),
-    ...(options.returnGenerationLogits ? { generationLogits: floats((part) => part.logits) } : {}),
-  };
+/** Several parts, or none, as the beginning of one piece. */
+export function joinParts(parts: readonly Part[], options: PartOptions): Part {
+  if (parts.length === 1) return { ...parts[0]! };
+  const floats = (pick: (part: Part) => Float32Array | undefined) =>
+    join(
+      Float32Array,
+      parts.map((part) => pick(part)!),
+    );
+  const integers = (pick: (part: Part) => Int32Array | undefined) =>
+    join(
+      Int32Array,
+      parts.map((part) => pick(part)!),
+    );
+  const whole: Part = { tokens: integers((part) => part.tokens) };
+  if (options.returnLogProbs) whole.logProbs = floats((part) => part.logProbs);
+  if (options.topLogProbs > 0) {
+    whole.topTokens = integers((part) => part.topTokens);
+    whole.topLogProbs = floats((part) => part.topLogProbs);
+  }
+  if (options.returnGenerationLogits) whole.generationLogits = floats((part) => part.generationLogits);
+  return whole;
 }
 
-/** What the first response of a request says of its prompt. */
-export function readContext(tensors: Tensors): Partial<TokenPiece> {
-  const context: Partial<TokenPiece> = {};
+/** What the first response of a request says of its prompt; null: it is another one. */
+export function readContext(tensors: Tensors): Partial<TokenPiece> | null {
   const cachedTokens = numberOf(tensors, 'cached_tokens');
-  if (cachedTokens === undefined) return context;
-  context.cachedTokens = cachedTokens;
+  if (cachedTokens === undefined) return null;
+  const context: Partial<TokenPiece> = { cachedTokens };
   const logits = tensors.get('context_logits')!;
   // [1, 1, 1] is the dummy: a vocabulary has more than one token.
   if (logits.shape[2]! > 1) context.contextLogits = logits.data as Float32Array;

@@ -36,7 +36,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #finishReason: FinishReason | null = null;
   #seed: bigint | null = null;
   /** What is known of the prompt, until it has left with a piece. */
-  #context: Partial<TokenPiece> = {};
+  #context: Partial<TokenPiece> | null = null;
   #timing: TokenTiming | null = null;
   #cumLogProb: number | null = null;
   #error: Error | null = null;
@@ -113,7 +113,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     const tensors = tensorsOf(outputs);
     const code = tensors.get('finish_reasons')!.data[0] as number;
     const part = readPart(tensors, this.#promptLength, this.#options);
-    Object.assign(this.#context, readContext(tensors));
+    const context = readContext(tensors);
+    if (context !== null) this.#context = context;
     const endsHidden = code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1);
     const shown = endsHidden ? withoutLast(part) : part;
     if (shown.tokens.length > 0 && !this.#isDone) this.#parts.push(shown);
@@ -124,6 +125,18 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       this.#finishReason = finishReasonOf(code);
     }
     this.#deliver();
+  }
+
+  /** Takes new tokens, with all that was asked for beside them. */
+  pushTokens(piece: TokenPiece): void {
+    if (this.#isDone) return;
+    const listener = this.#listener;
+    const isNext = this.#parts.length === 0 && this.#context === null;
+    if (isNext && listener !== null && !this.#isPaused) listener.onPiece(piece);
+    else {
+      this.#parts.push(piece);
+      this.#deliver();
+    }
   }
 
   /** Ends the stream without a response of the engine. */
@@ -181,7 +194,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       ...this.#context,
       finishReason: this.#finishReason,
     };
-    this.#context = {};
+    this.#context = null;
     if (this.#finishReason !== null) {
       this.#isDone = true;
       if (this.#seed !== null) piece.seed = this.#seed;

@@ -10,6 +10,7 @@ import {
   type ResponseBatch,
   type ReturnedTensors,
 } from './response-batch.js';
+import type { TokenPiece } from './token-request.js';
 import type { NamedTensor } from './types.js';
 import { beamOutputs, countBeams } from './unpack-beams.js';
 
@@ -75,38 +76,120 @@ export interface Response {
  *   invalid_request    [1] bool, 1
  */
 export function* unpackResponses(batch: ResponseBatch, maxSeqLen: number): Generator<Response> {
-  const errors = new Map(batch.errors);
-  const returned = new Map(batch.returned.map((tensors) => [tensors.index, tensors]));
-  let topStart = 0;
-  for (let i = 0; i < batch.count; i++) {
+  const responses = new ResponseReader(batch, maxSeqLen);
+  while (responses.next()) yield responses.unpack();
+}
+
+/** Flags of a response that is more than new tokens. */
+const MORE = RESPONSE_ERROR | RESPONSE_BEAM | RESPONSE_FIRST | RESPONSE_END | RESPONSE_FINAL;
+
+/**
+ * Goes through the responses of a batch, each of which can be had in one of two forms: as tensors, or, where it is nothing but
+ * new tokens of a sequence that streams (as all but the first and the last are), as just these.
+ *
+ *   while (responses.next()) ... responses.unpack() or, where isOnlyTokens, responses.newTokens()
+ */
+export class ResponseReader {
+  readonly #batch: ResponseBatch;
+  readonly #maxSeqLen: number;
+  /** By index; null: there are none, as in nearly every batch. */
+  readonly #returned: ReadonlyMap<number, ReturnedTensors> | null;
+  #index = -1;
+  #nextIndex = 0;
+  /** Where the response's top log-probs begin. */
+  #topStart = 0;
+  #nextTopStart = 0;
+
+  constructor(batch: ResponseBatch, maxSeqLen: number) {
+    this.#batch = batch;
+    this.#maxSeqLen = maxSeqLen;
+    const { returned } = batch;
+    this.#returned = returned.length === 0 ? null : new Map(returned.map((one) => [one.index, one]));
+  }
+
+  /** Goes to the next response, of which beams are one; false: there is none. */
+  next(): boolean {
+    const batch = this.#batch;
+    this.#index = this.#nextIndex;
+    this.#topStart = this.#nextTopStart;
+    const i = this.#index;
+    if (i >= batch.count) return false;
     const flags = batch.flags[i]!;
-    const requestId = batch.requestIds[i]!;
-    const final = (flags & RESPONSE_FINAL) !== 0;
+    const width = (flags & RESPONSE_BEAM) === 0 ? 1 : countBeams(batch, i);
+    this.#nextIndex = i + width;
+    if ((flags & RESPONSE_LOG_PROBS) !== 0) this.#nextTopStart += topEntries(batch, i, width);
+    return true;
+  }
+
+  get requestId(): bigint {
+    return this.#batch.requestIds[this.#index]!;
+  }
+
+  get isFinal(): boolean {
+    return (this.#batch.flags[this.#index]! & RESPONSE_FINAL) !== 0;
+  }
+
+  /** Which of the request's sequences; 0 where it has one. */
+  get sequenceIndex(): number {
+    return Math.max(0, this.#batch.sequenceIndexes[this.#index]!);
+  }
+
+  get isOnlyTokens(): boolean {
+    const i = this.#index;
+    const flags = this.#batch.flags[i]!;
+    if ((flags & MORE) !== 0 || (flags & RESPONSE_STREAMING) === 0) return false;
+    return this.#returned === null || !this.#returned.has(i);
+  }
+
+  newTokens(): TokenPiece {
+    const batch = this.#batch;
+    const i = this.#index;
+    const piece: TokenPiece = {
+      tokens: batch.tokens.slice(batch.tokenStart[i]!, batch.tokenStart[i + 1]!),
+      finishReason: null,
+    };
+    if ((batch.flags[i]! & RESPONSE_LOG_PROBS) === 0) return piece;
+    piece.logProbs = batch.logProbs.slice(batch.logProbStart[i]!, batch.logProbStart[i + 1]!);
+    if (batch.topWidths[i]! === 0) return piece;
+    piece.topTokens = batch.topTokens.slice(this.#topStart, this.#nextTopStart);
+    piece.topLogProbs = batch.topLogProbs.slice(this.#topStart, this.#nextTopStart);
+    return piece;
+  }
+
+  unpack(): Response {
+    const i = this.#index;
+    const batch = this.#batch;
+    const { requestId, isFinal: final } = this;
+    const flags = batch.flags[i]!;
     if ((flags & RESPONSE_ERROR) !== 0) {
       const isInvalid = (flags & RESPONSE_INVALID) !== 0;
       const outputs = isInvalid ? [{ name: 'invalid_request', shape: [1], data: Uint8Array.of(1) }] : [];
-      yield { requestId, outputs, final, error: errors.get(i) ?? 'The request failed.' };
-      continue;
+      const error = batch.errors.find(([index]) => index === i)?.[1] ?? 'The request failed.';
+      return { requestId, outputs, final, error };
     }
-    const ofRows = returned.get(i);
-    if ((flags & RESPONSE_BEAM) !== 0) {
-      const width = countBeams(batch, i);
-      const beams = { first: i, width, topStart };
-      const outputs = beamOutputs(batch, beams, maxSeqLen);
-      outputs.push(contextLogits(ofRows), generationLogits(undefined));
-      pushOnce(outputs, batch, i, ofRows);
-      yield { requestId, outputs, final, error: '' };
-      topStart += topEntries(batch, i, width);
-      i += width - 1;
-      continue;
-    }
-    const outputs = coreOutputs(batch, i, maxSeqLen, ofRows);
-    if ((flags & RESPONSE_LOG_PROBS) !== 0) topStart = pushLogProbs(outputs, batch, i, topStart);
+    const ofRows = this.#returned?.get(i);
+    const outputs =
+      (flags & RESPONSE_BEAM) !== 0 ? this.#beamOutputs(ofRows) : this.#sequenceOutputs(flags, ofRows);
+    pushOnce(outputs, batch, i, ofRows);
+    return { requestId, outputs, final, error: '' };
+  }
+
+  #beamOutputs(returned: ReturnedTensors | undefined): NamedTensor[] {
+    const beams = { first: this.#index, width: this.#nextIndex - this.#index, topStart: this.#topStart };
+    const outputs = beamOutputs(this.#batch, beams, this.#maxSeqLen);
+    outputs.push(contextLogits(returned), generationLogits(undefined));
+    return outputs;
+  }
+
+  #sequenceOutputs(flags: number, returned: ReturnedTensors | undefined): NamedTensor[] {
+    const batch = this.#batch;
+    const i = this.#index;
+    const outputs = coreOutputs(batch, i, this.#maxSeqLen, returned);
+    if ((flags & RESPONSE_LOG_PROBS) !== 0) pushLogProbs(outputs, batch, i, this.#topStart);
     if (batch.sequenceIndexes[i]! >= 0) {
       outputs.push({ name: 'sequence_index', shape: [1, 1], data: batch.sequenceIndexes.slice(i, i + 1) });
     }
-    pushOnce(outputs, batch, i, ofRows);
-    yield { requestId, outputs, final, error: '' };
+    return outputs;
   }
 }
 
@@ -212,18 +295,16 @@ function pushFinal(outputs: NamedTensor[], batch: ResponseBatch, i: number): voi
   );
 }
 
-/** Returns where the next response's top log-probs begin. */
-function pushLogProbs(outputs: NamedTensor[], batch: ResponseBatch, i: number, topStart: number): number {
+function pushLogProbs(outputs: NamedTensor[], batch: ResponseBatch, i: number, topStart: number): void {
   const start = batch.logProbStart[i]!;
   const end = batch.logProbStart[i + 1]!;
   const n = end - start;
   outputs.push({ name: 'output_log_probs', shape: [1, 1, n], data: batch.logProbs.slice(start, end) });
   outputs.push({ name: 'cum_log_probs', shape: [1, 1], data: Float32Array.of(batch.cumLogProbs[i]!) });
   const width = batch.topWidths[i]!;
-  if (width === 0) return topStart;
+  if (width === 0) return;
   const topEnd = topStart + n * width;
   const shape = [1, 1, n, width];
   outputs.push({ name: 'top_token_ids', shape, data: batch.topTokens.slice(topStart, topEnd) });
   outputs.push({ name: 'top_log_probs', shape: [...shape], data: batch.topLogProbs.slice(topStart, topEnd) });
-  return topEnd;
 }

@@ -1,5 +1,5 @@
 import type { EngineFormation } from '../callbacks/formation.js';
-import { HostBridge } from '../callbacks/host-bridge.js';
+import { HostBridge, type SendNewTokens } from '../callbacks/host-bridge.js';
 import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
 import { CacheResets } from './cache-resets.js';
 import { checkManagerOptions } from './check-manager-options.js';
@@ -43,6 +43,7 @@ export class GptManager {
   /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
   readonly ended: Promise<void>;
   readonly #options: GptManagerOptions;
+  readonly #sendNewTokens: SendNewTokens | undefined;
   readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
   /** With callbacks in a module: what the worker has of theirs. */
   readonly #moduleRequests = new LostRequests();
@@ -57,10 +58,14 @@ export class GptManager {
   #rejectReady!: (error: Error) => void;
   #resolveEnded!: () => void;
 
-  /** Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`. */
-  constructor(options: GptManagerOptions) {
+  /**
+   * Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`.
+   * @param sendNewTokens a short cut for the host of this project, with callbacks that are functions.
+   */
+  constructor(options: GptManagerOptions, sendNewTokens?: SendNewTokens) {
     checkManagerOptions(options);
     this.#options = options;
+    this.#sendNewTokens = sendNewTokens;
     this.ready = new Promise((resolve, reject) => {
       this.#resolveReady = resolve;
       this.#rejectReady = reject;
@@ -214,6 +219,7 @@ export class GptManager {
       port: worker.port,
       doorbell: worker.doorbell,
       callbacks,
+      sendNewTokens: this.#sendNewTokens,
       maxSeqLen: info.maxSeqLen,
       maxNumSequences: info.maxNumSequences,
       maxWaitingRequests: this.#options.optionalParams?.maxWaitingRequests,

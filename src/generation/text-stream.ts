@@ -6,6 +6,8 @@ import { logitsOfShown, promptLogProbs } from './returned-logits.js';
 import type { TextLogProb, TextPiece, TextRequest, TokenLogProb } from './text-generation.js';
 import type { Detokenizer, TextModel } from './text-model.js';
 
+const NO_LOG_PROBS: readonly TextLogProb[] = [];
+
 /** The tokens of one sequence on their way to text; what it is told of tokens, it does at once. */
 export class TextStream implements PieceSource<TextPiece> {
   readonly #request: TextRequest;
@@ -19,6 +21,7 @@ export class TextStream implements PieceSource<TextPiece> {
   #released = 0;
   #matchedStop: string | null = null;
   #waiting: TextLogProb[] = [];
+  readonly #single = [0];
   /** A stop token, which is not text if it is the last token. */
   #undecided: { token: number; logProb: TextLogProb | null } | null = null;
 
@@ -91,10 +94,11 @@ export class TextStream implements PieceSource<TextPiece> {
   }
 
   #take(piece: TokenPiece): TextPiece | null {
-    const tokens = Array.from(piece.tokens);
+    const tokens = piece.tokens.length === 1 ? [piece.tokens[0]!] : Array.from(piece.tokens);
     let text = '';
     for (let index = 0; index < tokens.length; index++) {
-      text += this.#takeToken(tokens[index]!, this.#logProbAt(piece, index));
+      const logProb = piece.logProbs === undefined ? null : this.#logProbAt(piece, index);
+      text += this.#takeToken(tokens[index]!, logProb);
       if (this.#matchedStop !== null) {
         return this.#piece(text, tokens.slice(0, index + 1), 'stop', this.#matchedStop);
       }
@@ -128,8 +132,12 @@ export class TextStream implements PieceSource<TextPiece> {
   }
 
   #decode(token: number, logProb: TextLogProb | null): string {
-    if (logProb !== null) this.#waiting.push({ ...logProb, offset: this.#decoded });
-    return this.#emit(this.#detokenizer.push([token]));
+    if (logProb !== null) {
+      logProb.offset = this.#decoded;
+      this.#waiting.push(logProb);
+    }
+    this.#single[0] = token;
+    return this.#emit(this.#detokenizer.push(this.#single));
   }
 
   #emit(decoded: string): string {
@@ -144,15 +152,14 @@ export class TextStream implements PieceSource<TextPiece> {
     return emit;
   }
 
-  #logProbAt(piece: TokenPiece, index: number): TextLogProb | null {
-    const { logProbs, topTokens, topLogProbs } = piece;
-    if (logProbs === undefined) return null;
+  /** Its offset is not known yet. */
+  #logProbAt({ tokens, logProbs, topTokens, topLogProbs }: TokenPiece, index: number): TextLogProb {
     const top: TokenLogProb[] = [];
-    const count = this.#request.logProbs ?? 0;
-    for (let entry = index * count; topTokens && topLogProbs && entry < (index + 1) * count; entry++) {
-      top.push({ token: topTokens[entry]!, logProb: topLogProbs[entry]! });
+    const count = topTokens === undefined ? 0 : (this.#request.logProbs ?? 0);
+    for (let entry = index * count; entry < (index + 1) * count; entry++) {
+      top.push({ token: topTokens![entry]!, logProb: topLogProbs![entry]! });
     }
-    return { token: piece.tokens[index]!, logProb: logProbs[index]!, offset: 0, top };
+    return { token: tokens[index]!, logProb: logProbs![index]!, offset: 0, top };
   }
 
   #piece(
@@ -165,14 +172,13 @@ export class TextStream implements PieceSource<TextPiece> {
   }
 
   /** Log-probs leave with the text of their tokens; those of a cut-off stop string never do. */
-  #releaseLogProbs(atEnd: boolean): TextLogProb[] {
-    if (this.#waiting.length === 0) return [];
-    const keepAll = atEnd && this.#matchedStop === null;
-    let count = this.#waiting.length;
-    if (!keepAll) {
-      count = this.#waiting.findIndex((entry) => entry.offset >= this.#released);
-      if (count < 0) count = this.#waiting.length;
-    }
-    return this.#waiting.splice(0, count);
+  #releaseLogProbs(atEnd: boolean): readonly TextLogProb[] {
+    const waiting = this.#waiting;
+    if (waiting.length === 0) return NO_LOG_PROBS;
+    const keepsAll = atEnd && this.#matchedStop === null;
+    const held = keepsAll ? -1 : waiting.findIndex((entry) => entry.offset >= this.#released);
+    if (held >= 0) return waiting.splice(0, held);
+    this.#waiting = [];
+    return waiting;
   }
 }

@@ -4,7 +4,7 @@ import type { ServedGenerator } from '../served-model.js';
 import { ChatMessageReader } from './chat-message.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
-import { chatLogProbs, promptLogProbs } from './log-probs.js';
+import { chatLogProbs, chatLogProbsJson, promptLogProbs } from './log-probs.js';
 import type { FrameWriter } from './respond.js';
 import type { ChatRequest } from './schemas/chat.js';
 import { finishReason, stopReason } from './usage.js';
@@ -17,6 +17,8 @@ export interface ChatAnswerOptions {
   /** The client named the function to call: that is then no news to it. */
   isNamed: boolean;
 }
+
+const NOTHING_BESIDES = '"logprobs":null,"finish_reason":null}';
 
 /** The answer of a chat, whole or as a stream. */
 export class ChatAnswer {
@@ -88,28 +90,28 @@ export class ChatAnswer {
     };
     return {
       piece: (index, piece) =>
-        begin(index) +
-        this.#deltas(index, piece)
-          .map((fields) => chunk(`{"index":${index},${fields},"finish_reason":null}`))
-          .join('') +
-        this.#finish(index, piece, chunk),
+        begin(index) + this.#deltas(index, piece, chunk) + this.#finish(index, piece, chunk),
       end,
     };
   }
 
-  /** `"delta":{...},"logprobs":...` of what a piece adds; log-probs and token ids come with the first. */
-  #deltas(index: number, piece: TextPiece): string[] {
+  /** Chunks of what a piece adds; log-probs and token ids come with the first. */
+  #deltas(index: number, piece: TextPiece, chunk: (choice: string) => string): string {
+    const { model, request } = this.#options;
     const reader = this.#readers[index]!;
     const parts = reader.read(piece.text, piece.tokens, piece.finishReason !== null);
     const givesTokens = this.#givesTokens && piece.tokens.length > 0;
-    if (parts.length === 0 && piece.logProbs.length === 0 && !givesTokens) return [];
-    const deltas = parts.length === 0 ? ['{}'] : parts.map((part) => reader.delta(part));
-    return deltas.map((delta, i) => {
-      if (i > 0) return `"delta":${delta},"logprobs":null`;
-      const logProbs = JSON.stringify(this.#logProbs(piece.logProbs));
-      const tokens = givesTokens ? `,"token_ids":[${piece.tokens.join()}]` : '';
-      return `"delta":${delta},"logprobs":${logProbs}${tokens}`;
-    });
+    if (parts.length === 0 && piece.logProbs.length === 0 && !givesTokens) return '';
+    const logProbs = request.logprobs ? chatLogProbsJson(model.codec, piece.logProbs) : 'null';
+    const tokens = givesTokens ? `,"token_ids":[${piece.tokens.join()}]` : '';
+    let besides = `"logprobs":${logProbs}${tokens},"finish_reason":null}`;
+    if (parts.length === 0) return chunk(`{"index":${index},"delta":{},${besides}`);
+    let chunks = '';
+    for (const part of parts) {
+      chunks += chunk(`{"index":${index},"delta":${reader.delta(part)},${besides}`);
+      besides = NOTHING_BESIDES;
+    }
+    return chunks;
   }
 
   #finish(index: number, piece: TextPiece, chunk: (choice: string) => string): string {

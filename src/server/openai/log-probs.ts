@@ -33,6 +33,57 @@ export function chatLogProbs(codec: TextCodec, entries: readonly TextLogProb[]) 
   };
 }
 
+/** The same as JSON, for frames: what is said of a token at every place is written once. */
+export function chatLogProbsJson(codec: TextCodec, entries: readonly TextLogProb[]): string {
+  const words = tokenWordsOf(codec);
+  let content = '';
+  for (const entry of entries) {
+    let top = '';
+    for (const other of entry.top) top += `${top === '' ? '' : ','}${words.write(other)}}`;
+    content += `${content === '' ? '' : ','}${words.write(entry)},"top_logprobs":[${top}]}`;
+  }
+  return `{"content":[${content}],"refusal":null}`;
+}
+
+/** Tokens whose words are kept: the most probable ones are the same few thousand again and again. */
+const MAX_WORDS = 16_384;
+
+/** The JSON of tokens around their log-probs: `{"token":" the","logprob":` and `,"bytes":[32,116,104,101]`. */
+class TokenWords {
+  readonly #codec: TextCodec;
+  readonly #words = new Map<number, readonly [before: string, behind: string]>();
+
+  constructor(codec: TextCodec) {
+    this.#codec = codec;
+  }
+
+  /** All but the closing brace. */
+  write({ token, logProb }: TokenLogProb): string {
+    const [before, behind] = this.#words.get(token) ?? this.#add(token);
+    return before + clamp(logProb) + behind;
+  }
+
+  #add(token: number): readonly [string, string] {
+    const bytes = this.#codec.tokenBytes(token);
+    const name = JSON.stringify(tokenName(bytes));
+    const words = [`{"token":${name},"logprob":`, `,"bytes":[${bytes.join()}]`] as const;
+    if (this.#words.size === MAX_WORDS) this.#words.clear();
+    this.#words.set(token, words);
+    return words;
+  }
+}
+
+const wordsByCodec = new WeakMap<TextCodec, TokenWords>();
+
+function tokenWordsOf(codec: TextCodec): TokenWords {
+  let words = wordsByCodec.get(codec);
+  if (words === undefined) {
+    words = new TokenWords(codec);
+    wordsByCodec.set(codec, words);
+  }
+  return words;
+}
+
 /**
  * The `prompt_logprobs` of vLLM: an object from token ids for each token of the prompt, null for the first, which nothing
  * comes before. The rank of a token that is not among the most probable ones is not known.
