@@ -4,7 +4,12 @@ import { defineConfig } from 'vitest/config';
 // Tests of pure modules import the TypeScript sources; tests that start worker threads or the
 // command line import the compiled package by its own name, as a user of it does.
 export default defineConfig({
-  resolve: { alias: { skein: fileURLToPath(new URL('./dist/src/index.js', import.meta.url)) } },
+  resolve: {
+    alias: {
+      'skein/loadgen': fileURLToPath(new URL('./dist/tools/loadgen/index.js', import.meta.url)),
+      skein: fileURLToPath(new URL('./dist/src/index.js', import.meta.url)),
+    },
+  },
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',

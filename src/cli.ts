@@ -92,13 +92,23 @@ function simulateCommand(): Command {
     });
 }
 
-function program(): Command {
+async function benchCommand(): Promise<Command> {
+  const command = new Command('bench').description(
+    'load an OpenAI-compatible server and report latencies and throughput',
+  );
+  // Its many options are of no use to any other command.
+  if (process.argv[2] === 'bench') (await import('./commands/bench-command.js')).defineBench(command);
+  return command;
+}
+
+async function program(): Promise<Command> {
   const root = new Command('skein')
     .description('In-flight batching LLM serving for Node.js')
     .version(`skein ${skeinVersion()}`)
     .addCommand(serveCommand())
     .addCommand(buildCommand())
-    .addCommand(simulateCommand());
+    .addCommand(simulateCommand())
+    .addCommand(await benchCommand());
   for (const command of [root, ...root.commands]) {
     command.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
     command.configureOutput({ outputError: () => {} });
@@ -123,7 +133,7 @@ function usageMessage(error: CommanderError, root: Command): string {
 }
 
 async function main(): Promise<number> {
-  const root = program();
+  const root = await program();
   try {
     await root.parseAsync();
     return 0;

@@ -1,0 +1,110 @@
+import { type Command, Option } from 'commander';
+import { BACKEND_NAMES } from '../../tools/loadgen/backends/backend.js';
+import { SLO_PRESETS } from '../../tools/loadgen/metrics/slo.js';
+import type { BenchFlags } from './bench-flags.js';
+
+const HELP = `
+Lengths are 128, 64-256 (uniform) or lognormal:MEDIAN:SIGMA[:MAX].
+SLOs are ttft=500,tpot=30,e2e=5000 (milliseconds) or a preset: ${Object.keys(SLO_PRESETS).join(', ')}.
+
+Times are told from the sending of a request and from when the schedule wanted it sent. Where the client was the
+bottleneck the summary says so in red, and the report in client.isBottleneck.
+
+Exit codes: 0 for a run that came to its end, whatever the server answered; 1 for one that was cut off (the report is
+written, marked incomplete) and for a server that does not answer; 2 for what is not understood.
+
+  skein bench http://127.0.0.1:8000 --concurrency 32 --requests 500
+  skein bench http://127.0.0.1:8000 --rate 20 --duration 60 --slo ttft=500,tpot=50 -o run.json
+  skein bench http://127.0.0.1:8000 --arrivals gamma --burstiness 0.5 --rate 10 --input-tokens lognormal:200:0.8
+`;
+
+/** Gives the command its options. They are known only where it is called: a start of another need not make them. */
+export function defineBench(command: Command): void {
+  const option = (flags: string, text: string) => command.addOption(new Option(flags, text));
+  command.argument('<URL>', 'base URL of a server, with or without /v1');
+  option('--model <NAME>', 'default: the first that the server names');
+  command.addOption(new Option('--backend <API>', 'default: chat').choices(BACKEND_NAMES));
+  option('--path <PATH>', "path of the requests, over the backend's own");
+  option('--api-key <KEY>', 'sent as a bearer token (OPENAI_API_KEY)');
+  command.addOption(
+    new Option('--header <NAME: VALUE>', 'a header of every request; may be repeated').argParser(gather),
+  );
+  option('--body <JSON>', 'fields of every body, such as {"temperature":0}');
+  option('--no-stream', 'ask for whole answers');
+  option(
+    '--no-ignore-eos',
+    'let answers end where the model ends them; for servers that do not know ignore_eos',
+  );
+
+  option('--concurrency <N>', 'a closed loop: so many requests at once (default: 8)');
+  option('--rate <R>', 'an open loop: requests a second, Poisson unless --arrivals says otherwise');
+  command.addOption(
+    new Option('--arrivals <KIND>', 'how an open loop spreads them').choices([
+      'poisson',
+      'constant',
+      'gamma',
+      'burst',
+      'ramp',
+      'max',
+    ]),
+  );
+  option('--burstiness <SHAPE>', 'of gamma: 1 is Poisson, less is burstier');
+  option('--burst-size <N>', 'of burst: requests at once');
+  option('--ramp-from <R>', 'of ramp: the rate at the beginning; --rate is the one at the end');
+  option('--ramp-seconds <S>', 'of ramp: how long it takes');
+  option(
+    '--trace <FILE>',
+    'times of a recorded load: JSON lines or CSV with a header (Mooncake, Azure, BurstGPT)',
+  );
+  option('--speed <X>', 'of a trace: so many times as fast');
+  option('--requests <N>', 'requests of a run (default: 100 without --duration)');
+  option('--duration <S>', 'seconds in which requests are issued');
+  option('--max-duration <S>', 'a run is cut off after it (default: 600)');
+  option('--warmup <N>', 'requests before the run that do not count (default: 4)');
+  option('--seed <N>', 'of arrivals and data (default: 0)');
+  option('--repeat <N>', 'runs, each with another seed, for confidence intervals (default: 1)');
+
+  command.addOption(
+    new Option('--data <KIND>', 'default: random').choices(['random', 'conversations', 'jsonl', 'trace']),
+  );
+  option('--input-tokens <LENGTH>', 'of a prompt (default: 128)');
+  option('--output-tokens <LENGTH>', 'of an answer (default: 64)');
+  option('--prefix-tokens <N>', 'of a beginning that prompts share, before their own tokens');
+  option('--prefixes <N>', 'different beginnings (default: 1)');
+  option('--samples <N>', 'distinct prompts; they come again behind (default: all differ)');
+  option('--turns <N>', 'of conversations (default: 3)');
+  option('--think-time <S>', 'of conversations, between answer and next turn (default: 0)');
+  option('--system-tokens <N>', 'of conversations: a system message that all share');
+  option('--file <FILE>', 'of jsonl: prompt, messages, conversations (ShareGPT) or body on each line');
+  option('--shuffle', 'of jsonl: in another order for each seed');
+  option('--multi-turn', "of jsonl: each message of the user's is a turn that waits for the answer");
+
+  option('--slo <LIMITS>', 'limits for goodput');
+  option('--timeout <S>', 'a request may take so long (default: 300)');
+  option('--stall <S>', 'and be silent so long (default: 60)');
+  option(
+    '--retries <N>',
+    'repetitions of a request that was answered 429, after its Retry-After (default: 0)',
+  );
+  option('--workers <N>', 'worker processes (default: as the machine has room)');
+  option('--connections <N>', 'opened ahead (default: by the load)');
+  option(
+    '--max-in-flight <N>',
+    'requests at once in an open loop; more wait, and the report says so (default: 10000)',
+  );
+  option('--no-keep-alive', 'a new connection for each request');
+  option('--busy-wait', 'poll the clock for exact issue times; costs a processor for each worker');
+  option('--no-calibrate', 'do not ask the server first how many tokens words have');
+
+  option('-o, --output <FILE>', 'the report as JSON; - for standard output, then without the summary');
+  option('--quiet', 'no progress');
+  option('-y, --yes', 'do not ask before loading a server that is not this machine');
+  command.addHelpText('after', HELP).action(async (url: string, flags: BenchFlags) => {
+    const { bench } = await import('./bench.js');
+    await bench(url, flags);
+  });
+}
+
+function gather(value: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), value];
+}

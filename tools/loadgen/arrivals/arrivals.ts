@@ -1,0 +1,74 @@
+import type { Random } from '../random.js';
+
+/** When requests come. Rates are samples a second: requests, or conversations. */
+export type ArrivalOptions =
+  /** A closed loop: so many at once, the next when one is over. */
+  | { kind: 'concurrency'; concurrency: number }
+  /** At equal distances. */
+  | { kind: 'constant'; rate: number }
+  | { kind: 'poisson'; rate: number }
+  /** Gamma distributed distances of this shape: 1 is Poisson, below it burstier, above it more even (vLLM's burstiness). */
+  | { kind: 'gamma'; rate: number; burstiness: number }
+  /** `size` at once, as often as the rate takes. */
+  | { kind: 'burst'; rate: number; size: number }
+  /** Poisson whose rate goes evenly from one to the other, and stays there. */
+  | { kind: 'ramp'; from: number; to: number; seconds: number }
+  /** All at the beginning. */
+  | { kind: 'max' }
+  /** At the times of a trace, `speed` times as fast. */
+  | { kind: 'trace'; file: string; speed: number };
+
+export type TimedArrivals = Exclude<ArrivalOptions, { kind: 'concurrency' | 'trace' }>;
+
+/** Seconds from the start at which requests come, without end. The first of even arrivals is at 0. */
+export function* arrivalTimes(options: TimedArrivals, random: Random): Generator<number, never> {
+  if (options.kind === 'ramp') return yield* rampTimes(options, random);
+  let at = 0;
+  for (let i = 0; ; i++) {
+    switch (options.kind) {
+      case 'max':
+        yield 0;
+        break;
+      case 'constant':
+        // A product, not a sum: errors of rounding would add up.
+        yield i / options.rate;
+        break;
+      case 'burst':
+        yield (Math.floor(i / options.size) * options.size) / options.rate;
+        break;
+      case 'poisson':
+        at += random.exponential() / options.rate;
+        yield at;
+        break;
+      case 'gamma':
+        at += random.gamma(options.burstiness) / options.rate;
+        yield at;
+        break;
+    }
+  }
+}
+
+/** A Poisson process of changing rate: one of rate 1, with its time stretched by the expected number of arrivals. */
+function* rampTimes(
+  { from, to, seconds }: { from: number; to: number; seconds: number },
+  random: Random,
+): Generator<number, never> {
+  const slope = (to - from) / seconds;
+  const expectedAtEnd = (seconds * (from + to)) / 2;
+  for (let expected = 0; ; ) {
+    expected += random.exponential();
+    if (expected >= expectedAtEnd) yield seconds + (expected - expectedAtEnd) / to;
+    // from * t + slope * t^2 / 2 = expected, in the form that holds for a slope of 0 too.
+    else yield (2 * expected) / (from + Math.sqrt(from * from + 2 * slope * expected));
+  }
+}
+
+/** Samples a second that the arrivals are meant to come at; null where there is no such rate. */
+export function offeredRate(options: ArrivalOptions): number | null {
+  return options.kind === 'constant' ||
+    options.kind === 'poisson' ||
+    options.kind === 'gamma' ||
+    options.kind === 'burst'
+    ? options.rate
+    : null;
+}

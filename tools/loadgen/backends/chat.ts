@@ -1,0 +1,71 @@
+import {
+  type AnswerSink,
+  asMessages,
+  type Backend,
+  type BackendOptions,
+  errorOf,
+  parseObject,
+  tellUsage,
+} from './backend.js';
+
+interface Choice {
+  delta?: Content;
+  message?: Content;
+  finish_reason?: string | null;
+}
+
+interface Content {
+  content?: string | null;
+  reasoning?: string | null;
+  reasoning_content?: string | null;
+  tool_calls?: { function?: { arguments?: string } }[] | null;
+}
+
+/** OpenAI's chat completions. */
+export function chatBackend({ model, path, stream, ignoreEos, fields }: BackendOptions): Backend {
+  const common = {
+    model,
+    stream,
+    ...(stream ? { stream_options: { include_usage: true } } : {}),
+    ...(ignoreEos ? { ignore_eos: true } : {}),
+    ...fields,
+  };
+  return {
+    path: path ?? '/v1/chat/completions',
+    endsWithConnection: false,
+    body: (turn, earlier) =>
+      JSON.stringify({
+        ...common,
+        messages: asMessages(turn, earlier),
+        ...(turn.maxTokens === null ? {} : { max_tokens: turn.maxTokens }),
+        ...turn.fields,
+      }),
+    readEvent: (data, sink) => {
+      if (data === '[DONE]') sink.finish();
+      else readChat(data, sink);
+    },
+    readWhole: readChat,
+  };
+}
+
+function readChat(data: string, sink: AnswerSink): void {
+  const answer = parseObject(data);
+  const error = errorOf(answer);
+  if (error !== null) {
+    sink.fail(error);
+    return;
+  }
+  const choices = (answer.choices ?? []) as Choice[];
+  for (const choice of choices) {
+    const text = textOf(choice.delta ?? choice.message ?? {});
+    if (text !== '') sink.text(text);
+  }
+  tellUsage(answer, sink);
+  if (choices.some(({ finish_reason }) => typeof finish_reason === 'string')) sink.finish();
+}
+
+/** Reasoning and calls are tokens as well. */
+function textOf({ content, reasoning, reasoning_content, tool_calls }: Content): string {
+  const calls = tool_calls?.map((call) => call.function?.arguments ?? '').join('') ?? '';
+  return (reasoning ?? reasoning_content ?? '') + (content ?? '') + calls;
+}

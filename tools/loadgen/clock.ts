@@ -1,0 +1,16 @@
+/**
+ * performance.now() counts from the start of its process; process.hrtime counts from one point for all processes of a
+ * machine, but makes a BigInt. Both read the same clock, so their difference is constant and found once: the smallest of
+ * several, since whatever comes between the two readings only makes it larger.
+ */
+const offsetMs = Math.min(
+  ...Array.from({ length: 16 }, () => {
+    const own = performance.now();
+    return Number(process.hrtime.bigint()) / 1e6 - own;
+  }),
+);
+
+/** Milliseconds of the machine's monotonic clock, comparable between its processes. */
+export function monotonicMs(): number {
+  return performance.now() + offsetMs;
+}

@@ -1,0 +1,98 @@
+import type { Backend } from '../backends/backend.js';
+import type { TokenScale } from '../data/words.js';
+import { drawWords } from '../data/words.js';
+import { InputError } from '../input-error.js';
+import { Random } from '../random.js';
+import { AnswerReader } from '../worker/answer-reader.js';
+
+const PROBE_TIMEOUT_MS = 120_000;
+/** Words of the two prompts from whose counts of tokens the scale comes. */
+const PROBE_WORDS = [8, 200] as const;
+/** Stream of the seed; every probe has other words, so that no cache of prompts answers. */
+const PROBES = 9;
+
+export interface Target {
+  origin: string;
+  prefix: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+/** The server cannot be reached, or does not do what the run needs. */
+export class TargetError extends Error {
+  override name = 'TargetError';
+}
+
+/**
+ * The first model that /v1/models names.
+ * @throws TargetError where nobody answers, InputError where the answer names none: then --model has to.
+ */
+export async function firstModel({ origin, prefix, headers }: Target): Promise<string> {
+  const url = `${origin}${prefix}/v1/models`;
+  const response = await ask(url, { headers });
+  const text = await response.text();
+  if (response.ok) {
+    try {
+      const { data } = JSON.parse(text) as { data?: { id?: unknown }[] };
+      const id = data?.[0]?.id;
+      if (typeof id === 'string') return id;
+    } catch {}
+  }
+  throw new InputError(
+    `Which model? ${url} answers ${response.status} and names none; give it with the option model.`,
+  );
+}
+
+/**
+ * Sends one short request as the run will, and returns the prompt tokens that the server counted; null where it does not
+ * count.
+ * @throws TargetError with the server's words where it refuses.
+ */
+export async function probe(target: Target, backend: Backend, prompt: string): Promise<number | null> {
+  const url = `${target.origin}${backend.path}`;
+  const response = await ask(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...target.headers },
+    body: backend.body({ prompt, maxTokens: 1 }, []),
+  });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  if (!response.ok) {
+    throw new TargetError(
+      `A first request to ${url} was answered with ${response.status}: ${bytes.toString().slice(0, 500)}`,
+    );
+  }
+  const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true;
+  const reader = new AnswerReader(backend, isStream, false);
+  reader.feed(bytes);
+  reader.end();
+  const { fault } = reader;
+  if (fault !== null && fault.outcome !== 'empty') {
+    throw new TargetError(`The answer of ${url} to a first request is ${fault.outcome}: ${fault.message}`);
+  }
+  return Number.isNaN(reader.promptTokens) ? null : reader.promptTokens;
+}
+
+/** How the server counts the words of random prompts; null where it does not count. @throws TargetError. */
+export async function calibrate(target: Target, backend: Backend, seed: number): Promise<TokenScale | null> {
+  const counts: number[] = [];
+  for (const [i, words] of PROBE_WORDS.entries()) {
+    const tokens = await probe(target, backend, drawWords(words, new Random(seed, PROBES, i)));
+    if (tokens === null) return null;
+    counts.push(tokens);
+  }
+  const [few, many] = PROBE_WORDS;
+  const perWord = (counts[1]! - counts[0]!) / (many - few);
+  // Words cost at least a part of a token; anything else is no count.
+  if (!(perWord > 0.1)) return null;
+  return { fixed: Math.round(counts[0]! - perWord * few), perWord };
+}
+
+async function ask(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { ...init, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
+  } catch (error) {
+    const { cause, message } = error as Error;
+    const inner = cause instanceof AggregateError ? cause.errors[0] : cause;
+    const reason = inner instanceof Error ? inner.message : message;
+    throw new TargetError(`${url} does not answer: ${reason}.`);
+  }
+}

@@ -1,0 +1,48 @@
+import type { Random } from '../random.js';
+
+/** How many tokens a text has. */
+export type LengthOptions =
+  | { kind: 'fixed'; tokens: number }
+  /** Each from min to max as likely. */
+  | { kind: 'uniform'; min: number; max: number }
+  /** Its logarithm is normal, with this deviation around that of the median; cut to 1 .. max. */
+  | { kind: 'lognormal'; median: number; sigma: number; max: number };
+
+/** Where a lognormal length without a bound is cut: at this many medians. */
+const LOGNORMAL_BOUND = 16;
+
+export function drawLength(options: LengthOptions, random: Random): number {
+  if (options.kind === 'fixed') return options.tokens;
+  if (options.kind === 'uniform') return options.min + random.below(options.max - options.min + 1);
+  const length = Math.round(options.median * Math.exp(options.sigma * random.normal()));
+  return Math.min(options.max, Math.max(1, length));
+}
+
+/** The greatest length that can be drawn. */
+export function longestLength(options: LengthOptions): number {
+  return options.kind === 'fixed' ? options.tokens : options.max;
+}
+
+/**
+ * `128`, `64-256` (uniform) or `lognormal:MEDIAN:SIGMA[:MAX]`.
+ * @throws Error that says what is expected.
+ */
+export function parseLength(text: string): LengthOptions {
+  const expected = `a number of tokens is 128, 64-256 (uniform) or lognormal:MEDIAN:SIGMA[:MAX], not "${text}"`;
+  const whole = /^\d{1,7}$/;
+  if (whole.test(text) && Number(text) > 0) return { kind: 'fixed', tokens: Number(text) };
+  const range = /^(\d{1,7})-(\d{1,7})$/.exec(text);
+  if (range !== null) {
+    const [min, max] = [Number(range[1]), Number(range[2])];
+    if (min >= 1 && min <= max) return { kind: 'uniform', min, max };
+    throw new Error(`${expected}: from 1 up, the lower first`);
+  }
+  const [kind, median, sigma, max, ...rest] = text.split(':');
+  if (kind === 'lognormal' && rest.length === 0 && whole.test(median ?? '') && Number(median) > 0) {
+    const most = max === undefined ? LOGNORMAL_BOUND * Number(median) : Number(max);
+    if (Number(sigma) > 0 && Number(sigma) <= 4 && Number.isInteger(most) && most >= Number(median)) {
+      return { kind: 'lognormal', median: Number(median), sigma: Number(sigma), max: most };
+    }
+  }
+  throw new Error(expected);
+}

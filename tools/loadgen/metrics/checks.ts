@@ -1,0 +1,140 @@
+import type { ClientHealth } from '../worker/frames.js';
+import type { LatencyHistogram } from './latency-histogram.js';
+
+/** A process of the client over a run: sums and worst seconds. */
+export interface ProcessHealth {
+  eventLoopUtilization: { mean: number; max: number };
+  loopDelayP99Ms: number;
+  loopDelayMaxMs: number;
+  /** Share of the time. */
+  gc: number;
+  cpu: { mean: number; max: number };
+  connectionsOpened: number;
+}
+
+export interface Finding {
+  /** What limits the trust in the figures, for programs. */
+  code:
+    | 'event-loop-busy'
+    | 'event-loop-delay'
+    | 'gc'
+    | 'cpu'
+    | 'late-issues'
+    | 'slots'
+    | 'client-limit'
+    | 'offered-not-achieved';
+  /** The client was the bottleneck; else it is something to know. */
+  isBottleneck: boolean;
+  /** One sentence with the numbers. */
+  message: string;
+}
+
+/** From where on a client is taken for a bottleneck. */
+export const CHECK_LIMITS = {
+  /** Share of a second in which an event loop was busy. */
+  utilization: 0.9,
+  /** Lateness of an event loop that a latency of this size would hide; and as a share of the median TTFT. */
+  delayMs: 20,
+  delayShareOfTtft: 0.05,
+  gcShare: 0.1,
+  /** p99 of sending after the scheduled time. */
+  lateMs: 10,
+  /** Issued less than this share of what was offered. */
+  achieved: 0.98,
+} as const;
+
+/** A run's second-by-second health of one process. */
+export function summarizeHealth(seconds: readonly ClientHealth[]): ProcessHealth {
+  const total = seconds.reduce((sum, health) => sum + health.seconds, 0) || 1;
+  const mean = (of: (health: ClientHealth) => number) =>
+    seconds.reduce((sum, health) => sum + of(health) * health.seconds, 0) / total;
+  const most = (of: (health: ClientHealth) => number) => Math.max(0, ...seconds.map(of));
+  return {
+    eventLoopUtilization: {
+      mean: mean((health) => health.eventLoopUtilization),
+      max: most((health) => health.eventLoopUtilization),
+    },
+    loopDelayP99Ms: most((health) => health.loopDelayP99Ms),
+    loopDelayMaxMs: most((health) => health.loopDelayMaxMs),
+    gc: seconds.reduce((sum, { gcMs }) => sum + gcMs, 0) / 1000 / total,
+    cpu: { mean: mean(({ cpu }) => cpu), max: most(({ cpu }) => cpu) },
+    connectionsOpened: most(({ opened }) => opened),
+  };
+}
+
+export interface Checked {
+  workers: readonly ProcessHealth[];
+  coordinator: ProcessHealth;
+  /** From the scheduled time to the sending. */
+  queueing: LatencyHistogram;
+  ttftP50Ms: number;
+  /** Requests a second that the schedule asked for and that were sent; null where a closed loop has none. */
+  offeredRate: number | null;
+  issuedRate: number;
+  isClosedLoop: boolean;
+  mostWaiting: number;
+  clientLimits: number;
+}
+
+/** What in the client may have shaped the figures. */
+export function findingsOf(checked: Checked): Finding[] {
+  const { utilization, gcShare, lateMs, achieved } = CHECK_LIMITS;
+  const findings: Finding[] = [];
+  const add = (code: Finding['code'], isBottleneck: boolean, message: string) =>
+    findings.push({ code, isBottleneck, message });
+  const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
+  for (const [i, worker] of checked.workers.entries()) {
+    const { eventLoopUtilization, gc } = worker;
+    if (eventLoopUtilization.mean > utilization) {
+      add(
+        'event-loop-busy',
+        true,
+        `Worker ${i} was busy ${percent(eventLoopUtilization.mean)} of the time: more workers, or a lower load.`,
+      );
+    } else if (eventLoopUtilization.max > utilization) {
+      add(
+        'event-loop-busy',
+        false,
+        `Worker ${i} was busy ${percent(eventLoopUtilization.max)} of its busiest second.`,
+      );
+    }
+    if (gc > gcShare) add('gc', true, `Worker ${i} collected garbage ${percent(gc)} of the time.`);
+  }
+  const delay = Math.max(0, ...checked.workers.map(({ loopDelayP99Ms }) => loopDelayP99Ms));
+  const bound = Math.max(CHECK_LIMITS.delayMs, CHECK_LIMITS.delayShareOfTtft * (checked.ttftP50Ms || 0));
+  if (delay > bound) {
+    add(
+      'event-loop-delay',
+      true,
+      `An event loop of the client was late by ${delay.toFixed(0)} ms (p99 of a second), and so were the times it took.`,
+    );
+  }
+  const late = checked.queueing.quantile(0.99);
+  if (checked.mostWaiting > 0) {
+    add(
+      'slots',
+      true,
+      `Up to ${checked.mostWaiting} requests waited in the client for a connection: raise the most in flight.`,
+    );
+  } else if (!checked.isClosedLoop && late > lateMs) {
+    add('late-issues', true, `Requests were sent ${late.toFixed(1)} ms behind their schedule at p99.`);
+  }
+  if (checked.offeredRate !== null && checked.issuedRate < achieved * checked.offeredRate) {
+    add(
+      'offered-not-achieved',
+      true,
+      `Offered were ${checked.offeredRate.toFixed(2)} requests/s, sent ${checked.issuedRate.toFixed(2)}.`,
+    );
+  }
+  if (checked.clientLimits > 0) {
+    add(
+      'client-limit',
+      true,
+      `${checked.clientLimits} requests failed on limits of this machine (open files, ports).`,
+    );
+  }
+  if (checked.coordinator.eventLoopUtilization.mean > utilization) {
+    add('event-loop-busy', true, 'The process that deals out the requests was busy all the time.');
+  }
+  return findings;
+}

@@ -1,0 +1,177 @@
+import { StringDecoder } from 'node:string_decoder';
+import { createParser, type EventSourceMessage, type EventSourceParser } from 'eventsource-parser';
+import type { AnswerSink, Backend } from '../backends/backend.js';
+import { RepeatedEvent } from './repeated-event.js';
+
+/** Longest event, and longest body that is not a stream, in characters. */
+const LONGEST = 64 * 2 ** 20;
+
+/** Why an answer is none, in words. */
+export interface AnswerFault {
+  outcome: 'malformed' | 'stream_error' | 'truncated' | 'empty';
+  message: string;
+}
+
+/**
+ * Reads one answer as its bytes come, cut anywhere. All of it is synchronous: when `feed` returns, everything that was in
+ * these bytes has been counted. What is incomplete (a character, an event) waits for the next bytes.
+ */
+export class AnswerReader implements AnswerSink {
+  /** Pieces with text so far. */
+  pieces = 0;
+  textLength = 0;
+  promptTokens = Number.NaN;
+  completionTokens = Number.NaN;
+  cachedTokens = Number.NaN;
+  isFinished = false;
+  fault: AnswerFault | null = null;
+  readonly #backend: Backend;
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #parser: EventSourceParser | null;
+  readonly #shape: RepeatedEvent | null;
+  readonly #texts: string[] | null;
+  /** Of a body that is not a stream. */
+  readonly #body: string[] = [];
+  #bodyLength = 0;
+  #tail = '';
+  #learning: { pieces: number; text: string; isPlain: boolean } | null = null;
+
+  constructor(backend: Backend, isStream: boolean, keepText: boolean) {
+    this.#backend = backend;
+    this.#texts = keepText ? [] : null;
+    this.#parser = isStream
+      ? createParser({
+          onEvent: (event) => this.#onEvent(event),
+          onError: (error) => this.#malformed(`${error.message} in an event stream`),
+          maxBufferSize: LONGEST,
+        })
+      : null;
+    this.#shape = isStream ? new RepeatedEvent((data) => meaningOf(backend, data)) : null;
+  }
+
+  get answer(): string {
+    return this.#texts?.join('') ?? '';
+  }
+
+  feed(bytes: Buffer): void {
+    this.#feedText(this.#decoder.write(bytes));
+  }
+
+  /** The HTTP body is over: tells what is wrong with it as an answer, in `fault`. */
+  end(): void {
+    this.#feedText(this.#decoder.end());
+    if (this.fault !== null) return;
+    if (this.#parser === null) this.#readWhole();
+    else if (!this.isFinished && !/(?:\r\n|\n|\r)(?:\r\n|\n|\r)$|^$/.test(this.#tail)) {
+      this.#fail('truncated', 'The stream ends within an event.');
+    }
+    if (this.fault !== null) return;
+    if (!this.isFinished && !this.#backend.endsWithConnection && (this.#parser !== null || this.pieces > 0)) {
+      this.#fail('truncated', 'The answer ends without a finish reason and without [DONE].');
+    } else if (this.pieces === 0) {
+      this.#fail('empty', 'The answer has no text.');
+    }
+  }
+
+  text(text: string): void {
+    this.pieces++;
+    this.textLength += text.length;
+    this.#texts?.push(text);
+    if (this.#learning !== null) {
+      this.#learning.text = text;
+      this.#learning.pieces++;
+    }
+  }
+
+  usage(promptTokens?: number, completionTokens?: number, cachedTokens?: number): void {
+    this.promptTokens = promptTokens ?? this.promptTokens;
+    this.completionTokens = completionTokens ?? this.completionTokens;
+    this.cachedTokens = cachedTokens ?? this.cachedTokens;
+    if (this.#learning !== null) this.#learning.isPlain = false;
+  }
+
+  finish(): void {
+    this.isFinished = true;
+    if (this.#learning !== null) this.#learning.isPlain = false;
+  }
+
+  fail(message: string): void {
+    this.#fail('stream_error', message);
+  }
+
+  #feedText(text: string): void {
+    if (this.fault !== null || text === '') return;
+    if (this.#parser === null) {
+      this.#bodyLength += text.length;
+      if (this.#bodyLength > LONGEST) this.#malformed(`A body of more than ${LONGEST} characters`);
+      else this.#body.push(text);
+      return;
+    }
+    this.#tail = (this.#tail + text.slice(-4)).slice(-4);
+    this.#parser.feed(text);
+  }
+
+  #onEvent({ data }: EventSourceMessage): void {
+    const shape = this.#shape!;
+    const length = shape.textLength(data);
+    if (length >= 0) {
+      this.pieces++;
+      this.textLength += length;
+      this.#texts?.push(shape.text(data));
+      return;
+    }
+    if (this.fault !== null || data === '') return;
+    const seen = { pieces: 0, text: '', isPlain: true };
+    this.#learning = seen;
+    try {
+      this.#backend.readEvent(data, this);
+    } catch (error) {
+      this.#malformed(`${(error as Error).message}: ${data.slice(0, 200)}`);
+    }
+    this.#learning = null;
+    // The first piece is often of a shape of its own, with a role; an answer of one piece needs none.
+    if (seen.isPlain && seen.pieces === 1 && this.pieces > 1) shape.learn(data, seen.text);
+  }
+
+  #readWhole(): void {
+    const text = this.#body.join('');
+    try {
+      this.#backend.readWhole(text, this);
+      // Whole bodies need no finish reason: JSON that parses has its end.
+      this.isFinished = true;
+    } catch (error) {
+      this.#malformed(`${(error as Error).message}: ${text.slice(0, 200)}`);
+    }
+  }
+
+  #malformed(message: string): void {
+    this.#fail('malformed', message);
+  }
+
+  #fail(outcome: AnswerFault['outcome'], message: string): void {
+    this.fault ??= { outcome, message };
+  }
+}
+
+/** The text of an event that says one piece of text and nothing else. */
+function meaningOf(backend: Backend, data: string): string | null {
+  let text: string | null = null;
+  let isPlain = true;
+  const spoil = () => {
+    isPlain = false;
+  };
+  try {
+    backend.readEvent(data, {
+      text: (piece) => {
+        if (text !== null) isPlain = false;
+        text = piece;
+      },
+      usage: spoil,
+      finish: spoil,
+      fail: spoil,
+    });
+  } catch {
+    return null;
+  }
+  return isPlain ? text : null;
+}

@@ -1,0 +1,170 @@
+import type { Client, Dispatcher } from 'undici';
+import type { Backend } from '../backends/backend.js';
+import { monotonicMs } from '../clock.js';
+import type { Outcome } from '../outcomes.js';
+import type { Message, Sample } from '../samples.js';
+import { AnswerReader } from './answer-reader.js';
+import { outcomeOfError, wordsOfError } from './network-faults.js';
+
+/** Of an error's body, what is kept of it in words. */
+const MESSAGE_CHARACTERS = 400;
+/** Retry-After is not waited for longer than this. */
+const LONGEST_RETRY_MS = 60_000;
+const RETRY_MS = 1000;
+
+/** A request: a sample's turn, at its place of the schedule. */
+export interface Order {
+  request: number;
+  sampleNumber: number;
+  sample: Sample;
+  turn: number;
+  /** Monotonic clock; in a closed loop set when a slot is free. */
+  atMs: number;
+  /** Messages of the turns before. */
+  earlier: readonly Message[];
+  attempts: number;
+}
+
+/** What a flight tells its worker; all of it is called synchronously while bytes are read. */
+export interface FlightObserver {
+  firstPiece(flight: Flight): void;
+  /** Pieces that came together, and the milliseconds since those before; NaN for the first. */
+  pieces(count: number, nowMs: number, gapMs: number): void;
+  /** The answer has been read and the connection is free; called before the answer is judged. */
+  landed(flight: Flight, isBroken: boolean): void;
+  over(flight: Flight, outcome: Outcome, message: string): void;
+}
+
+/** One attempt of a request under way: the handler that undici calls. No promise is made and nothing is awaited. */
+export class Flight implements Dispatcher.DispatchHandler {
+  readonly order: Order;
+  readonly client: Client;
+  sentMs = 0;
+  firstMs = Number.NaN;
+  lastMs = Number.NaN;
+  endMs = Number.NaN;
+  /** Of the last bytes, or of the sending. */
+  activeMs = 0;
+  status = 0;
+  streamed = false;
+  reader: AnswerReader | null = null;
+  retryAfterMs = RETRY_MS;
+  readonly #backend: Backend;
+  readonly #observer: FlightObserver;
+  readonly #keepText: boolean;
+  #controller: Dispatcher.DispatchController | null = null;
+  #errorBody = '';
+  #abortedAs: { outcome: Outcome; message: string } | null = null;
+  #isOver = false;
+
+  constructor(order: Order, client: Client, backend: Backend, observer: FlightObserver, keepText: boolean) {
+    this.order = order;
+    this.client = client;
+    this.#backend = backend;
+    this.#observer = observer;
+    this.#keepText = keepText;
+  }
+
+  send(options: Dispatcher.DispatchOptions): void {
+    this.sentMs = monotonicMs();
+    this.activeMs = this.sentMs;
+    this.client.dispatch(options, this);
+  }
+
+  /** Ends it under this outcome. */
+  abort(outcome: Outcome, message: string): void {
+    if (this.#isOver) return;
+    this.#abortedAs ??= { outcome, message };
+    // Without a controller it waits for its connection, which ends with the client.
+    if (this.#controller === null) this.onResponseError(null, new Error(message));
+    else this.#controller.abort(new Error(message));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+  }
+
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200) return;
+    this.status = status;
+    this.activeMs = monotonicMs();
+    if (status >= 300) {
+      this.retryAfterMs = retryAfter(headers['retry-after']);
+      return;
+    }
+    this.streamed = String(headers['content-type'] ?? '').includes('text/event-stream');
+    this.reader = new AnswerReader(this.#backend, this.streamed, this.#keepText);
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    const nowMs = monotonicMs();
+    this.activeMs = nowMs;
+    const { reader } = this;
+    if (reader === null) {
+      if (this.#errorBody.length < MESSAGE_CHARACTERS) this.#errorBody += chunk.toString('latin1');
+      return;
+    }
+    const before = reader.pieces;
+    reader.feed(chunk);
+    if (reader.pieces > before) this.#stamp(reader.pieces - before, nowMs);
+    if (reader.fault !== null) this.abort(reader.fault.outcome, reader.fault.message);
+  }
+
+  onResponseEnd(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.endMs = monotonicMs();
+    // The connection is free before the answer is judged: whoever waits for one goes on.
+    this.#observer.landed(this, false);
+    const { reader } = this;
+    if (reader === null) {
+      const outcome = this.status === 429 ? 'rate_limited' : 'http_error';
+      this.#observer.over(
+        this,
+        outcome,
+        `HTTP ${this.status}: ${this.#errorBody.slice(0, MESSAGE_CHARACTERS)}`,
+      );
+      return;
+    }
+    const before = reader.pieces;
+    reader.end();
+    if (reader.pieces > before) this.#stamp(reader.pieces - before, this.endMs);
+    const { fault } = reader;
+    this.#observer.over(this, fault?.outcome ?? 'completed', fault?.message ?? '');
+  }
+
+  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.endMs = monotonicMs();
+    this.#observer.landed(this, true);
+    const { outcome, message } = this.#abortedAs ?? {
+      outcome: outcomeOfError(error, this.status !== 0),
+      message: wordsOfError(error),
+    };
+    this.#observer.over(this, outcome, message);
+  }
+
+  /** One stamp for all pieces of one read. */
+  #stamp(count: number, nowMs: number): void {
+    const isFirst = Number.isNaN(this.firstMs);
+    this.#observer.pieces(count, nowMs, isFirst ? Number.NaN : nowMs - this.lastMs);
+    this.lastMs = nowMs;
+    if (!isFirst) return;
+    this.firstMs = nowMs;
+    if (this.streamed) this.#observer.firstPiece(this);
+  }
+}
+
+/** Seconds, or a date. */
+function retryAfter(header: string | string[] | undefined): number {
+  const text = String(header ?? '');
+  const seconds = Number(text);
+  const ms = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;
+  if (text === '' || Number.isNaN(ms)) return RETRY_MS;
+  return Math.min(LONGEST_RETRY_MS, Math.max(0, ms));
+}

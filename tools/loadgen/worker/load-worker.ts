@@ -1,0 +1,287 @@
+import type { Dispatcher } from 'undici';
+import type { Backend } from '../backends/backend.js';
+import { createBackend } from '../backends/index.js';
+import { monotonicMs } from '../clock.js';
+import type { Outcome } from '../outcomes.js';
+import type { Sample } from '../samples.js';
+import { Connections } from './connections.js';
+import { Flight, type FlightObserver, type Order } from './flight.js';
+import type { BeginFrame, FromWorker, IssueFrame, StopFrame, ToWorker, WorkerConfig } from './frames.js';
+import { Issuer } from './issuer.js';
+import { Results } from './results.js';
+
+/** How often limits of time are looked at. */
+const PATROL_MS = 100;
+
+/** Issues requests at their times, or as slots become free, and reports what became of each. */
+export class LoadWorker implements FlightObserver {
+  readonly #config: WorkerConfig;
+  readonly #send: (frame: FromWorker) => void;
+  readonly #backend: Backend;
+  readonly #connections: Connections;
+  readonly #results: Results;
+  readonly #issuer: Issuer<Order>;
+  readonly #headers: readonly string[];
+  readonly #flights = new Set<Flight>();
+  /** Due, without a connection. */
+  readonly #due: Order[] = [];
+  /** In a closed loop: dealt, for slots to come. */
+  #pending: Order[] = [];
+  #nextPending = 0;
+  /** Slots of the closed loop; null in an open one. */
+  #freeSlots: number | null = null;
+  /** Bodies of samples that were sent before, where there is nothing in them that changes. */
+  readonly #bodies = new WeakMap<Sample, string>();
+  readonly #samples = new Map<number, Sample>();
+  /** Wait for what Retry-After says. */
+  readonly #retrying = new Set<Order>();
+  #patrol: NodeJS.Timeout | null = null;
+  #isStopped = false;
+
+  constructor(config: WorkerConfig, send: (frame: FromWorker) => void) {
+    this.#config = config;
+    this.#send = send;
+    this.#backend = createBackend(config.backend);
+    this.#connections = new Connections({
+      origin: config.origin,
+      most: config.maxInFlight,
+      keepAlive: config.keepAlive,
+    });
+    this.#results = new Results(send, () => ({ inFlight: this.#flights.size, waiting: this.#due.length }));
+    this.#issuer = new Issuer((order) => this.#fly(order), config.busyWait);
+    this.#headers = Object.entries({ 'content-type': 'application/json', ...config.headers }).flat();
+  }
+
+  get connectionsOpened(): number {
+    return this.#connections.opened;
+  }
+
+  /** Opens the connections. */
+  async prepare(): Promise<void> {
+    const { connections, keepAlive } = this.#config;
+    const opened = keepAlive ? await this.#connections.warm(connections) : 0;
+    this.#patrol = setInterval(() => this.#patrolLimits(), PATROL_MS);
+    this.#send({ type: 'ready', connections: opened });
+  }
+
+  /** Takes a frame. All that it holds is queued, and what is due of it issued, before anything else happens. */
+  receive(frame: Exclude<ToWorker, { type: 'exit' }>): void {
+    if (frame.type === 'begin') this.#begin(frame);
+    else if (frame.type === 'issue') this.#take(frame);
+    else if (frame.type === 'stop') this.#stop(frame);
+    else {
+      this.#results.flush(true);
+      this.#send({ type: 'flushed' });
+    }
+  }
+
+  close(): void {
+    if (this.#patrol !== null) clearInterval(this.#patrol);
+    this.#issuer.clear();
+    this.#connections.close();
+  }
+
+  firstPiece(flight: Flight): void {
+    this.#results.first(flight.order.request, flight.firstMs - flight.sentMs);
+  }
+
+  pieces(count: number, nowMs: number, gapMs: number): void {
+    this.#results.pieces(count, nowMs, gapMs);
+  }
+
+  landed(flight: Flight, isBroken: boolean): void {
+    this.#flights.delete(flight);
+    this.#connections.release(flight.client, isBroken);
+    const next = this.#due.shift();
+    if (next !== undefined) this.#fly(next);
+  }
+
+  over(flight: Flight, outcome: Outcome, message: string): void {
+    const { order } = flight;
+    if (outcome === 'rate_limited' && order.attempts <= this.#config.retries && !this.#isStopped) {
+      // Its place in the schedule stays, and with it the time that it has waited.
+      const again = { ...order, attempts: order.attempts + 1 };
+      setTimeout(() => this.#again(again), flight.retryAfterMs);
+      this.#retrying.add(again);
+      return;
+    }
+    this.#settle(order, outcome, message, flight);
+    const next = order.sample.turns[order.turn + 1];
+    if (next === undefined || outcome !== 'completed' || this.#isStopped) {
+      this.#settleRest(order, `Turn ${order.turn + 1} of the conversation was ${outcome}.`);
+      this.#slotFree();
+      return;
+    }
+    this.#issuer.add({
+      ...order,
+      request: order.request + 1,
+      turn: order.turn + 1,
+      atMs: flight.endMs + 1000 * (next.thinkSeconds ?? 0),
+      earlier: [
+        ...order.earlier,
+        ...(order.sample.turns[order.turn]!.history ?? []),
+        { role: 'user', content: order.sample.turns[order.turn]!.prompt },
+        { role: 'assistant', content: flight.reader!.answer },
+      ],
+      attempts: 1,
+    });
+  }
+
+  #again(order: Order): void {
+    if (this.#retrying.delete(order)) this.#fly(order);
+  }
+
+  #begin({ startMs, concurrency }: BeginFrame): void {
+    this.#isStopped = false;
+    this.#results.begin(startMs);
+    this.#freeSlots = concurrency;
+    this.#samples.clear();
+  }
+
+  #take({ requests, sampleNumbers, samples, keepSamples, atMs }: IssueFrame): void {
+    for (let i = 0; i < requests.length; i++) {
+      const sampleNumber = sampleNumbers[i]!;
+      const sample = samples[i] ?? this.#samples.get(sampleNumber)!;
+      if (keepSamples) this.#samples.set(sampleNumber, sample);
+      const order: Order = {
+        request: requests[i]!,
+        sampleNumber,
+        sample,
+        turn: 0,
+        atMs: atMs[i] ?? 0,
+        earlier: [],
+        attempts: 1,
+      };
+      if (this.#freeSlots === null) this.#issuer.add(order);
+      else this.#pending.push(order);
+    }
+    this.#fillSlots();
+  }
+
+  #slotFree(): void {
+    if (this.#freeSlots === null) return;
+    this.#freeSlots++;
+    this.#fillSlots();
+  }
+
+  #fillSlots(): void {
+    while (this.#freeSlots !== null && this.#freeSlots > 0) {
+      const order = this.#pending[this.#nextPending];
+      if (order === undefined) break;
+      this.#nextPending++;
+      this.#freeSlots--;
+      order.atMs = monotonicMs();
+      this.#fly(order);
+    }
+    if (this.#nextPending > 1024 && this.#nextPending > this.#pending.length / 2) {
+      this.#pending = this.#pending.slice(this.#nextPending);
+      this.#nextPending = 0;
+    }
+  }
+
+  #fly(order: Order): void {
+    if (this.#isStopped) {
+      this.#settle(order, 'not_sent', '', null);
+      this.#settleRest(order, '');
+      return;
+    }
+    const client = this.#connections.acquire();
+    if (client === null) {
+      this.#due.push(order);
+      return;
+    }
+    const { sample, turn } = order;
+    const flight = new Flight(order, client, this.#backend, this, turn + 1 < sample.turns.length);
+    this.#flights.add(flight);
+    const options: Dispatcher.DispatchOptions = {
+      path: this.#backend.path,
+      method: 'POST',
+      headers: this.#headers as string[],
+      body: this.#body(order),
+      reset: !this.#config.keepAlive,
+    };
+    flight.send(options);
+  }
+
+  #body({ sample, turn, earlier }: Order): string {
+    if (turn > 0) return this.#backend.body(sample.turns[turn]!, earlier);
+    let body = this.#bodies.get(sample);
+    if (body === undefined) {
+      body = this.#backend.body(sample.turns[0]!, earlier);
+      this.#bodies.set(sample, body);
+    }
+    return body;
+  }
+
+  #patrolLimits(): void {
+    const nowMs = monotonicMs();
+    const { timeoutMs, stallMs } = this.#config;
+    for (const flight of this.#flights) {
+      if (nowMs - flight.sentMs > timeoutMs) {
+        flight.abort('timed_out', `No end within ${timeoutMs / 1000} s.`);
+      } else if (nowMs - flight.activeMs > stallMs) {
+        flight.abort('stalled', `No byte for ${stallMs / 1000} s.`);
+      }
+    }
+  }
+
+  #stop({ withdraw, cancel }: StopFrame): void {
+    this.#isStopped = true;
+    const waiting = this.#pending.slice(this.#nextPending);
+    this.#pending = [];
+    this.#nextPending = 0;
+    const timed = this.#issuer.clear();
+    const late = [...timed.filter(({ turn }) => turn > 0), ...this.#due.splice(0), ...this.#retrying];
+    this.#retrying.clear();
+    const early = [...waiting, ...timed.filter(({ turn }) => turn === 0)];
+    if (!withdraw) late.push(...early);
+    for (const order of late) {
+      this.#settle(order, 'not_sent', '', null);
+      this.#settleRest(order, '');
+    }
+    if (cancel) for (const flight of [...this.#flights]) flight.abort('cancelled', 'The run was cut off.');
+    this.#send({ type: 'stopped', withdrawn: withdraw ? requestsOf(early) : 0 });
+  }
+
+  /** The turns behind one that failed. */
+  #settleRest(order: Order, message: string): void {
+    for (let turn = order.turn + 1; turn < order.sample.turns.length; turn++) {
+      this.#settle(
+        { ...order, turn, request: order.request + turn - order.turn, atMs: Number.NaN },
+        'not_sent',
+        message,
+        null,
+      );
+    }
+  }
+
+  #settle(order: Order, outcome: Outcome, message: string, flight: Flight | null): void {
+    const reader = flight?.reader ?? null;
+    this.#results.record(
+      {
+        request: order.request,
+        sample: order.sampleNumber,
+        turn: order.turn,
+        worker: this.#config.worker,
+        outcome,
+        status: flight?.status ?? 0,
+        attempts: flight === null ? order.attempts - 1 : order.attempts,
+        scheduledMs: order.atMs,
+        sentMs: flight?.sentMs ?? Number.NaN,
+        firstMs: flight?.firstMs ?? Number.NaN,
+        lastMs: flight?.lastMs ?? Number.NaN,
+        endMs: flight?.endMs ?? Number.NaN,
+        promptTokens: reader?.promptTokens ?? Number.NaN,
+        completionTokens: reader?.completionTokens ?? Number.NaN,
+        cachedTokens: reader?.cachedTokens ?? Number.NaN,
+        pieces: reader?.pieces ?? 0,
+        streamed: flight?.streamed ?? false,
+      },
+      message,
+    );
+  }
+}
+
+function requestsOf(orders: readonly Order[]): number {
+  return orders.reduce((sum, { sample }) => sum + sample.turns.length, 0);
+}

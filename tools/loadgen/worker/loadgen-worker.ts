@@ -1,0 +1,36 @@
+// Entry of a worker process. The first message is its configuration; then come frames.
+import type { FromWorker, ToWorker, WorkerConfig } from './frames.js';
+import { HealthProbe } from './health.js';
+import { LoadWorker } from './load-worker.js';
+
+const HEALTH_MS = 1000;
+
+let worker: LoadWorker | null = null;
+
+if (process.send === undefined) throw new Error('loadgen-worker is the entry of a worker process.');
+const send = (frame: FromWorker) => {
+  if (process.connected) process.send!(frame);
+};
+
+process.on('message', (message: WorkerConfig | ToWorker) => {
+  if (!('type' in message)) start(message);
+  else if (message.type === 'exit') exit();
+  else worker!.receive(message);
+});
+// Whoever started it is gone, or an interrupt meant for it: it tells workers what to do.
+process.on('disconnect', exit);
+process.on('SIGINT', () => {});
+
+function start(config: WorkerConfig): void {
+  worker = new LoadWorker(config, send);
+  const probe = new HealthProbe();
+  setInterval(() => {
+    send({ type: 'health', health: probe.read(worker!.connectionsOpened) });
+  }, HEALTH_MS);
+  void worker.prepare();
+}
+
+function exit(): void {
+  worker?.close();
+  process.exit();
+}
