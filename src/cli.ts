@@ -2,10 +2,12 @@
 import { Command, CommanderError, Option } from 'commander';
 import { closestName } from '../callbacks/did-you-mean.js';
 import { skeinVersion } from '../engine/package-info.js';
+import type { BatchFlags } from './commands/batch.js';
+import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { loadConfig, UsageError } from './config.js';
-import { flagName, OPTIONS, type OptionSpec, variableName } from './config-options.js';
+import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
 
 /** What was asked for is understood, and fails: a model that is not there, a port in use, too little memory. */
@@ -15,6 +17,9 @@ const EXIT_FAILURE = 1;
  * configuration file that cannot be read. Known before anything is begun.
  */
 const EXIT_USAGE = 2;
+
+/** Of a command that ended as it should. */
+let exitCode = 0;
 
 const SERVE_HELP = `
 Each option: flag, else environment variable, else --config FILE, else default.
@@ -80,6 +85,49 @@ function buildCommand(): Command {
     });
 }
 
+/** Options of the server that a batch, which has no clients, takes none of. */
+const OF_SERVER: ReadonlySet<string> = new Set([
+  'host',
+  'port',
+  'apiKey',
+  'apiKeyFile',
+  'corsOrigin',
+  'tlsCert',
+  'tlsKey',
+  'streamStallTimeout',
+  'maxQueueSizePerKey',
+  'fairQueueing',
+  'drainTimeout',
+  'exitOnFailure',
+  'accessLog',
+] satisfies OptionName[]);
+
+function batchCommand(): Command {
+  const command = new Command('batch')
+    .description('answer the requests of a file in the OpenAI batch format')
+    .argument('<IN.jsonl>', 'the requests: a line each, with custom_id, method, url and body')
+    .argument('<OUT.jsonl>', 'the answers; where there are some already, the batch goes on')
+    .option('--error-file <FILE>', 'what failed (default: OUT.errors.jsonl)')
+    .option('--concurrency <N>', 'requests under way at once (default: twice --max-num-sequences)')
+    .option('--restart', 'write the output anew')
+    .option('--json', 'print the summary as JSON')
+    .addOption(new Option('--config <FILE>', 'JSON or YAML file with options (SKEIN_CONFIG)'));
+  for (const [name, spec] of Object.entries<OptionSpec>(OPTIONS)) {
+    if (OF_SERVER.has(name)) continue;
+    for (const option of commanderOptions(name, spec)) command.addOption(option);
+  }
+  type Flags = BatchFlags & { config?: string };
+  return command
+    .addHelpText('after', BATCH_HELP)
+    .action(async (input: string, output: string, flags: Flags) => {
+      checkInstructionSet(process.env.SKEIN_ISA);
+      const { errorFile, concurrency, restart, json, config: file, ...options } = flags;
+      const config = loadConfig({ flags: options, environment: process.env, file });
+      const { batch } = await import('./commands/batch.js');
+      exitCode = await batch(input, output, { errorFile, concurrency, restart, json }, config);
+    });
+}
+
 function simulateCommand(): Command {
   return new Command('simulate')
     .description('run the schedulers and the KV block manager over a list of requests, without a model')
@@ -106,6 +154,7 @@ async function program(): Promise<Command> {
     .description('In-flight batching LLM serving for Node.js')
     .version(`skein ${skeinVersion()}`)
     .addCommand(serveCommand())
+    .addCommand(batchCommand())
     .addCommand(buildCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand());
@@ -136,7 +185,7 @@ async function main(): Promise<number> {
   const root = await program();
   try {
     await root.parseAsync();
-    return 0;
+    return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;

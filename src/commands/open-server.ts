@@ -11,6 +11,15 @@ import type { ServerLog } from '../server/server-log.js';
 import { type ModelState, ServerState } from '../server/server-state.js';
 import type { ServerSecurity } from './server-security.js';
 
+/** The API of models that run. */
+export interface ServedApp {
+  app: ReturnType<typeof createApp>;
+  state: ServerState;
+  metrics: ServerMetrics;
+  /** Resolves where an engine has failed for good. */
+  failed: Promise<Error>;
+}
+
 /** A server that listens. */
 export interface OpenServer {
   server: HttpServer;
@@ -30,6 +39,30 @@ export async function openServer(
   config: Config,
   security: ServerSecurity,
 ): Promise<OpenServer> {
+  const { app, state, metrics, failed } = serveModels(running, config, security);
+  try {
+    const server = await HttpServer.listen({
+      app,
+      state,
+      host: config.host,
+      port: config.port,
+      tls: security.tls,
+      stallLimitMs: 1000 * config.streamStallTimeout,
+      onStall: () => metrics.readerStalled(),
+    });
+    return { server, failed };
+  } catch (error) {
+    await Promise.all(running.map(({ loaded }) => loaded.close()));
+    throw error;
+  }
+}
+
+/** The API of models that run, without a socket. */
+export function serveModels(
+  running: readonly RunningModel[],
+  config: Config,
+  security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'>,
+): ServedApp {
   const names = running.map(({ entry }) => entry.name);
   const state = new ServerState(names);
   const metrics = new ServerMetrics(
@@ -55,21 +88,7 @@ export async function openServer(
     requestTimeoutMs: config.requestTimeout === 0 ? null : 1000 * config.requestTimeout,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeout },
   });
-  try {
-    const server = await HttpServer.listen({
-      app,
-      state,
-      host: config.host,
-      port: config.port,
-      tls: security.tls,
-      stallLimitMs: 1000 * config.streamStallTimeout,
-      onStall: () => metrics.readerStalled(),
-    });
-    return { server, failed: Promise.race(failures) };
-  } catch (error) {
-    await Promise.all(running.map(({ loaded }) => loaded.close()));
-    throw error;
-  }
+  return { app, state, metrics, failed: Promise.race(failures) };
 }
 
 interface Followers {

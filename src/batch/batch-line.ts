@@ -1,0 +1,71 @@
+import type { FileLine } from './split-lines.js';
+
+/** A request of a batch. */
+export interface BatchRequest {
+  customId: string;
+  url: string;
+  body: Record<string, unknown>;
+}
+
+/** A line of the input that is no request, in words. */
+export interface BadLine {
+  line: number;
+  customId: string | null;
+  code: 'invalid_line' | 'duplicate_custom_id';
+  message: string;
+}
+
+/** The routes that a batch may ask. */
+export const BATCH_URLS = [
+  '/v1/chat/completions',
+  '/v1/completions',
+  '/v1/responses',
+  '/v1/embeddings',
+  '/v1/rerank',
+  '/v1/score',
+] as const;
+
+const FIELDS = ['custom_id', 'method', 'url', 'body'];
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+
+/** null for an empty line. What is in `body` is the route's to check. */
+export function parseBatchLine(line: FileLine, maxLineBytes: number): BatchRequest | BadLine | null {
+  const bad = (message: string, customId: string | null = null): BadLine => ({
+    line: line.number,
+    customId,
+    code: 'invalid_line',
+    message: `Line ${line.number} ${message}`,
+  });
+  if (line.bytes === null) return bad(`is longer than ${maxLineBytes} bytes (--max-body-size).`);
+  let text: string;
+  try {
+    text = UTF8.decode(line.bytes);
+  } catch {
+    return bad('is not UTF-8.');
+  }
+  if (text.trim() === '') return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return bad(`is not JSON: ${(error as Error).message}.`);
+  }
+  if (!isObject(value)) return bad('must be an object with custom_id, method, url and body.');
+  const id = value.custom_id;
+  if (typeof id !== 'string' || id === '') return bad('has no custom_id, a text that is its own.');
+  const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined)
+    return bad(`has an unknown field ${unknown}; expected: ${FIELDS.join(', ')}.`, id);
+  if (value.method !== 'POST')
+    return bad(`has the method ${JSON.stringify(value.method)}; it must be "POST".`, id);
+  if (!BATCH_URLS.some((url) => url === value.url)) {
+    return bad(`has the url ${JSON.stringify(value.url)}; it must be one of ${BATCH_URLS.join(', ')}.`, id);
+  }
+  if (!isObject(value.body)) return bad('has no body, an object with the request.', id);
+  if (value.body.stream === true) return bad('asks for a stream; a batch takes whole answers.', id);
+  return { customId: id, url: value.url as string, body: value.body };
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,49 @@
+import { createReadStream } from 'node:fs';
+
+/** A line of a file, without its end. */
+export interface FileLine {
+  /** From 1. */
+  number: number;
+  /** null where it is longer than the limit; what it holds was skipped. */
+  bytes: Buffer | null;
+  /** Bytes of the file up to the end of this line, its line feed included. */
+  end: number;
+  /** Whether a line feed ended it. */
+  isWhole: boolean;
+}
+
+const LINE_FEED = 0x0a;
+
+/**
+ * The lines of a file, however long it is; only line feeds part them (JSON may hold U+2028 as it is, which Node's readline
+ * takes for an end). An empty rest behind the last line feed is no line.
+ */
+export async function* splitLines(path: string, maxLineBytes: number): AsyncGenerator<FileLine> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  let number = 1;
+  let end = 0;
+  const add = (part: Buffer) => {
+    length += part.length;
+    end += part.length;
+    if (length <= maxLineBytes) parts.push(part);
+    else parts = [];
+  };
+  const take = (isWhole: boolean): FileLine => {
+    const bytes = length <= maxLineBytes ? Buffer.concat(parts) : null;
+    parts = [];
+    length = 0;
+    return { number: number++, bytes, end, isWhole };
+  };
+  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 18 }) as AsyncIterable<Buffer>) {
+    let start = 0;
+    for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, start)) {
+      add(chunk.subarray(start, at));
+      end++;
+      start = at + 1;
+      yield take(true);
+    }
+    if (start < chunk.length) add(Buffer.from(chunk.subarray(start)));
+  }
+  if (length > 0) yield take(false);
+}

@@ -1,0 +1,178 @@
+import { constants } from 'node:os';
+import { checkDistinctFiles, LineFile, readAnswered } from '../batch/batch-files.js';
+import { type BatchPlan, planBatch } from '../batch/plan-batch.js';
+import { type BatchCounts, runBatch } from '../batch/run-batch.js';
+import type { Config } from '../config.js';
+import { withFlagNames } from '../flag-names.js';
+import { type LoadedAny, loadModels } from '../load-models.js';
+import { ApiKeys } from '../server/api-keys.js';
+import { UsageError } from '../usage-error.js';
+import { showBatchProgress } from './batch-progress.js';
+import { showBuildProgress } from './build-progress.js';
+import { serveModels } from './open-server.js';
+
+export interface BatchFlags {
+  errorFile?: string | undefined;
+  concurrency?: string | undefined;
+  restart?: boolean | undefined;
+  json?: boolean | undefined;
+}
+
+/** The batch is through, and some of its requests have no answer. */
+const EXIT_SOME_FAILED = 3;
+/** What ends a process by a signal ends with this and the signal's number. */
+const EXIT_SIGNAL = 128;
+/** How long the engine may take to end. */
+const ENGINE_END_MS = 1_500;
+
+interface Files {
+  input: string;
+  output: string;
+  errors: string;
+}
+
+/**
+ * skein batch IN.jsonl OUT.jsonl: answers the requests of a file, in this process, without a socket.
+ * @returns the exit code. @throws UsageError, BatchFileError, CheckpointError, EngineError, AddonError.
+ */
+export async function batch(
+  input: string,
+  output: string,
+  flags: BatchFlags,
+  config: Config,
+): Promise<number> {
+  const files = { input, output, errors: flags.errorFile ?? errorFileOf(output) };
+  const concurrency = concurrencyOf(flags.concurrency, config);
+  checkDistinctFiles({ 'the input': input, 'the output': output, 'the error file': files.errors });
+  const plan = await planOf(files, flags.restart ?? false, config.maxBodySize);
+  const started = performance.now();
+  let interruption: NodeJS.Signals | null = null;
+  const abort = new AbortController();
+  const interrupt = (signal: NodeJS.Signals) => {
+    interruption = signal;
+    abort.abort(new Error('Interrupted.'));
+  };
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  let counts: BatchCounts;
+  try {
+    counts = await run(files, plan, concurrency, config, abort);
+  } catch (error) {
+    if (interruption === null) throw error;
+    process.stderr.write('skein: interrupted; the same command goes on with what has no answer yet\n');
+    return EXIT_SIGNAL + constants.signals[interruption];
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+  const seconds = (performance.now() - started) / 1000;
+  process.stdout.write(flags.json ? summaryJson(files, counts, seconds) : summary(files, counts, seconds));
+  return counts.failed === 0 ? 0 : EXIT_SOME_FAILED;
+}
+
+async function planOf(files: Files, restart: boolean, maxLineBytes: number): Promise<BatchPlan> {
+  const answered = restart ? { customIds: new Set<string>(), bytes: 0 } : await readAnswered(files.output);
+  // What failed is asked again, and its file begun anew; one with other things in it is not touched.
+  if (!restart) await readAnswered(files.errors);
+  return planBatch(files, answered, maxLineBytes);
+}
+
+/** Loads the models only where something is left to ask. */
+async function run(
+  files: Files,
+  plan: BatchPlan,
+  concurrency: number,
+  config: Config,
+  abort: AbortController,
+): Promise<BatchCounts> {
+  const output = LineFile.open(files.output, plan.answered.bytes);
+  const errors = LineFile.open(files.errors, 0);
+  const progress = showBatchProgress(process.stderr, plan);
+  let loaded: LoadedAny[] = [];
+  try {
+    const answer = async () => {
+      loaded = await load(config, abort.signal);
+      return served(config, loaded, abort);
+    };
+    return await runBatch({
+      input: files.input,
+      output,
+      errors,
+      answered: plan.answered.customIds,
+      answer: plan.left === 0 ? refuseAll : await answer(),
+      concurrency,
+      maxLineBytes: config.maxBodySize,
+      signal: abort.signal,
+      onProgress: progress.show,
+    });
+  } finally {
+    progress.end();
+    output.close();
+    errors.close({ unlinkEmpty: true });
+    await Promise.all(loaded.map((model) => model.close({ abort: true, terminateAfterMs: ENGINE_END_MS })));
+  }
+}
+
+function refuseAll(): never {
+  throw new Error('Nothing is left to ask.');
+}
+
+async function load(config: Config, signal: AbortSignal): Promise<LoadedAny[]> {
+  const { models, ...shared } = config;
+  return loadModels(
+    models.map(({ name, model, options }) => ({
+      name,
+      options: { ...shared, ...options, model, onProgress: showBuildProgress(process.stderr), signal },
+    })),
+  ).catch((error: unknown) => {
+    if (error instanceof Error) error.message = withFlagNames(error.message);
+    throw error;
+  });
+}
+
+/** The server's own app answers: what a line may ask is what a client may. An engine that failed for good ends the batch. */
+function served(config: Config, loaded: readonly LoadedAny[], abort: AbortController) {
+  const running = config.models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
+  const { app, failed } = serveModels(running, config, { apiKeys: new ApiKeys([]), corsOrigins: [] });
+  void failed.then((failure) => abort.abort(failure));
+  return (request: Request) => app.fetch(request);
+}
+
+/** out.jsonl: out.errors.jsonl */
+function errorFileOf(output: string): string {
+  return `${output.replace(/\.jsonl$/i, '')}.errors.jsonl`;
+}
+
+/** Twice as many as run at once, so that there is always a next one; no more than run and wait. */
+function concurrencyOf(flag: string | undefined, { maxNumSequences, maxQueueSize }: Config): number {
+  const most = maxNumSequences + maxQueueSize;
+  if (flag === undefined) return Math.min(2 * maxNumSequences, most);
+  const value = Number(flag);
+  if (/^\d+$/.test(flag) && value >= 1 && value <= most) return value;
+  throw new UsageError(
+    `--concurrency is ${JSON.stringify(flag)}; it must be a whole number from 1 to ${most}, what runs and waits (--max-num-sequences and --max-queue-size).`,
+  );
+}
+
+function summary({ output, errors }: Files, counts: BatchCounts, seconds: number): string {
+  const { completed, failed, skipped, completionTokens } = counts;
+  const before = skipped === 0 ? '' : `, ${skipped} answered before`;
+  const bad = failed === 0 ? '' : `, ${failed} failed (${errors})`;
+  const rate =
+    completed === 0
+      ? ''
+      : `; ${completionTokens} tokens in ${seconds.toFixed(1)} s, ${perSecond(completionTokens, seconds)} tokens/s`;
+  return `${output}: ${completed} answered${before}${bad}${rate}\n`;
+}
+
+function summaryJson({ output, errors }: Files, counts: BatchCounts, seconds: number): string {
+  return `${JSON.stringify({
+    output,
+    errors: counts.failed === 0 ? null : errors,
+    ...counts,
+    seconds: Math.round(seconds * 1000) / 1000,
+    tokensPerSecond: perSecond(counts.completionTokens, seconds),
+  })}\n`;
+}
+
+function perSecond(tokens: number, seconds: number): number {
+  return Math.round(tokens / seconds);
+}
