@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { DEFAULT_MAX_NUM_SEQUENCES } from '../../engine/engine-limits.js';
 import { checkDistinctFiles, LineFile, readAnswered } from '../batch/batch-files.js';
 import { type BatchPlan, planBatch } from '../batch/plan-batch.js';
 import { type BatchCounts, runBatch } from '../batch/run-batch.js';
@@ -142,7 +143,10 @@ function errorFileOf(output: string): string {
 }
 
 /** Twice as many as run at once, so that there is always a next one; no more than run and wait. */
-function concurrencyOf(flag: string | undefined, { maxNumSequences, maxQueueSize }: Config): number {
+function concurrencyOf(
+  flag: string | undefined,
+  { maxNumSequences = DEFAULT_MAX_NUM_SEQUENCES, maxQueueSize }: Config,
+): number {
   const most = maxNumSequences + maxQueueSize;
   if (flag === undefined) return Math.min(2 * maxNumSequences, most);
   const value = Number(flag);
