@@ -1,16 +1,18 @@
 """The conversations that the model learns from: seeded, one JSON object a line.
 
-    python3 tools/demo-model/corpus.py phrases.json --count 60000 > corpus.jsonl
+    python3 tools/demo-model/corpus.py --count 80000 > corpus.jsonl
 
 Each line has an id (its seed) and either "messages" or "text" (a story by itself, for completions). Every 50th is held out
 of training: its seeds are its own, so no held-out story is in the training set word for word.
 """
 
 import argparse
+import gzip
 import json
 import random
 import re
 import sys
+from pathlib import Path
 
 import chat
 import plots
@@ -220,11 +222,11 @@ def is_fine(line):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("phrases")
+    parser.add_argument("--phrases", default=Path(__file__).with_name("phrases.json.gz"))
     parser.add_argument("--count", type=int, default=60000)
     parser.add_argument("--first", type=int, default=1)
     flags = parser.parse_args()
-    banks = stories.with_common(json.load(open(flags.phrases)))
+    banks = stories.with_common(json.load(gzip.open(flags.phrases)))
     for seed in range(flags.first, flags.first + flags.count):
         line = conversation(seed, banks)
         if is_fine(line):

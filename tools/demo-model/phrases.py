@@ -2,7 +2,7 @@
 
     python3 tools/demo-model/phrases.py requests > phrase-requests.jsonl
     skein batch phrase-requests.jsonl phrase-answers.jsonl --model SMOLLM2_DIR --weights int4
-    python3 tools/demo-model/phrases.py keep phrase-answers.jsonl > phrases.json
+    python3 tools/demo-model/phrases.py keep phrase-answers.jsonl | gzip -9n > phrases.json.gz
 
 A model of 135 M parameters loses the thread of a story after two sentences, but ends a sentence well when three like it
 stand before. So plots (plots.py) hold the thread, and it writes what fills them. Each request has a seed; the answers of

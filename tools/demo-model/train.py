@@ -158,20 +158,22 @@ def main():
     train, held_out = load(flags.corpus, tokenizer, flags.run / "samples.npz")
     tokens = sum(len(ids) for ids, _ in train)
     heads = flags.width // 64
-    model = Network(tokenizer.get_vocab_size(), flags.width, flags.layers, heads, max(1, heads // 2), flags.inner).to(device)
+    shape = {"vocabulary": tokenizer.get_vocab_size(), "width": flags.width, "layers": flags.layers, "heads": heads,
+             "kv_heads": max(1, heads // 2), "inner": flags.inner}
+    model = Network(**shape).to(device)
     if flags.compile:
         model.compile(dynamic=True)
     size = sum(p.numel() for p in model.parameters())
     print(f"{size / 1e6:.2f} M parameters, {len(train)} samples of {tokens / 1e6:.2f} M tokens, {len(held_out)} held out", flush=True)
     learners = optimizers(model, flags.rate)
-    step = 0
+    step = trained = 0
     state_path = flags.run / "state.pt"
     if state_path.exists():
         state = torch.load(state_path, map_location=device)
         model.load_state_dict(state["model"])
         for learner, saved in zip(learners, state["optimizers"]):
             learner.load_state_dict(saved)
-        step = state["step"]
+        step, trained = state["step"], state["tokens"]
         print(f"goes on at step {step}", flush=True)
     per_epoch = len(batches_of(train, flags.tokens, 0))
     epoch, order = -1, []
@@ -191,6 +193,7 @@ def main():
             learner.zero_grad(set_to_none=True)
         losses.append(loss.item() / count)
         seen += sum(len(ids) for ids, _ in samples)
+        trained += sum(len(ids) for ids, _ in samples)
         step += 1
         if step % flags.save_every == 0 or step == flags.steps:
             of_held_out = held_out_loss(model, held_out[: flags.held_out] if step < flags.steps else held_out, flags.tokens, device)
@@ -200,7 +203,8 @@ def main():
             with open(flags.run / "log.jsonl", "a") as log:
                 log.write(json.dumps(entry) + "\n")
             losses = []
-            save(state_path, {"model": model.state_dict(), "optimizers": [o.state_dict() for o in learners], "step": step})
+            save(state_path, {"model": model.state_dict(), "optimizers": [o.state_dict() for o in learners], "step": step,
+                              "shape": shape, "tokens": trained, "held_out": of_held_out})
 
 
 if __name__ == "__main__":
