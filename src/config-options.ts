@@ -130,7 +130,7 @@ export const OPTIONS = {
   }),
   apiKeyFile: text({
     metavar: 'FILE',
-    help: 'further keys, as JSON or YAML: a list of {name, key, weight}, where the weight is the share of a key with --fair-queueing (1 where it is not given)',
+    help: 'further keys, as JSON or YAML: a list of {name, key, weight, admin}; the weight is the share of a key with --fair-queueing (1 where it is not given); where a key is an admin (false where it is not given), the others may not reset the cache',
     defaultText: 'none',
   }),
   corsOrigin: list(TEXTS, {

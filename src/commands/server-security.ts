@@ -15,7 +15,11 @@ export interface ServerSecurity {
 
 /** Reads the files that the options name, before anything costly is begun. @throws UsageError. */
 export function readSecurity(config: Config): ServerSecurity {
-  const keys = (config.apiKey ?? []).map((key, index) => ({ name: `key-${index + 1}`, key, weight: 1 }));
+  const keys: ApiKey[] = (config.apiKey ?? []).map((key, index) => ({
+    name: `key-${index + 1}`,
+    key,
+    weight: 1,
+  }));
   if (config.apiKeyFile !== undefined) keys.push(...readKeyFile(config.apiKeyFile));
   checkDistinct(keys);
   if (config.fairQueueing && keys.length < 2) {
@@ -39,7 +43,7 @@ function checkDistinct(keys: readonly ApiKey[]): void {
   }
 }
 
-/** A list of {name, key, weight}. */
+/** A list of {name, key, weight, admin}. */
 function readKeyFile(path: string): ApiKey[] {
   const what = `The file of --api-key-file, ${path},`;
   const text = readFile('--api-key-file', path).toString('utf8');
@@ -62,10 +66,10 @@ function keyOf(entry: unknown, what: string): ApiKey {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
     throw new UsageError(`${what} must be an object with name and key.`);
   }
-  const { name, key, weight = 1, ...rest } = entry as Record<string, unknown>;
+  const { name, key, weight = 1, admin = false, ...rest } = entry as Record<string, unknown>;
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) {
-    throw new UsageError(`${what} has an unknown field ${unknown}; fields are name, key and weight.`);
+    throw new UsageError(`${what} has an unknown field ${unknown}; fields are name, key, weight and admin.`);
   }
   if (typeof name !== 'string' || !/^[\x21-\x7e]{1,64}$/.test(name)) {
     throw new UsageError(`${what}: name must be 1 to 64 letters, digits or signs without blanks.`);
@@ -78,7 +82,10 @@ function keyOf(entry: unknown, what: string): ApiKey {
   if (typeof weight !== 'number' || !(weight > 0 && weight <= 1000)) {
     throw new UsageError(`${what} (${name}): weight must be a number above 0 and at most 1000.`);
   }
-  return { name, key, weight };
+  if (typeof admin !== 'boolean') {
+    throw new UsageError(`${what} (${name}): admin must be true or false.`);
+  }
+  return { name, key, weight, admin };
 }
 
 function corsOriginsOf(origins: readonly string[]): readonly string[] | '*' {

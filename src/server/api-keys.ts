@@ -6,22 +6,30 @@ export interface Caller {
   name: string;
   /** The share of the key beside others with fair queueing. */
   weight: number;
+  /** Whether it may do what concerns all others too, such as dropping the cache: see ApiKeys. */
+  isAdmin: boolean;
 }
 
-export interface ApiKey extends Caller {
+export interface ApiKey extends Omit<Caller, 'isAdmin'> {
   key: string;
+  /** Default false. */
+  admin?: boolean;
 }
 
-export const ANYBODY: Caller = { name: '', weight: 1 };
+export const ANYBODY: Caller = { name: '', weight: 1, isAdmin: true };
 
 const digest = (text: string) => createHash('sha256').update(text).digest();
 
-/** The keys that are good. */
+/** The keys that are good. Where one of them is an admin's, the others are not; else each is. */
 export class ApiKeys {
   readonly #keys: readonly { caller: Caller; digest: Buffer }[];
 
   constructor(keys: readonly ApiKey[]) {
-    this.#keys = keys.map(({ name, weight, key }) => ({ caller: { name, weight }, digest: digest(key) }));
+    const hasAdmin = keys.some(({ admin }) => admin === true);
+    this.#keys = keys.map(({ name, weight, key, admin = false }) => ({
+      caller: { name, weight, isAdmin: admin || !hasAdmin },
+      digest: digest(key),
+    }));
   }
 
   get count(): number {

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono';
-import { ANYBODY, type ApiKeys } from './api-keys.js';
+import { ANYBODY, type ApiKeys, type Caller } from './api-keys.js';
 import { ApiError } from './openai/errors.js';
 import type { AppEnv } from './routes/route.js';
 
@@ -19,6 +19,19 @@ export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean):
     }
     await next();
   };
+}
+
+/** @throws ApiError 403 where others are the admins. */
+export function requireAdmin({ name, isAdmin }: Caller): void {
+  if (isAdmin) return;
+  throw new ApiError(
+    403,
+    `The API key '${name}' may not do this: it concerns all keys, and others are admins.`,
+    {
+      type: 'permission_error',
+      code: 'admin_key_required',
+    },
+  );
 }
 
 function notAuthorized(hasKey: boolean): ApiError {

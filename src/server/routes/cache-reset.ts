@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { requireAdmin } from '../auth.js';
 import { findGenerator } from '../openai/route-context.js';
 import { optional } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
@@ -9,10 +10,12 @@ export const cacheResetRoute = defineRoute({
   tags: ['Server'],
   summary: 'Drops what later prompts could find in the KV cache',
   description:
-    'What runs keeps its blocks and goes on; later prompts find nothing of it. Without a model, the caches of all.',
+    'What runs keeps its blocks and goes on; later prompts find nothing of it. Without a model, the caches of all. Where ' +
+    'some API keys are those of admins, only these may do it, since the prompts of all keys take longer afterwards.',
   query: z.strictObject({ model: optional(z.string(), 'A name that GET /v1/models lists.') }),
   responses: async () => (await import('../openai/answers/operations.js')).cacheResetResponses(),
-  handle: async ({ query: { model } }, context) => {
+  handle: async ({ query: { model }, exchange }, context) => {
+    requireAdmin(exchange.terms.caller);
     const generators =
       model === undefined
         ? context.models.filter((served) => served.kind === 'generator')

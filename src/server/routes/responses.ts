@@ -26,7 +26,7 @@ export const createResponseRoute = defineRoute({
   summary: 'Answers a text or the items of a conversation',
   description:
     'The response is kept in memory unless `store` is false: the newest 1024, up to 64 MiB, the ones used longest ago ' +
-    'make room first. With `stream` the answer comes as server-sent events; each has a `sequence_number`. A client that ' +
+    'make room first. It is found by requests with the same API key only. With `stream` the answer comes as server-sent events; each has a `sequence_number`. A client that ' +
     'leaves ends its response, which is then not kept.',
   body: responseRequestSchema,
   examples: {
@@ -50,8 +50,10 @@ export const responseRoute = defineRoute({
   params,
   query: z.strictObject({ stream: notSupported('streams of stored responses', 'false') }),
   responses: async () => (await answers()).storedResponses(),
-  handle: ({ params: { id } }, { responses }) =>
-    Response.json(responses.activeResponse(id)?.snapshot() ?? responses.get(id).response),
+  handle: ({ params: { id }, exchange }, context) => {
+    const responses = context.responses.of(exchange.terms.caller);
+    return Response.json(responses.activeResponse(id)?.snapshot() ?? responses.get(id).response);
+  },
 });
 
 export const deleteResponseRoute = defineRoute({
@@ -62,8 +64,8 @@ export const deleteResponseRoute = defineRoute({
   description: 'Responses that went on with it keep their conversation.',
   params,
   responses: async () => (await answers()).deletedResponses(),
-  handle: ({ params: { id } }, { responses }) => {
-    responses.delete(id);
+  handle: ({ params: { id }, exchange }, { responses }) => {
+    responses.of(exchange.terms.caller).delete(id);
     return Response.json({ id, object: 'response', deleted: true });
   },
 });
@@ -80,7 +82,8 @@ export const inputItemsRoute = defineRoute({
     after: about(z.string().optional(), 'The id of the item behind which the page begins.'),
   }),
   responses: async () => (await answers()).itemListResponses(),
-  handle: ({ params: { id }, query }, { responses }) => Response.json(inputItemList(responses, id, query)),
+  handle: ({ params: { id }, query, exchange }, { responses }) =>
+    Response.json(inputItemList(responses.of(exchange.terms.caller), id, query)),
 });
 
 export const cancelResponseRoute = defineRoute({
@@ -92,7 +95,8 @@ export const cancelResponseRoute = defineRoute({
     'It keeps what it has and its status is `cancelled`; a stream of it ends with `response.incomplete`.',
   params,
   responses: async () => (await answers()).cancelledResponses(),
-  handle: async ({ params: { id } }, { responses }) => {
+  handle: async ({ params: { id }, exchange }, context) => {
+    const responses = context.responses.of(exchange.terms.caller);
     const active = responses.activeResponse(id);
     if (active !== null) return Response.json(await active.cancel());
     const { status } = responses.get(id).response;

@@ -99,4 +99,28 @@ describe('POST /v1/cache/reset', () => {
     expect((await toy.post('/v1/cache/reset?model=other', '')).status).toBe(404);
     expect((await toy.post('/v1/cache/reset?modle=toy', '')).status).toBe(400);
   });
+
+  it.each([
+    { what: 'any key, where none is an admin', admin: false, statusOfOther: 200 },
+    { what: 'admins alone, where there are some', admin: true, statusOfOther: 403 },
+  ])('is for $what', async ({ admin, statusOfOther }) => {
+    const apiKeys = new ApiKeys([
+      { name: 'a', key: 'ka', weight: 1, admin },
+      { name: 'b', key: 'kb', weight: 1 },
+    ]);
+    const toy = toyServer(endless, { apiKeys });
+    const reset = (key: string) => toy.post('/v1/cache/reset', '', asked({ 'x-api-key': key }));
+    expect((await reset('ka')).status).toBe(200);
+    const other = await reset('kb');
+    expect(other.status).toBe(statusOfOther);
+    if (admin) {
+      expect(await other.json()).toMatchObject({
+        error: {
+          type: 'permission_error',
+          code: 'admin_key_required',
+          message: expect.stringContaining("'b'"),
+        },
+      });
+    }
+  });
 });

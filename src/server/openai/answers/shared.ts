@@ -39,6 +39,7 @@ const refusalHeaders = z.object({ 'X-Request-Id': requestId, 'Retry-After': retr
 const ERRORS = {
   400: 'The request is at fault; `param` names the field.',
   401: 'The API key is missing or wrong.',
+  403: 'The API key may not do this.',
   404: 'There is no such thing.',
   413: 'The body is too long.',
   429: 'The queue is full: come again after Retry-After seconds. No stream was begun.',

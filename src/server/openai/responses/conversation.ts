@@ -3,7 +3,7 @@ import { ApiError } from '../errors.js';
 import type { InputItem, MessageItem } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { newId, type OutputItem } from './response-object.js';
-import type { ResponseStore, StoredItem, StoredResponse } from './response-store.js';
+import type { OwnResponses, StoredItem, StoredResponse } from './response-store.js';
 
 /** What a response answers. */
 export interface Conversation {
@@ -14,7 +14,7 @@ export interface Conversation {
 }
 
 /** The request's items behind those of the conversation that it goes on with. @throws ApiError. */
-export function conversationOf(request: ResponseRequest, store: ResponseStore): Conversation {
+export function conversationOf(request: ResponseRequest, store: OwnResponses): Conversation {
   const { previous_response_id: previousId, instructions } = request;
   const previous = previousId === undefined ? null : store.get(previousId, 'previous_response_id');
   const input = inputItems(request.input).map((item, index) => storedItem(item, index, store));
@@ -40,7 +40,7 @@ function messageOf(role: MessageItem['role'], content: MessageItem['content']): 
 }
 
 /** With an id, and with the content of messages in parts: as a list of items gives them back. */
-function storedItem(item: InputItem, index: number, store: ResponseStore): StoredItem {
+function storedItem(item: InputItem, index: number, store: OwnResponses): StoredItem {
   if (item.type === 'item_reference') {
     const found = store.findItem(item.id);
     if (found !== null) return found as StoredItem;

@@ -31,11 +31,11 @@ export async function createResponse(
     throw new ApiError(400, `'top_logprobs' needs '${LOG_PROBS}' in 'include'.`, { param: 'top_logprobs' });
   }
   const model = findGenerator(context, request.model);
-  const conversation = conversationOf(request, context.responses);
+  const store = context.responses.of(exchange.terms.caller);
+  const conversation = conversationOf(request, store);
   return inResponseWords(async () => {
     const plan = await planOf(model, request, conversation);
     const run = await runOf(context, model, { request, plan, hasLogProbs }, exchange.terms);
-    const { responses: store } = context;
     const making = new ResponseMaking({ model, request, conversation, plan, run, store, hasLogProbs });
     try {
       if (request.stream) {

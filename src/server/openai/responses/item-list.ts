@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.js';
 import { historyOf } from './conversation.js';
-import type { ResponseStore } from './response-store.js';
+import type { OwnResponses } from './response-store.js';
 
 export interface ListOptions {
   order: 'asc' | 'desc';
@@ -10,7 +10,7 @@ export interface ListOptions {
 }
 
 /** What a response answered, those of the conversation before it included, a page at a time. @throws ApiError 404. */
-export function inputItemList(store: ResponseStore, id: string, { order, limit, after }: ListOptions) {
+export function inputItemList(store: OwnResponses, id: string, { order, limit, after }: ListOptions) {
   const { input, previous } = store.activeResponse(id) ?? store.get(id);
   const items = [...historyOf(previous), ...input];
   if (order === 'desc') items.reverse();

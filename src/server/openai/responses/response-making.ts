@@ -16,7 +16,7 @@ import {
   type ResponseUsage,
   responseFields,
 } from './response-object.js';
-import type { ActiveResponse, ResponseStore } from './response-store.js';
+import type { ActiveResponse, OwnResponses } from './response-store.js';
 
 export interface MakingOptions {
   model: ServedGenerator;
@@ -24,7 +24,7 @@ export interface MakingOptions {
   conversation: Conversation;
   plan: ChatPlan;
   run: ChoiceRun;
-  store: ResponseStore;
+  store: OwnResponses;
   hasLogProbs: boolean;
 }
 
@@ -47,7 +47,7 @@ export class ResponseMaking implements ActiveResponse {
   #sequence = 0;
 
   constructor(options: MakingOptions) {
-    const { model, request, plan, store, hasLogProbs } = options;
+    const { model, request, plan, run, store, hasLogProbs } = options;
     this.#options = options;
     this.#fields = responseFields(request, model.id, newId('resp'));
     this.#reader = new ChatMessageReader(plan, model.codec);
@@ -60,6 +60,7 @@ export class ResponseMaking implements ActiveResponse {
       this.#resolveWhole = resolve;
     });
     if (this.#fields.store) store.begin(this.#fields.id, this);
+    run.addId(this.#fields.id);
   }
 
   get input() {
@@ -157,6 +158,10 @@ export class ResponseMaking implements ActiveResponse {
   #end(reason: string): void {
     const isWhole = reason === 'stop';
     this.#output.end(isWhole ? 'completed' : 'incomplete');
+    if (reason === 'cancelled') {
+      this.#state = { ...this.#state, status: 'cancelled' };
+      return;
+    }
     // As the finish reason of chat: OpenAI's list has no other word for a limit, and clients check against it.
     const cut = {
       reason: 'max_output_tokens' as const,

@@ -1,3 +1,4 @@
+import type { Caller } from '../../api-keys.js';
 import { ApiError } from '../errors.js';
 import type { InputItem } from '../schemas/response-items.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
@@ -37,14 +38,25 @@ export const DEFAULT_STORE_LIMITS: Readonly<ResponseStoreLimits> = {
 interface Entry {
   stored: StoredResponse;
   bytes: number;
+  owner: string;
 }
 
-/** Responses by their ids, in memory: the ones used longest ago go first. */
+/** What is kept for one API key. */
+interface Holding {
+  responses: number;
+  bytes: number;
+}
+
+/**
+ * Responses by their ids, in memory, those of an API key for itself. There are bounds to all of them together; where they
+ * are passed, the key that keeps the most loses what it used longest ago, so that one key cannot crowd out the others.
+ */
 export class ResponseStore {
   readonly #limits: ResponseStoreLimits;
   /** In the order of their last use. */
   readonly #entries = new Map<string, Entry>();
-  readonly #active = new Map<string, ActiveResponse>();
+  readonly #active = new Map<string, { active: ActiveResponse; owner: string }>();
+  readonly #holdings = new Map<string, Holding>();
   #bytes = 0;
 
   constructor(limits: Partial<ResponseStoreLimits> = {}) {
@@ -59,61 +71,125 @@ export class ResponseStore {
     return this.#bytes;
   }
 
+  /** What this caller has; those of others are not there for it. */
+  of({ name }: Pick<Caller, 'name'>): OwnResponses {
+    return new OwnResponses(this, name);
+  }
+
   /** Keeps a response, unless it alone is more than there is room for. */
-  put(stored: StoredResponse): void {
+  put(owner: string, stored: StoredResponse): void {
     const { id } = stored.response;
-    this.#forget(id);
+    this.forget(owner, id);
     const bytes = bytesOf(stored);
     if (bytes > this.#limits.maxBytes) return;
-    this.#entries.set(id, { stored, bytes });
-    this.#bytes += bytes;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#limits.maxResponses && this.#bytes <= this.#limits.maxBytes) return;
-      this.#forget(oldest);
-    }
+    this.#entries.set(id, { stored, bytes, owner });
+    this.#count(owner, 1, bytes);
+    while (this.#entries.size > this.#limits.maxResponses) this.#forgetOldestOf(this.#greatest('responses'));
+    while (this.#bytes > this.#limits.maxBytes) this.#forgetOldestOf(this.#greatest('bytes'));
   }
 
-  begin(id: string, active: ActiveResponse): void {
-    this.#active.set(id, active);
+  begin(owner: string, id: string, active: ActiveResponse): void {
+    this.#active.set(id, { active, owner });
   }
 
-  end(id: string): void {
-    this.#active.delete(id);
+  end(owner: string, id: string): void {
+    if (this.activeResponse(owner, id) !== null) this.#active.delete(id);
   }
 
-  activeResponse(id: string): ActiveResponse | null {
-    return this.#active.get(id) ?? null;
+  activeResponse(owner: string, id: string): ActiveResponse | null {
+    const found = this.#active.get(id);
+    return found?.owner === owner ? found.active : null;
   }
 
-  /** @throws ApiError 404. */
-  get(id: string, param: string | null = null): StoredResponse {
+  get(owner: string, id: string): StoredResponse | null {
     const entry = this.#entries.get(id);
-    if (entry === undefined) throw notFound(id, param);
+    if (entry?.owner !== owner) return null;
     this.#entries.delete(id);
     this.#entries.set(id, entry);
     return entry.stored;
   }
 
-  /** @throws ApiError 404. */
-  delete(id: string): void {
-    if (!this.#forget(id)) throw notFound(id, null);
+  /** False where there is none. */
+  forget(owner: string, id: string): boolean {
+    const entry = this.#entries.get(id);
+    if (entry?.owner !== owner) return false;
+    this.#entries.delete(id);
+    this.#count(owner, -1, -entry.bytes);
+    return true;
   }
 
   /** An item of the output of some response. */
-  findItem(id: string): OutputItem | null {
-    for (const { stored } of this.#entries.values()) {
-      const found = stored.response.output.find((item) => item.id === id);
+  findItem(owner: string, id: string): OutputItem | null {
+    for (const entry of this.#entries.values()) {
+      if (entry.owner !== owner) continue;
+      const found = entry.stored.response.output.find((item) => item.id === id);
       if (found !== undefined) return found;
     }
     return null;
   }
 
-  #forget(id: string): boolean {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return false;
-    this.#entries.delete(id);
-    this.#bytes -= entry.bytes;
-    return true;
+  #count(owner: string, responses: number, bytes: number): void {
+    const holding = this.#holdings.get(owner) ?? { responses: 0, bytes: 0 };
+    holding.responses += responses;
+    holding.bytes += bytes;
+    this.#bytes += bytes;
+    if (holding.responses === 0) this.#holdings.delete(owner);
+    else this.#holdings.set(owner, holding);
+  }
+
+  /** Who keeps the most; there is somebody. */
+  #greatest(what: keyof Holding): string {
+    const [first, ...others] = this.#holdings;
+    return others.reduce((most, one) => (one[1][what] > most[1][what] ? one : most), first!)[0];
+  }
+
+  #forgetOldestOf(owner: string): void {
+    for (const [id, entry] of this.#entries) if (entry.owner === owner) return void this.forget(owner, id);
+  }
+}
+
+/** The responses of one API key. */
+export class OwnResponses {
+  readonly #store: ResponseStore;
+  readonly #owner: string;
+
+  constructor(store: ResponseStore, owner: string) {
+    this.#store = store;
+    this.#owner = owner;
+  }
+
+  /** Keeps a response, unless it alone is more than there is room for. */
+  put(stored: StoredResponse): void {
+    this.#store.put(this.#owner, stored);
+  }
+
+  begin(id: string, active: ActiveResponse): void {
+    this.#store.begin(this.#owner, id, active);
+  }
+
+  end(id: string): void {
+    this.#store.end(this.#owner, id);
+  }
+
+  activeResponse(id: string): ActiveResponse | null {
+    return this.#store.activeResponse(this.#owner, id);
+  }
+
+  /** @throws ApiError 404. */
+  get(id: string, param: string | null = null): StoredResponse {
+    const found = this.#store.get(this.#owner, id);
+    if (found === null) throw notFound(id, param);
+    return found;
+  }
+
+  /** @throws ApiError 404. */
+  delete(id: string): void {
+    if (!this.#store.forget(this.#owner, id)) throw notFound(id, null);
+  }
+
+  /** An item of the output of some response. */
+  findItem(id: string): OutputItem | null {
+    return this.#store.findItem(this.#owner, id);
   }
 }
 

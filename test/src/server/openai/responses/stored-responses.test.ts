@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ApiKeys } from '../../../../../src/server/api-keys.js';
 import {
   ResponseStore,
   type StoredResponse,
@@ -89,6 +90,69 @@ describe('stored responses', () => {
   });
 });
 
+describe('responses of another API key', () => {
+  const apiKeys = new ApiKeys([
+    { name: 'a', key: 'ka', weight: 1 },
+    { name: 'b', key: 'kb', weight: 1 },
+  ]);
+  const by = (key: string) => ({ headers: { 'x-api-key': key } });
+
+  it('are not there, like unknown ones', async () => {
+    const toy = toyServer(() => say('Paris'), { apiKeys });
+    const response = await json(await toy.post(PATH, { input }, by('ka')));
+    const itemId = response.output[0].id;
+    for (const [method, path, body] of [
+      ['GET', response.id],
+      ['DELETE', response.id],
+      ['GET', `${response.id}/input_items`],
+      ['POST', `${response.id}/cancel`],
+      ['POST', '', { input, previous_response_id: response.id }],
+      ['POST', '', { input: [{ type: 'item_reference', id: itemId }] }],
+    ] as const) {
+      const ask = async (id: string) => {
+        const named = (text: string) => text.replaceAll(response.id, id).replaceAll(itemId, id);
+        const init = {
+          method,
+          headers: { ...by('kb').headers, 'content-type': 'application/json' },
+          ...(body && { body: named(JSON.stringify(body)) }),
+        };
+        const answer = await toy.app.request(named(path === '' ? PATH : `${PATH}/${path}`), init);
+        return [
+          answer.status,
+          (await answer.text()).replaceAll(id, 'ID').replace(/"request_id":"[^"]+"/, ''),
+        ];
+      };
+      const theirs = await ask(
+        body && 'previous_response_id' in body ? response.id : body ? itemId : response.id,
+      );
+      expect(theirs[0], `${method} ${path}`).toBe(404);
+      expect(theirs).toEqual(await ask('resp_unknown'));
+    }
+    expect(await json(await toy.get(`${PATH}/${response.id}`, by('ka')))).toEqual(response);
+    const next = await toy.post(PATH, { input, previous_response_id: response.id }, by('ka'));
+    expect(next.status).toBe(200);
+  });
+
+  it('cannot be shown, listed or cancelled while they are made', async () => {
+    const toy = toyServer(() => [{ tokens: [104] }, { waitMs: 10_000 }, { finish: 'stop' }], { apiKeys });
+    const answer = await toy.post(PATH, { input, stream: true }, by('ka'));
+    const reader = answer.body!.getReader();
+    const id = /"id":"(resp_\w+)"/.exec(Buffer.from((await reader.read()).value!).toString())![1];
+    for (const [method, path] of [
+      ['GET', `${PATH}/${id}`],
+      ['GET', `${PATH}/${id}/input_items`],
+      ['POST', `${PATH}/${id}/cancel`],
+      ['POST', `/v1/requests/${id}/cancel`],
+    ] as const) {
+      expect((await toy.app.request(path, { method, ...by('kb') })).status, path).toBe(404);
+    }
+    expect(toy.engine.active).toBe(1);
+    const cancelling = toy.app.request(`${PATH}/${id}/cancel`, { method: 'POST', ...by('ka') });
+    while (!(await reader.read()).done);
+    expect((await cancelling).status).toBe(200);
+  });
+});
+
 describe('a response that is cancelled', () => {
   const slow = () => toyServer(() => [{ tokens: [104] }, { waitMs: 10_000 }, { finish: 'stop' }]);
 
@@ -119,6 +183,21 @@ describe('a response that is cancelled', () => {
     expect(toy.engine.active).toBe(0);
   });
 
+  it('may be cancelled as any request, by its id', async () => {
+    const toy = slow();
+    const answer = await toy.post(PATH, { input, stream: true });
+    const copy = answer.clone();
+    const reader = answer.body!.getReader();
+    const id = /"id":"(resp_\w+)"/.exec(Buffer.from((await reader.read()).value!).toString())![1];
+    const cancelled = await toy.post(`/v1/requests/${id}/cancel`, '');
+    expect(await json(cancelled)).toEqual({ id, object: 'request.cancelled', cancelled: 1 });
+    while (!(await reader.read()).done);
+    const last = { status: 'cancelled', output: [{ status: 'incomplete', content: [{ text: 'h' }] }] };
+    expect((await readEvents(copy)).at(-1)).toMatchObject({ type: 'response.incomplete', response: last });
+    expect(await json(await toy.get(`${PATH}/${id}`))).toMatchObject(last);
+    expect(toy.engine.active).toBe(0);
+  });
+
   it('is one that is being made', async () => {
     const toy = toyServer(() => say('x'));
     const { id } = await create(toy, { input });
@@ -129,6 +208,8 @@ describe('a response that is cancelled', () => {
 });
 
 describe('the store of responses', () => {
+  const A = { name: 'a' };
+  const B = { name: 'b' };
   const stored = (id: string, text: string, previous: StoredResponse | null = null): StoredResponse => ({
     response: { id, output: [], instructions: text } as never,
     input: [],
@@ -137,39 +218,71 @@ describe('the store of responses', () => {
 
   it('lets go of what was used longest ago when there are too many', () => {
     const store = new ResponseStore({ maxResponses: 2 });
-    for (const id of ['a', 'b']) store.put(stored(id, ''));
-    store.get('a');
-    store.put(stored('c', ''));
-    expect(() => store.get('b')).toThrow("There is no response 'b'");
-    expect(store.get('a').response.id).toBe('a');
+    const own = store.of(A);
+    for (const id of ['a', 'b']) own.put(stored(id, ''));
+    own.get('a');
+    own.put(stored('c', ''));
+    expect(() => own.get('b')).toThrow("There is no response 'b'");
+    expect(own.get('a').response.id).toBe('a');
     expect(store.size).toBe(2);
   });
 
   it('holds no more bytes than it may, those of conversations included', () => {
     const store = new ResponseStore({ maxBytes: 5000 });
+    const own = store.of(A);
     let last: StoredResponse | null = null;
     for (let turn = 0; turn < 30; turn++) {
       last = stored(`r${turn}`, 'x'.repeat(400), last);
-      store.put(last);
+      own.put(last);
       expect(store.bytes).toBeLessThanOrEqual(5000);
     }
     // A conversation longer than the limit is not kept at all; shorter ones are.
-    expect(() => store.get('r29')).toThrow();
-    store.put(stored('small', ''));
+    expect(() => own.get('r29')).toThrow();
+    own.put(stored('small', ''));
     expect(store.size).toBeGreaterThan(0);
-    store.delete('small');
+    own.delete('small');
     const { bytes, size } = store;
     expect(size === 0 ? bytes : 1).toBe(size === 0 ? 0 : 1);
   });
 
   it('counts each response once, however often it is put', () => {
     const store = new ResponseStore();
-    store.put(stored('a', 'x'));
+    const own = store.of(A);
+    own.put(stored('a', 'x'));
     const { bytes } = store;
-    store.put(stored('a', 'x'));
+    own.put(stored('a', 'x'));
     expect([store.size, store.bytes]).toEqual([1, bytes]);
-    store.delete('a');
+    own.delete('a');
     expect([store.size, store.bytes]).toEqual([0, 0]);
+  });
+
+  it('takes from the key that keeps the most where there are too many, not from others', () => {
+    const store = new ResponseStore({ maxResponses: 4 });
+    store.of(B).put(stored('b', ''));
+    for (const id of ['a1', 'a2', 'a3', 'a4', 'a5']) store.of(A).put(stored(id, ''));
+    expect(store.of(B).get('b').response.id).toBe('b');
+    expect(() => store.of(A).get('a2')).toThrow("There is no response 'a2'");
+    expect(store.of(A).get('a3').response.id).toBe('a3');
+    expect(store.size).toBe(4);
+  });
+
+  it('takes bytes from the key that keeps the most', () => {
+    const store = new ResponseStore({ maxBytes: 3000 });
+    store.of(B).put(stored('b', 'x'.repeat(900)));
+    for (let i = 0; i < 20; i++) {
+      store.of(A).put(stored(`a${i}`, 'x'.repeat(400)));
+      expect(store.bytes).toBeLessThanOrEqual(3000);
+    }
+    expect(store.of(B).get('b').response.id).toBe('b');
+    expect(store.of(A).get('a19').response.id).toBe('a19');
+  });
+
+  it('has nothing of a key for another', () => {
+    const store = new ResponseStore();
+    store.of(A).put(stored('a', 'x'));
+    store.of(B).put({ ...stored('a', 'mine'), input: [] });
+    expect(() => store.of(B).delete('other')).toThrow();
+    expect(store.of(A).activeResponse('a')).toBeNull();
   });
 });
 
