@@ -86,7 +86,8 @@ export class ContextPace {
     if (boundMs === undefined) return Number.POSITIVE_INFINITY;
     const { cost } = this.#estimator;
     if (cost === null) return this.#unit;
-    const chunkOnly = { ...cost, fixedMs: 0, rowMs: 0 };
+    // Nobody counts on this bound as on the other: chunks that usually take as long are right.
+    const chunkOnly = { ...cost, fixedMs: 0, rowMs: 0, spread: 0 };
     const within = contextTokensWithin(boundMs / turns, chunkOnly, { generationRows: 0, position });
     const mostTokens = Math.max(SMALL_TOKENS, MOST_GROWTH * cost.tokensSeen);
     const mostPairs = Math.max(SMALL_PAIRS, MOST_GROWTH * cost.pairsSeen);
