@@ -9,3 +9,8 @@ const END = 0xfe;
 export function specialBytes(text: string): Uint8Array {
   return Uint8Array.from([BEGIN, ...Buffer.from(text), END]);
 }
+
+/** Whether bytes could spell a part of a special token: no text has them, but vocabularies of bytes have a token for each. */
+export function hasSpecialBytes(bytes: Uint8Array): boolean {
+  return bytes.includes(BEGIN) || bytes.includes(END);
+}

@@ -1,9 +1,9 @@
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
-import { specialBytes } from './special-bytes.js';
+import { hasSpecialBytes, specialBytes } from './special-bytes.js';
 
 /**
  * The bytes of each token that a guide may choose, [vocabSize]; null for places of the model's vocabulary that the tokenizer
- * leaves empty. Special tokens are no text: they have bytes of their own.
+ * leaves empty, and for bytes that are in no text. Special tokens are no text: they have bytes of their own.
  */
 export async function vocabularyBytes(
   engineDirectory: string,
@@ -12,7 +12,8 @@ export async function vocabularyBytes(
   const tokenizer = new Tokenizer(await readTokenizerFiles(engineDirectory));
   return Array.from({ length: vocabSize }, (_, token) => {
     if (token >= tokenizer.vocabSize) return null;
-    if (!tokenizer.specialTokenIds.has(token)) return tokenizer.tokenBytes(token);
-    return specialBytes(Buffer.from(tokenizer.tokenBytes(token)).toString());
+    const bytes = tokenizer.tokenBytes(token);
+    if (tokenizer.specialTokenIds.has(token)) return specialBytes(Buffer.from(bytes).toString());
+    return hasSpecialBytes(bytes) ? null : bytes;
   });
 }
