@@ -335,10 +335,14 @@ export const OPTIONS = {
   defaultMaxTokens: integerWithDefault(1024, 1, MOST, {
     help: 'longest chat answer where the request names no limit',
   }),
-  toolCallParser: choice(['auto', 'hermes', 'llama3_json', 'pythonic', 'mistral'], 'auto', {
-    metavar: 'FORMAT',
-    help: 'how the model writes calls of functions; auto: as its chat template has it',
-  }),
+  toolCallParser: choice(
+    ['auto', 'hermes', 'llama3_json', 'pythonic', 'mistral', 'qwen3_coder', 'deepseek_v3'],
+    'auto',
+    {
+      metavar: 'FORMAT',
+      help: 'how the model writes calls of functions; auto: as its chat template has it',
+    },
+  ),
   reasoningParser: choice(['auto', 'deepseek_r1', 'qwen3', 'none'], 'auto', {
     metavar: 'FORMAT',
     help: 'how reasoning is told from answers; auto: by the chat template',

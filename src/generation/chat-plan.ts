@@ -11,22 +11,23 @@ import {
 } from './reasoning/reasoning-parser.js';
 import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
 import type { PromptTokens, TextModel } from './text-model.js';
+import {
+  CALL_BEGIN,
+  CALL_END,
+  CALL_SEPARATOR,
+  CALLS_BEGIN,
+  CALLS_END,
+  DeepSeekParser,
+} from './tools/deepseek-parser.js';
 import { type ToolStyle, toolStyle } from './tools/detect-format.js';
 import { guideAsFormat } from './tools/guide-format.js';
-import { HermesParser } from './tools/hermes-parser.js';
+import { HERMES_BEGIN, HERMES_END, HermesParser } from './tools/hermes-parser.js';
 import { Llama3Parser, PYTHON_TAG } from './tools/llama3-parser.js';
 import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser.js';
 import { PythonicParser } from './tools/pythonic-parser.js';
-import {
-  type CallGuideOptions,
-  callsFormat,
-  either,
-  freeFormat,
-  marker,
-  parametersOf,
-  sequence,
-  type TagFormat,
-} from './tools/tool-guide.js';
+import { Qwen3CoderParser } from './tools/qwen3-coder-parser.js';
+import { either, sequence, type TagFormat } from './tools/tag-format.js';
+import { type CallGuideOptions, callsFormat, freeFormat, marker, parametersOf } from './tools/tool-guide.js';
 import { plainMessages, templateTool, withResultNames } from './tools/tool-messages.js';
 import type { AnswerParser, FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 
@@ -67,11 +68,15 @@ export interface ChatPlan {
 }
 
 const MARKERS: Readonly<Record<ToolFormatName, readonly string[]>> = {
-  hermes: ['<tool_call>', '</tool_call>'],
+  hermes: [HERMES_BEGIN, HERMES_END],
   llama3_json: [PYTHON_TAG],
   pythonic: [],
   mistral: [TOOL_CALLS, CALL_ID, ARGS],
+  qwen3_coder: [HERMES_BEGIN, HERMES_END],
+  deepseek_v3: [CALLS_BEGIN, CALLS_END, CALL_BEGIN, CALL_END, CALL_SEPARATOR],
 };
+
+const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3_coder']);
 
 /** @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
@@ -87,7 +92,6 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   );
   const specialTexts = new Set(model.codec.specialTexts ?? []);
   const calls = tools.length === 0 ? null : callGuide(ask, choice, tools, { style, source, specialTexts });
-  const names = new Set(tools.map(({ name }) => name));
   const hasParts = tools.length > 0 || reasoning !== null;
   return {
     promptTokens,
@@ -100,7 +104,7 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
     callIds: style.format === 'mistral' && style.usesTemplate ? 'mistral' : 'openai',
     createParser: hasParts
       ? () => {
-          const inner = tools.length === 0 ? new PlainParser() : callParser(style.format, names);
+          const inner = tools.length === 0 ? new PlainParser() : callParser(style.format, tools);
           return reasoning === null ? inner : new ReasoningParser(reasoning, inner);
         }
       : null,
@@ -131,7 +135,8 @@ function promptOf(model: TextModel, ask: ChatAsk, style: ToolStyle): PromptToken
   });
 }
 
-function callParser(format: ToolFormatName, names: ReadonlySet<string>): AnswerParser {
+function callParser(format: ToolFormatName, tools: readonly FunctionTool[]): AnswerParser {
+  const names = new Set(tools.map(({ name }) => name));
   switch (format) {
     case 'hermes':
       return new HermesParser();
@@ -141,6 +146,10 @@ function callParser(format: ToolFormatName, names: ReadonlySet<string>): AnswerP
       return new PythonicParser(names);
     case 'mistral':
       return new MistralParser();
+    case 'qwen3_coder':
+      return new Qwen3CoderParser(tools);
+    case 'deepseek_v3':
+      return new DeepSeekParser();
   }
 }
 
@@ -165,9 +174,9 @@ function callGuide(
     isSingle,
     specialTexts: known.specialTexts,
     templateSource: known.source,
-    // Keyword arguments have names, so there they are those of the schema all the same.
+    // Where arguments are not one JSON object they have names, which are those of the schema all the same.
     schemaOf: (tool) =>
-      followsSchema(tool) || format === 'pythonic' ? parametersOf(tool) : { type: 'object' },
+      followsSchema(tool) || NAMES_ARGUMENTS.has(format) ? parametersOf(tool) : { type: 'object' },
   };
   return isForced || ask.guide !== undefined ? callsFormat(options) : freeFormat(options);
 }

@@ -1,3 +1,4 @@
+import { CALLS_BEGIN } from './deepseek-parser.js';
 import type { ToolFormatName } from './types.js';
 
 /** How a model is asked to call functions, and how it writes its calls. */
@@ -10,8 +11,10 @@ export interface ToolStyle {
 /** What tells a format from others in the template that asks for it, or writes it. */
 const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[] = [
   ['mistral', (source) => source.includes('[TOOL_CALLS]')],
-  // Some write functions as tags within the same markers, which is another format.
-  ['hermes', (source) => source.includes('<tool_call>') && !source.includes('<function=')],
+  ['deepseek_v3', (source) => source.includes(CALLS_BEGIN)],
+  // The same markers around tags: only the tags tell it from Hermes.
+  ['qwen3_coder', (source) => source.includes('<tool_call>') && source.includes('<function=')],
+  ['hermes', (source) => source.includes('<tool_call>')],
   ['pythonic', (source) => /\[func_name1?\(/.test(source) || source.includes('<|python_start|>')],
   ['llama3_json', (source) => source.includes('<|start_header_id|>') && /"parameters\\?"\s*:/.test(source)],
 ];

@@ -1,5 +1,5 @@
 import type { Guide } from '../../../engine/guided/guide.js';
-import { either, type TagFormat, text } from './tool-guide.js';
+import { either, type TagFormat, text } from './tag-format.js';
 
 interface OlderTag {
   triggers: string[];

@@ -1,10 +1,11 @@
+import { CALL_BEGIN, CALL_END, CALL_SEPARATOR, CALLS_BEGIN, CALLS_END, FENCE } from './deepseek-parser.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { PYTHON_TAG } from './llama3-parser.js';
 import { ARGS, CALL_ID, TOOL_CALLS } from './mistral-parser.js';
+import { parameterTags } from './qwen3-coder-guide.js';
+import { FUNCTION_BEGIN, FUNCTION_END } from './qwen3-coder-parser.js';
+import { either, sequence, type TagFormat, text } from './tag-format.js';
 import type { FunctionTool, ToolFormatName } from './types.js';
-
-/** A format of a structural tag, as the engine's guides have it. */
-export type TagFormat = { readonly type: string } & { readonly [field: string]: unknown };
 
 export interface CallGuideOptions {
   format: ToolFormatName;
@@ -27,14 +28,21 @@ export function parametersOf({ parameters }: FunctionTool): Readonly<Record<stri
 
 /** An answer that is calls and nothing else, at least one. */
 export function callsFormat(options: CallGuideOptions): TagFormat {
-  const { format } = options;
-  if (format === 'hermes') return listOf(hermesTags(options), '\n', options);
-  if (format === 'llama3_json') return listOf(llama3Tags(options), '; ', options);
-  if (format === 'pythonic') {
-    return sequence(text('['), listOf(pythonicTags(options), ', ', options), text(']'));
+  switch (options.format) {
+    case 'hermes':
+      return listOf(hermesTags(options), '\n', options);
+    case 'qwen3_coder':
+      return listOf(qwen3CoderTags(options), '\n', options);
+    case 'llama3_json':
+      return listOf(llama3Tags(options), '; ', options);
+    case 'pythonic':
+      return sequence(text('['), listOf(pythonicTags(options), ', ', options), text(']'));
+    case 'deepseek_v3':
+      return sequence(marker(CALLS_BEGIN, options), deepSeekCalls(options));
+    case 'mistral':
+      if (hasNamedForm(options)) return listOf(mistralTags(options), '', options);
+      return sequence(marker(TOOL_CALLS, options), mistralList(options));
   }
-  if (hasNamedForm(options)) return listOf(mistralTags(options), '', options);
-  return sequence(marker(TOOL_CALLS, options), mistralList(options));
 }
 
 /** Any answer, in which calls, where there are any, have their form. */
@@ -43,14 +51,13 @@ export function freeFormat(options: CallGuideOptions): TagFormat {
   switch (format) {
     case 'hermes':
       return within(hermesTags(options), HERMES_BEGIN, isSingle);
+    case 'qwen3_coder':
+      return within(qwen3CoderTags(options), HERMES_BEGIN, isSingle);
     case 'mistral':
       if (hasNamedForm(options)) return within(mistralTags(options), TOOL_CALLS, isSingle);
-      // One list holds all calls.
-      return within(
-        [{ type: 'tag', begin: beginMarker(TOOL_CALLS, options), content: mistralList(options), end: '' }],
-        TOOL_CALLS,
-        true,
-      );
+      return withinOnce(TOOL_CALLS, mistralList(options), options);
+    case 'deepseek_v3':
+      return withinOnce(CALLS_BEGIN, deepSeekCalls(options), options);
     case 'pythonic':
       return either(callsFormat(options), textNotFrom('['));
     case 'llama3_json': {
@@ -58,6 +65,37 @@ export function freeFormat(options: CallGuideOptions): TagFormat {
       return either(calls, sequence(marker(PYTHON_TAG, options), calls), textNotFrom('{'));
     }
   }
+}
+
+/** Text with one list of all calls in it. */
+function withinOnce(begin: string, content: TagFormat, options: CallGuideOptions): TagFormat {
+  return within([{ type: 'tag', begin: beginMarker(begin, options), content, end: '' }], begin, true);
+}
+
+function qwen3CoderTags(options: CallGuideOptions): TagFormat[] {
+  return options.tools.map((tool) => {
+    const head = text(`\n${FUNCTION_BEGIN}${tool.name}>\n`);
+    const parameters = parameterTags(tool, options.schemaOf(tool) as Readonly<Record<string, unknown>>);
+    const end = [text(`${FUNCTION_END}\n`), marker(HERMES_END, options)];
+    const begin = beginMarker(HERMES_BEGIN, options);
+    return { type: 'tag', begin, content: sequence(head, parameters, ...end), end: '' };
+  });
+}
+
+/** What stands between the markers around all calls, and the last of these. */
+function deepSeekCalls(options: CallGuideOptions): TagFormat {
+  // V3.1 has neither the word nor the fence.
+  const hasFence = options.templateSource?.includes(FENCE) ?? true;
+  const tags = options.tools.map((tool) => {
+    const separator = marker(CALL_SEPARATOR, options);
+    const head = hasFence
+      ? [text('function'), separator, text(`${tool.name}\n${FENCE}\n`)]
+      : [text(tool.name), separator];
+    const end = [...(hasFence ? [text('\n```')] : []), marker(CALL_END, options)];
+    const content = sequence(...head, schema(tool, options), ...end);
+    return { type: 'tag', begin: beginMarker(CALL_BEGIN, options), content, end: '' };
+  });
+  return sequence(listOf(tags, hasFence ? '\n' : '', options), marker(CALLS_END, options));
 }
 
 function hermesTags(options: CallGuideOptions): TagFormat[] {
@@ -115,10 +153,6 @@ function hasNamedForm({ templateSource }: CallGuideOptions): boolean {
 function schema(tool: FunctionTool, { schemaOf }: CallGuideOptions): TagFormat {
   return { type: 'json_schema', json_schema: schemaOf(tool) };
 }
-
-export const text = (value: string): TagFormat => ({ type: 'const_string', value });
-export const sequence = (...elements: TagFormat[]): TagFormat => ({ type: 'sequence', elements });
-export const either = (...elements: TagFormat[]): TagFormat => ({ type: 'or', elements });
 
 export function marker(value: string, { specialTexts }: Pick<CallGuideOptions, 'specialTexts'>): TagFormat {
   return specialTexts.has(value) ? { type: 'token', token: value } : text(value);

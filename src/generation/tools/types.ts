@@ -19,7 +19,14 @@ export interface FunctionTool {
 export type ToolChoice = { mode: 'none' | 'auto' | 'required' } | { mode: 'named'; name: string };
 
 /** Formats in which models write calls. */
-export const TOOL_FORMAT_NAMES = ['hermes', 'llama3_json', 'pythonic', 'mistral'] as const;
+export const TOOL_FORMAT_NAMES = [
+  'hermes',
+  'llama3_json',
+  'pythonic',
+  'mistral',
+  'qwen3_coder',
+  'deepseek_v3',
+] as const;
 export type ToolFormatName = (typeof TOOL_FORMAT_NAMES)[number];
 
 /**

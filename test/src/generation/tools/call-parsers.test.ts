@@ -1,18 +1,44 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import {
+  CALL_BEGIN,
+  CALL_END,
+  CALL_SEPARATOR,
+  CALLS_BEGIN,
+  CALLS_END,
+  DeepSeekParser,
+} from '../../../../src/generation/tools/deepseek-parser.js';
 import { HermesParser } from '../../../../src/generation/tools/hermes-parser.js';
 import { Llama3Parser } from '../../../../src/generation/tools/llama3-parser.js';
 import { MistralParser } from '../../../../src/generation/tools/mistral-parser.js';
 import { PartList } from '../../../../src/generation/tools/part-list.js';
 import { PythonicParser } from '../../../../src/generation/tools/pythonic-parser.js';
+import { Qwen3CoderParser } from '../../../../src/generation/tools/qwen3-coder-parser.js';
 import type { AnswerParser, AnswerPart } from '../../../../src/generation/tools/types.js';
 
 const NAMES = new Set(['f', 'get_weather', 'a.b']);
+const TOOLS = [...NAMES].map((name) => ({
+  name,
+  parameters: {
+    type: 'object',
+    properties: {
+      city: { type: 'string' },
+      days: { type: 'integer' },
+      flag: { type: 'boolean' },
+      maybe: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+      tags: { type: 'array', items: {} },
+      unit: { enum: ['c', 'f'] },
+      free: {},
+    },
+  },
+}));
 const PARSERS: Record<string, () => AnswerParser> = {
   hermes: () => new HermesParser(),
   llama3_json: () => new Llama3Parser(NAMES),
   pythonic: () => new PythonicParser(NAMES),
   mistral: () => new MistralParser(),
+  qwen3_coder: () => new Qwen3CoderParser(TOOLS),
+  deepseek_v3: () => new DeepSeekParser(),
 };
 
 function read(format: string, pieces: readonly string[]): AnswerPart[] {
@@ -37,9 +63,85 @@ function told(format: string, text: string): (string | Record<string, string>)[]
   return list;
 }
 
+type Case = [string, string, (string | Record<string, string>)[]];
+
+function qwen3CoderCases(): Case[] {
+  const call = (...args: string[]) => `<tool_call>\n<function=f>\n${args.join('')}</function>\n</tool_call>`;
+  const arg = (name: string, value: string) => `<parameter=${name}>\n${value}\n</parameter>\n`;
+  const is = (text: string, ...parts: (string | Record<string, string>)[]): Case => [
+    'qwen3_coder',
+    text,
+    parts,
+  ];
+  return [
+    is('Hello <b>you</b>', 'Hello <b>you</b>'),
+    is(call(), { f: '{}' }),
+    is(`Look.\n${call(arg('city', 'Zürich'), arg('days', '3'))}`, 'Look.', {
+      f: '{"city": "Zürich", "days": 3}',
+    }),
+    is(`${call()}\n${call(arg('flag', 'True'))}\n`, { f: '{}' }, { f: '{"flag": true}' }),
+    is(call(arg('city', 'a\n\n<b>"x"\\ 🪿\n')), { f: '{"city": "a\\n\\n<b>\\"x\\"\\\\ 🪿\\n"}' }),
+    // A number where a text is wanted stays one, and so does null.
+    is(call(arg('city', '5'), arg('unit', 'c')), { f: '{"city": "5", "unit": "c"}' }),
+    is(call(arg('maybe', 'null')), { f: '{"maybe": null}' }),
+    is(call(arg('maybe', '5')), { f: '{"maybe": "5"}' }),
+    is(call(arg('tags', "['a', None]")), { f: '{"tags": ["a", null]}' }),
+    is(call(arg('tags', '[1, {"a": 2}]')), { f: '{"tags": [1, {"a": 2}]}' }),
+    is(call(arg('days', 'many')), { f: '{"days": "many"}' }),
+    is(call(arg('free', '{"a": 1}'), arg('other', 'x y')), { f: '{"free": {"a": 1}, "other": "x y"}' }),
+    is(call(arg('city', '')), { f: '{"city": ""}' }),
+    // Without the outer tag, with arguments that are not closed, and cut.
+    is('<function=g.h><parameter=city>Rome</parameter></function>', { 'g.h': '{"city": "Rome"}' }),
+    is('<tool_call><function=f><parameter=city>\nRome\n<parameter=days>\n2\n</function>', {
+      f: '{"city": "Rome", "days": 2}',
+    }),
+    is('<tool_call><function=f><parameter=city>\nRo', { f: '{"city": "Ro' }),
+    is('x <tool_call>f(1)</tool_call> y', 'x <tool_call>f(1)</tool_call> y'),
+    is('x <function=a b> y', 'x <function=a b> y'),
+    is('<tool_call>\n{"name": "f"}', '<tool_call>\n{"name": "f"}'),
+    is(`<tool_call><${call()}`, '<tool_call><', { f: '{}' }),
+    is(`${call()} Done`, { f: '{}' }, ' Done'),
+  ];
+}
+
+function deepSeekCases(): Case[] {
+  const fenced = (name: string, args: string) =>
+    `${CALL_BEGIN}function${CALL_SEPARATOR}${name}\n\`\`\`json\n${args}\n\`\`\`${CALL_END}`;
+  const bare = (name: string, args: string) => `${CALL_BEGIN}${name}${CALL_SEPARATOR}${args}${CALL_END}`;
+  const all = (...calls: string[]) => CALLS_BEGIN + calls.join('\n') + CALLS_END;
+  const is = (text: string, ...parts: (string | Record<string, string>)[]): Case => [
+    'deepseek_v3',
+    text,
+    parts,
+  ];
+  return [
+    is('Hello <b>you</b>', 'Hello <b>you</b>'),
+    is(all(fenced('f', '{"a": 1}')), { f: '{"a": 1}' }),
+    is(all(bare('f', '{"a": "Zürich 🪿"}')), { f: '{"a": "Zürich 🪿"}' }),
+    is(
+      `Look.\n${all(fenced('f', '{}'), fenced('g', '{"b": [1, "}"]}'))}`,
+      'Look.',
+      { f: '{}' },
+      { g: '{"b": [1, "}"]}' },
+    ),
+    is(all(bare('f', '{}'), bare('g', '{}')), { f: '{}' }, { g: '{}' }),
+    is(CALLS_BEGIN + fenced('f', '{"a": 1}').slice(0, -CALL_END.length - 3), { f: '{"a": 1}' }),
+    is(CALLS_BEGIN + bare('f', '{"a": "Ro').slice(0, -CALL_END.length), { f: '{"a": "Ro' }),
+    is(bare('f', '{}'), { f: '{}' }),
+    is(`${all(bare('f', '{}'))}`, { f: '{}' }),
+    // What is no call stays text.
+    is(`${CALLS_BEGIN}so${CALLS_END}`, `${CALLS_BEGIN}so${CALLS_END}`),
+    is(`a ${CALL_BEGIN}f(1)${CALL_END}`, `a ${CALL_BEGIN}f(1)${CALL_END}`),
+    is(`${CALL_BEGIN}f g${CALL_SEPARATOR}{"a": 1}`, `${CALL_BEGIN}f g${CALL_SEPARATOR}{"a": 1}`),
+    is(`${CALL_BEGIN}f${CALL_SEPARATOR}{so`, `${CALL_BEGIN}f${CALL_SEPARATOR}{so`),
+  ];
+}
+
 describe('calls', () => {
   it.each<[string, string, (string | Record<string, string>)[]]>([
     ['hermes', 'Hello <b>you</b>', ['Hello <b>you</b>']],
+    ...qwen3CoderCases(),
+    ...deepSeekCases(),
     ['hermes', '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', [{ f: '{"a": 1}' }]],
     [
       'hermes',
@@ -160,6 +262,19 @@ const fragment = fc.oneof(
       'null',
       '-1.5e',
       'True',
+      '<function=f>',
+      '<function=',
+      '</function>',
+      '<parameter=city>',
+      '<parameter=days>\n',
+      '</parameter>',
+      CALLS_BEGIN,
+      CALL_BEGIN,
+      CALL_SEPARATOR,
+      CALL_END,
+      CALLS_END,
+      'function',
+      '\n```json\n',
     ],
   ),
   fc.string({ maxLength: 4, unit: 'grapheme' }),
@@ -234,6 +349,13 @@ const WRITERS: Record<string, (calls: readonly { name: string; args: object }[],
         null,
         indent,
       )}`,
+    deepseek_v3: (list, indent) =>
+      `${CALLS_BEGIN}${list
+        .map(
+          ({ name, args }) =>
+            `${CALL_BEGIN}function${CALL_SEPARATOR}${name}\n\`\`\`json\n${JSON.stringify(args, null, indent)}\n\`\`\`${CALL_END}`,
+        )
+        .join('\n')}${CALLS_END}`,
     pythonic: (list) => `[${list.map(({ name, args }) => `${name}(${keywords(args)})`).join(', ')}]`,
   };
 
@@ -265,6 +387,43 @@ describe('written calls', () => {
         }
         const meant = list.map(({ name, args }) => ({ name, args: JSON.parse(JSON.stringify(args)) }));
         expect(found.map(({ name, args }) => ({ name, args: JSON.parse(args) }))).toEqual(meant);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('qwen3_coder: texts and all else come back as they were meant', () => {
+    const value = fc.record(
+      {
+        // Whatever text does not end the argument.
+        city: fc.string({ unit: 'grapheme', maxLength: 20 }).filter((one) => !/<\/?(param|func)/.test(one)),
+        days: fc.integer(),
+        flag: fc.boolean(),
+        tags: fc.array(fc.jsonValue({ maxDepth: 2 }), { maxLength: 3 }),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    );
+    const list = fc.array(fc.record({ name: fc.constantFrom(...NAMES), args: value }), {
+      minLength: 1,
+      maxLength: 3,
+    });
+    fc.assert(
+      fc.property(list, fc.constantFrom(0, 2), (meant, indent) => {
+        const written = meant.map(({ name, args }) => {
+          const tags = Object.entries(args).map(([key, item]) => {
+            const body = typeof item === 'string' ? item : JSON.stringify(item, null, indent);
+            return `<parameter=${key}>\n${body}\n</parameter>\n`;
+          });
+          return `<tool_call>\n<function=${name}>\n${tags.join('')}</function>\n</tool_call>`;
+        });
+        const found: { name: string; args: string }[] = [];
+        for (const part of read('qwen3_coder', written.join('\n').split(''))) {
+          if (part.type === 'call') found.push({ name: part.name, args: '' });
+          else if (part.type === 'arguments') found.at(-1)!.args += part.text;
+          else throw new Error(`content: ${part.text}`);
+        }
+        const plain = meant.map(({ name, args }) => ({ name, args: JSON.parse(JSON.stringify(args)) }));
+        expect(found.map(({ name, args }) => ({ name, args: JSON.parse(args) }))).toEqual(plain);
       }),
       { numRuns: 300 },
     );
