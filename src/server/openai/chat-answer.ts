@@ -1,7 +1,7 @@
 import type { ChatPlan } from '../../generation/chat-plan.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../served-model.js';
-import { ChatMessageReader } from './chat-message.js';
+import { type CallField, ChatMessageReader } from './chat-message.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
 import { chatLogProbs, chatLogProbsJson, promptLogProbs } from './log-probs.js';
@@ -16,6 +16,7 @@ export interface ChatAnswerOptions {
   run: ChoiceRun;
   /** The client named the function to call: that is then no news to it. */
   isNamed: boolean;
+  callField: CallField;
 }
 
 const NOTHING_BESIDES = '"logprobs":null,"finish_reason":null}';
@@ -27,9 +28,12 @@ export class ChatAnswer {
   readonly #readers: readonly ChatMessageReader[];
 
   constructor(options: ChatAnswerOptions) {
-    const { model, plan, run } = options;
+    const { model, plan, run, callField } = options;
     this.#options = options;
-    this.#readers = Array.from({ length: run.numChoices }, () => new ChatMessageReader(plan, model.codec));
+    this.#readers = Array.from(
+      { length: run.numChoices },
+      () => new ChatMessageReader(plan, model.codec, callField),
+    );
     this.#envelope = new Envelope({
       model,
       run,
@@ -124,7 +128,8 @@ export class ChatAnswer {
   }
 
   #finishReason(reader: ChatMessageReader, reason: 'stop' | 'length') {
-    return reason === 'stop' && reader.hasCalls && !this.#options.isNamed ? 'tool_calls' : reason;
+    if (reason !== 'stop' || !reader.hasCalls || this.#options.isNamed) return reason;
+    return this.#options.callField;
   }
 
   #logProbs(entries: readonly TextLogProb[]) {

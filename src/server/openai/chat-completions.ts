@@ -4,6 +4,7 @@ import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
 import { guideOfRequest } from './guides.js';
+import { inOtherWords, type OtherNames } from './other-words.js';
 import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
@@ -17,7 +18,7 @@ import {
   textRequest,
   topLogProbs,
 } from './text-request.js';
-import { toolRequest } from './tool-request.js';
+import { chatToolRequest } from './tool-request.js';
 
 /** POST /v1/chat/completions with a body that its schema has taken. */
 export async function chatCompletions(
@@ -25,9 +26,26 @@ export async function chatCompletions(
   request: ChatRequest,
   exchange: Exchange,
 ): Promise<Response> {
+  const answer = () => answerChat(context, request, exchange);
+  return request.functions === undefined ? answer() : inOtherWords(FUNCTION_NAMES, answer);
+}
+
+/** What is said of tools, of a request that has functions. */
+const FUNCTION_NAMES: OtherNames = [
+  [/\btools\[(\d+)\]\.function\./g, 'functions[$1].'],
+  [/\btool_choice\.function\.name\b/g, 'function_call.name'],
+  [/\btool_choice\b/g, 'function_call'],
+  [/\btools\b/g, 'functions'],
+];
+
+async function answerChat(
+  context: RouteContext,
+  request: ChatRequest,
+  exchange: Exchange,
+): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
-  const asked = toolRequest(request);
+  const asked = chatToolRequest(request);
   const plan = await planChat(model, {
     ...asked,
     messages: request.messages.map(templateMessage),
@@ -55,7 +73,8 @@ export async function chatCompletions(
   });
   const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms);
   const isNamed = asked.toolChoice.mode === 'named';
-  const answer = new ChatAnswer({ model, request, plan, run, isNamed });
+  const callField = request.functions === undefined ? 'tool_calls' : 'function_call';
+  const answer = new ChatAnswer({ model, request, plan, run, isNamed, callField });
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   }

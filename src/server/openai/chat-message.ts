@@ -11,14 +11,19 @@ export interface MessageCall {
   function: { name: string; arguments: string };
 }
 
+/** The field of a message that has the calls: `function_call` is the older one, with room for one. */
+export type CallField = 'tool_calls' | 'function_call';
+
 /** One choice on its way to a message: its parts, and what of it has to be counted. */
 export class ChatMessageReader {
   readonly #parser: AnswerParser | null;
   readonly #counter: ReasoningCounter | null;
   readonly #newId: () => string;
+  readonly #callField: CallField;
   #numCalls = 0;
 
-  constructor(plan: ChatPlan, codec: TextCodec) {
+  constructor(plan: ChatPlan, codec: TextCodec, callField: CallField = 'tool_calls') {
+    this.#callField = callField;
     this.#parser = plan.createParser?.() ?? null;
     this.#counter = plan.reasoning === null ? null : new ReasoningCounter(codec, plan.reasoning);
     this.#newId = plan.callIds === 'mistral' ? mistralId : openaiId;
@@ -50,9 +55,13 @@ export class ChatMessageReader {
         return `{"reasoning":${text},"reasoning_content":${text}}`;
       }
       case 'call':
+        if (this.#callField === 'function_call')
+          return JSON.stringify({ function_call: this.newCall(part.name).function });
         return JSON.stringify({ tool_calls: [{ index: this.#numCalls, ...this.newCall(part.name) }] });
       case 'arguments': {
         const index = this.#numCalls - 1;
+        if (this.#callField === 'function_call')
+          return `{"function_call":{"arguments":${JSON.stringify(part.text)}}}`;
         return `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(part.text)}}}]}`;
       }
     }
@@ -74,8 +83,14 @@ export class ChatMessageReader {
       content: content === '' && calls.length > 0 ? null : content,
       refusal: null,
       ...(reasoning === '' ? {} : { reasoning, reasoning_content: reasoning }),
-      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      ...this.#callsOf(calls),
     };
+  }
+
+  #callsOf(calls: readonly MessageCall[]) {
+    const [first] = calls;
+    if (first === undefined) return {};
+    return this.#callField === 'tool_calls' ? { tool_calls: calls } : { function_call: first.function };
   }
 
   newCall(name: string): MessageCall {

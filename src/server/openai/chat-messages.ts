@@ -2,19 +2,29 @@ import type { ChatMessage } from '../../../models/chat-template.js';
 import { ApiError } from './errors.js';
 import type { ChatRequestMessage } from './schemas/chat.js';
 
-/** A message as templates know it: with the older name of the system role, and no field that was not given. */
+const NEWER_ROLES: Readonly<Record<string, string>> = { developer: 'system', function: 'tool' };
+
+/** Calls of the older form have no ids. As long as those of Mistral, whose templates take no other length. */
+const FUNCTION_CALL_ID = 'function0';
+
+/** A message as templates know it: with the name of the system role that they have, and no field that was not given. */
 export function templateMessage(message: ChatRequestMessage): ChatMessage {
   const { role, content, name } = message;
-  const result: ChatMessage = { role: role === 'developer' ? 'system' : role, content: content ?? null };
+  const result: ChatMessage = { role: NEWER_ROLES[role] ?? role, content: content ?? null };
   if (name !== undefined) result.name = name;
   if (message.role === 'assistant') {
     const reasoning = message.reasoning_content ?? message.reasoning;
     if (reasoning !== undefined) result.reasoning_content = reasoning;
     if (message.tool_calls !== undefined) result.tool_calls = message.tool_calls;
+    if (message.function_call !== undefined) {
+      const call = { id: FUNCTION_CALL_ID, type: 'function', function: message.function_call };
+      result.tool_calls = [...(message.tool_calls ?? []), call];
+    }
   }
   if ('tool_call_id' in message && message.tool_call_id !== undefined) {
     result.tool_call_id = message.tool_call_id;
   }
+  if (role === 'function') result.tool_call_id ??= FUNCTION_CALL_ID;
   return result;
 }
 

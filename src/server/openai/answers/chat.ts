@@ -35,26 +35,33 @@ const reasoningFields = {
   reasoning_content: about(z.string().optional(), 'The same under the older name.'),
 };
 
+const functionCall = z.object({
+  name: z.string(),
+  arguments: about(z.string(), 'JSON, as the model wrote it.'),
+});
+
 const call = component(
   'ToolCall',
   z.object({
     id: z.string(),
     type: z.literal('function'),
-    function: z.object({ name: z.string(), arguments: about(z.string(), 'JSON, as the model wrote it.') }),
+    function: functionCall,
   }),
   'A call of a function.',
 );
+
+const functionDelta = z.object({ name: z.string().optional(), arguments: z.string() });
 
 const callDelta = z.object({
   index: z.int(),
   id: z.string().optional(),
   type: z.literal('function').optional(),
-  function: z.object({ name: z.string().optional(), arguments: z.string() }),
+  function: functionDelta,
 });
 
 const chatFinishReason = about(
-  z.enum(['stop', 'length', 'tool_calls']),
-  'stop: the model ended, or a stop text came; tool_calls: it ended and has called functions, none of them by your choice of its name; length: the limit of tokens or of time was reached.',
+  z.enum(['stop', 'length', 'tool_calls', 'function_call']),
+  'stop: the model ended, or a stop text came; tool_calls, or function_call with `functions`: it ended and has called functions, none of them by your choice of its name; length: the limit of tokens or of time was reached.',
 );
 
 const chatCompletion = component(
@@ -70,6 +77,7 @@ const chatCompletion = component(
           refusal: z.null(),
           ...reasoningFields,
           tool_calls: about(z.array(call).optional(), 'Calls of the functions that were given as tools.'),
+          function_call: about(functionCall.optional(), 'The call of one of `functions`.'),
         }),
         logprobs: logProbs,
         finish_reason: chatFinishReason,
@@ -100,6 +108,7 @@ const chatChunk = component(
               z.array(callDelta).optional(),
               'A call, or more of its arguments; id, type and name come once.',
             ),
+            function_call: about(functionDelta.optional(), 'The same with `functions`.'),
           }),
           logprobs: logProbs,
           finish_reason: about(chatFinishReason.nullable(), 'In the last chunk of a choice.'),

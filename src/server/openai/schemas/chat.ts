@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { responseFormat } from '../guides.js';
 import { commonFields } from './common.js';
 import { about, component, count, ignored, notSupported, optional } from './fields.js';
-import { madeCalls, toolFields } from './tools.js';
+import { functionFieldsOfOld, madeCalls, madeFunctionCall, toolFields } from './tools.js';
 
 const text = () => z.string();
 /** Parts that are no text are refused by the name of their place. */
@@ -38,6 +38,10 @@ export const message = component(
       reasoning_content: optional(text(), 'The same under the older name.'),
       name: optional(text(), 'Reaches the chat template.'),
       tool_calls: optional(madeCalls, 'Calls that the model made; they reach the chat template.'),
+      function_call: optional(madeFunctionCall, {
+        description: 'The older form of one call.',
+        deprecated: true,
+      }),
     }),
     z.object({
       role: z.enum(['tool', 'function']),
@@ -84,8 +88,7 @@ export const chatRequestSchema = component(
     ),
     ...toolFields,
     prediction: ignored(),
-    functions: notSupported("the older form of 'tools'", []),
-    function_call: notSupported("the older form of 'tool_choice'", 'none', 'auto'),
+    ...functionFieldsOfOld,
     response_format: optional(responseFormat, 'What the answer has to look like: any text, or JSON.'),
     modalities: notSupported('any modality but text', ['text']),
     audio: notSupported('audio'),

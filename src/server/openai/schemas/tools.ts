@@ -9,6 +9,12 @@ export const functionName = about(
   'The name of the function.',
 );
 
+const functionFields = {
+  name: functionName,
+  description: optional(z.string(), 'What it does; the model reads it.'),
+  parameters: optional(z.record(z.string(), z.unknown()), 'JSON schema of its arguments, an object.'),
+};
+
 const functionTool = component(
   'FunctionTool',
   z.object({
@@ -16,9 +22,7 @@ const functionTool = component(
       error: "expected 'function' (no other kind of tool is supported)",
     }),
     function: z.object({
-      name: functionName,
-      description: optional(z.string(), 'What it does; the model reads it.'),
-      parameters: optional(z.record(z.string(), z.unknown()), 'JSON schema of its arguments, an object.'),
+      ...functionFields,
       strict: optional(z.boolean(), {
         description: 'The arguments follow the schema even where the model chooses whether to call.',
         default: false,
@@ -66,6 +70,26 @@ export const toolFields = {
     default: true,
   }),
 };
+
+/** What `tools` and `tool_choice` were before; OpenAI's clients still have them. */
+export const functionFieldsOfOld = {
+  functions: optional(z.array(z.object(functionFields)).max(MAX_TOOLS), {
+    description: "The older form of 'tools': at most one of them is called, by the message's function_call.",
+    deprecated: true,
+  }),
+  function_call: optional(
+    z.union([z.enum(['none', 'auto']), z.object({ name: functionName })], {
+      error: "expected 'none', 'auto' or {\"name\": ...}",
+    }),
+    { description: "The older form of 'tool_choice'; only with 'functions'.", deprecated: true },
+  ),
+};
+
+/** A call of the older form that an assistant's message has made. */
+export const madeFunctionCall = z.object({
+  name: z.string(),
+  arguments: about(z.string().nullish(), 'JSON, as it came.'),
+});
 
 /** Calls that an assistant's message has made. */
 export const madeCalls = z.array(

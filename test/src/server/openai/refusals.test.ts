@@ -111,9 +111,8 @@ describe('a request that is refused', () => {
   });
 
   it.each<[string, unknown]>([
-    ['functions', [{ name: 'f' }]],
-    ['function_call', { name: 'f' }],
     ['audio', {}],
+    ['web_search_options', {}],
   ])('%s cannot work yet and is refused by name', async (field, value) => {
     const error = await refusal(chat, { messages, [field]: value });
     expect(error).toMatchObject({ status: 400, param: field, code: 'unsupported_parameter' });
@@ -145,6 +144,7 @@ describe('a request that is refused', () => {
       max_tokens: null,
       stream_options: null,
       functions: null,
+      function_call: null,
     };
     expect((await toy.post(chat, { messages, ...harmless })).status).toBe(200);
   });
