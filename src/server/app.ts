@@ -87,7 +87,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
   app.use(requireApiKey(options.apiKeys ?? new ApiKeys([]), openPaths(ROUTES)));
   app.use(async (c, next) => {
-    if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown();
+    if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
     await next();
   });
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);

@@ -87,7 +87,7 @@ export class HttpServer {
    * @returns whether all of them ended in time.
    */
   async drain(limitMs: number): Promise<boolean> {
-    this.#state.drain();
+    this.#state.drain(limitMs);
     if (this.#active > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, limitMs);
@@ -138,7 +138,8 @@ function refuseRaw(error: NodeJS.ErrnoException, socket: Duplex): void {
  */
 function cutWhereStalled(outgoing: ServerResponse, limitMs: number, onStall: (() => void) | undefined): void {
   outgoing.setTimeout(limitMs, () => {
-    if ((outgoing.socket?.writableLength ?? 0) === 0) return;
+    // A stream that is cut off is counted there.
+    if (outgoing.destroyed || (outgoing.socket?.writableLength ?? 0) === 0) return;
     onStall?.();
     outgoing.destroy();
   });

@@ -47,6 +47,7 @@ export class ServerState {
   readonly #models: ReadonlyMap<string, ModelState>;
   readonly #drainListeners = new Set<() => void>();
   #isDraining = false;
+  #drainEndsMs: number | null = null;
 
   /** @param names of the models, in their order. */
   constructor(names: readonly string[]) {
@@ -84,7 +85,14 @@ export class ServerState {
     return [...this.#models.values()].reduce((sum, { restarts }) => sum + restarts, 0);
   }
 
-  drain(): void {
+  /** Milliseconds until this process has ended at the latest; null where that was not said. */
+  get drainEndsInMs(): number | null {
+    return this.#drainEndsMs === null ? null : Math.max(0, this.#drainEndsMs - performance.now());
+  }
+
+  /** @param limitMs after which what has not ended is cut off. */
+  drain(limitMs?: number): void {
+    if (limitMs !== undefined) this.#drainEndsMs = performance.now() + limitMs;
     if (this.#isDraining) return;
     this.#isDraining = true;
     for (const listener of [...this.#drainListeners]) listener();

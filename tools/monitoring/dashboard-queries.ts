@@ -26,8 +26,8 @@ const WORDS = new Set([
   ],
   ...['inf', 'Inf', 'nan', 'NaN'],
 ]);
-/** Given to every series by Prometheus, which knows where it scraped it. */
-const TARGET_LABELS = new Set(['job', 'instance']);
+/** Given to every series by Prometheus, which knows where it scraped it; the last three in Kubernetes. */
+const TARGET_LABELS = new Set(['job', 'instance', 'namespace', 'service', 'pod']);
 
 /** Every query of a Grafana dashboard: those of its panels, of panels in rows too, and of its variables. */
 export function dashboardQueries(dashboard: unknown): string[] {

@@ -76,11 +76,14 @@ export function clientLeft(): ApiError {
   return new ApiError(499, 'The client closed the request.', { code: 'client_closed_request' });
 }
 
-/** The server is going down: this process takes nothing more, another may. */
-export function shuttingDown(): ApiError {
+/**
+ * The server is going down: this process takes nothing more, another may, but in its place not before it has ended.
+ * @param endsInMs until that is so, at the latest; null where it is not known.
+ */
+export function shuttingDown(endsInMs: number | null = null): ApiError {
   return new ApiError(503, 'The server is shutting down and takes no new requests.', {
     code: 'server_shutting_down',
-    headers: { 'retry-after': String(RETRY_AFTER_S), connection: 'close' },
+    headers: { 'retry-after': retryAfter(endsInMs), connection: 'close' },
   });
 }
 

@@ -149,7 +149,8 @@ export class EventStream {
 
   #cutOff(): void {
     if (this.#closed) return;
-    this.#options.onStall?.();
+    // The server looks for itself where something waits in the socket, and whoever is first counts.
+    if (this.#connection?.destroyed !== true) this.#options.onStall?.();
     if (this.#connection === null) {
       this.#controller.error(new Error('The client did not read its stream in time.'));
     } else this.#connection.destroy();

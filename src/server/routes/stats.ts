@@ -33,7 +33,7 @@ export const statsStreamRoute = defineRoute({
   query: query('A name that GET /v1/models lists. Not given: all that generate text.'),
   responses: async () => (await import('../openai/answers/operations.js')).statsStreamResponses(),
   handle: ({ query: { model }, exchange: { signal, connection } }, context) => {
-    if (context.state.status === 'draining') throw shuttingDown();
+    if (context.state.status === 'draining') throw shuttingDown(context.state.drainEndsInMs);
     const names = model === undefined ? [...context.feeds.keys()] : [findGenerator(context, model).id];
     const leave: (() => void)[] = [];
     const end = () => {

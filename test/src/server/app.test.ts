@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { QueueFullError } from '../../../callbacks/token-request.js';
 import { ApiKeys } from '../../../src/server/api-keys.js';
 import { say, toyServer } from '../support/toy-server.js';
@@ -241,6 +241,40 @@ describe('limits of a request', () => {
       seen.push(response.headers.get('retry-after'));
     }
     expect(seen).toEqual(['1', '1', '5', '30']);
+  });
+});
+
+describe('Retry-After while the server shuts down', () => {
+  it.each([
+    [undefined, '1'],
+    [0, '1'],
+    [4_200, '5'],
+    [600_000, '30'],
+  ])('with %s ms left is %s', async (limitMs, seconds) => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      const toy = toyServer(script);
+      toy.state.drain(limitMs);
+      for (const path of ['/v1/chat/completions', '/tokenize']) {
+        const refused = await toy.post(path, { messages });
+        expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, seconds]);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('becomes less', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      const toy = toyServer(script);
+      toy.state.drain(20_000);
+      vi.advanceTimersByTime(12_000);
+      const refused = await toy.post('/v1/chat/completions', { messages });
+      expect(refused.headers.get('retry-after')).toBe('8');
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

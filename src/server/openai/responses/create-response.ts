@@ -16,6 +16,7 @@ import { type Conversation, conversationOf } from './conversation.js';
 import { ResponseMaking } from './response-making.js';
 import type { ResponseStore } from './response-store.js';
 import { inResponseWords } from './response-words.js';
+import { isStrict } from './strict-schema.js';
 import { truncated } from './truncation.js';
 
 export type ResponsesContext = RouteContext & { responses: ResponseStore };
@@ -109,7 +110,10 @@ function commonOf(request: ResponseRequest): CommonRequest {
 /** Tools and the choice among them as chat has them, with the function in a field of its own. */
 function toolFieldsOfChat({ tools, tool_choice: choice, parallel_tool_calls }: ResponseRequest) {
   return {
-    tools: tools?.map(({ type, ...function_ }) => ({ type, function: function_ })),
+    tools: tools?.map(({ type, ...tool }) => ({
+      type,
+      function: { ...tool, strict: isStrict({ type, ...tool }) },
+    })),
     tool_choice: choiceOfChat(choice),
     parallel_tool_calls,
   } as Parameters<typeof toolRequest>[0];

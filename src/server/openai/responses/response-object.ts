@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { chatLogProbs } from '../log-probs.js';
 import type { ResponseRequest } from '../schemas/responses.js';
+import { isStrict } from './strict-schema.js';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
@@ -84,7 +85,7 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
       name: tool.name,
       description: tool.description ?? null,
       parameters: tool.parameters ?? null,
-      strict: tool.strict ?? false,
+      strict: isStrict(tool),
     })),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? 1,

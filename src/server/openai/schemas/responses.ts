@@ -32,10 +32,11 @@ const tool = z.object({
   name: about(functionName, 'What the model calls it.'),
   description: optional(z.string(), 'What it does; the model reads it.'),
   parameters: optional(z.record(z.string(), z.unknown()), 'JSON schema of its arguments, an object.'),
-  strict: optional(z.boolean(), {
-    description: 'The arguments follow the schema even where the model chooses whether to call.',
-    default: false,
-  }),
+  strict: optional(
+    z.boolean(),
+    'The arguments follow the schema even where the model chooses whether to call. Not given: true where each object of ' +
+      'the schema requires all its properties and allows no others.',
+  ),
 });
 
 const named = z.object({ type: z.literal('function'), name: about(functionName, 'The function.') });

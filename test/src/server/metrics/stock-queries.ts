@@ -8,11 +8,13 @@ const average = (name: string) =>
   `rate(${name}_sum{${M}}[$__rate_interval]) / rate(${name}_count{${M}}[$__rate_interval])`;
 const rate = (name: string) => `rate(${name}{${M}}[$__rate_interval])`;
 const lengths = (name: string) => `sum by(le) (increase(${name}_bucket{${M}}[$__rate_interval]))`;
+const ID = 'model_name=~"$id"';
+const SERVICE = 'namespace="$NS",service="$SVC"';
 const ofTarget = 'job=~"$job", model_name=~"$model_name", instance=~"$instance"';
 
 /**
- * What the dashboards read that vLLM publishes (its repository, examples/observability): the series, labels and functions of
- * their panels.
+ * What the dashboards read that vLLM publishes (its repository, examples/observability, and before that
+ * examples/online_serving/dashboards with grafana and perses): the series, labels and functions of their panels.
  */
 export const STOCK_QUERIES: Readonly<Record<string, readonly string[]>> = {
   'grafana.json': [
@@ -46,7 +48,12 @@ export const STOCK_QUERIES: Readonly<Record<string, readonly string[]>> = {
     'sum(increase(vllm:time_to_first_token_seconds_sum[$__range])) / sum(increase(vllm:time_to_first_token_seconds_count[$__range]))',
     'histogram_quantile(0.90, sum by(le) (rate(vllm:time_to_first_token_seconds_bucket[$__range])))',
     'histogram_quantile(0.50, sum by(le) (rate(vllm:inter_token_latency_seconds_bucket[$__range])))',
+    'rate(vllm:inter_token_latency_seconds_sum[$__interval]) / rate(vllm:inter_token_latency_seconds_count[$__interval])',
     'sum(vllm:prompt_tokens_total) + sum(vllm:generation_tokens_total)',
+    'rate(vllm:generation_tokens_total[$__interval])',
+    'rate(vllm:prompt_tokens_total[$__interval])',
+    'rate(vllm:iteration_tokens_total_count[$__interval])',
+    'label_values(vllm:generation_tokens_total,model_name)',
   ],
   'query_statistics.json': [
     'label_values(vllm:request_success_total,model_name)',
@@ -55,6 +62,32 @@ export const STOCK_QUERIES: Readonly<Record<string, readonly string[]>> = {
     'sum by (le, model_name) (rate(vllm:request_prompt_tokens_bucket{model_name=~"$id"}[$__rate_interval]))',
     'sum(rate(vllm:prompt_tokens_total{model_name=~"$id"}[$__rate_interval])) / sum(rate(vllm:request_success_total{model_name=~"$id"}[$__rate_interval]))',
     'sum by (model_name) (rate(vllm:generation_tokens_total{model_name=~"$id"}[$__rate_interval]))',
+  ],
+  'perses/performance_statistics.yaml': [
+    ...[
+      'e2e_request_latency_seconds',
+      'time_to_first_token_seconds',
+      'time_per_output_token_seconds',
+    ].flatMap((name) => [
+      `sum by (model_name) (rate(vllm:${name}_sum{${ID}}[$__interval])) / sum by (model_name) (rate(vllm:${name}_count{${ID}}[$__interval]))`,
+      `(sum by (model_name) (increase(vllm:${name}_sum{${ID}}[$__range]))) / (sum by (model_name) (increase(vllm:${name}_count{${ID}}[$__range])))`,
+      `histogram_quantile(0.99, sum by (le, model_name) (rate(vllm:${name}_bucket{${ID}}[$__interval])))`,
+    ]),
+    `sum by (model_name) (rate(vllm:generation_tokens_total{${ID}}[$__interval]))`,
+    `sum by (model_name) (rate(vllm:prompt_tokens_total{${ID}}[$__interval]))`,
+    `sum by (model_name) (rate(vllm:iteration_tokens_total_count{${ID}}[$__interval]))`,
+  ],
+  'perses/query_statistics.yaml': [
+    ...['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc'].flatMap((name) => [
+      `sum(vllm:${name}{${SERVICE}}) or vector(0)`,
+      `sum by (service) (vllm:${name}{${SERVICE}}) or vector(0)`,
+      `(avg by (pod) (vllm:${name}{${SERVICE}}) * 100) or vector(0)`,
+    ]),
+    `count(up{${SERVICE}} == 1) or vector(0)`,
+    `sum by (model_name) (rate(vllm:request_success_total{${SERVICE},${ID}}[$__interval])) or vector(0)`,
+    `histogram_quantile(0.50, sum by (le, model_name) (rate(vllm:e2e_request_latency_seconds_bucket{${SERVICE},${ID}}[$__interval]))) or vector(0)`,
+    `sum by (model_name) (rate(vllm:prompt_tokens_total{${SERVICE},${ID}}[$__interval])) or vector(0)`,
+    `sum by (model_name) (rate(vllm:generation_tokens_total{${SERVICE},${ID}}[$__interval])) or vector(0)`,
   ],
   'vllm_overview.json': [
     `sum(rate(vllm:request_success_total{${ofTarget}}[$__rate_interval]))`,

@@ -101,6 +101,20 @@ describe('EventStream', () => {
     expect([connection.destroyed, gone(), stream.closed]).toEqual([true, 1, true]);
   });
 
+  it.each([
+    { what: 'once', destroyed: false, counted: 1 },
+    { what: 'not where the server has cut it off before', destroyed: true, counted: 0 },
+  ])('counts a reader that stalls $what', async ({ destroyed, counted }) => {
+    const connection = fakeConnection();
+    let stalls = 0;
+    const onStall = () => stalls++;
+    const { stream } = open({ highWaterMark: 1, stallLimitMs: 5, onStall }, connection);
+    stream.write('12');
+    if (destroyed) connection.destroy();
+    await expect.poll(() => stream.closed).toBe(true);
+    expect(stalls).toBe(counted);
+  });
+
   it('writes to the connection itself once the headers and all before are out, in order', async () => {
     const connection = fakeConnection();
     const { stream, gone } = open({}, connection);

@@ -42,6 +42,30 @@ describe('functions of a response', () => {
     expect(promptText(toy)).toContain('"name":"weather"');
   });
 
+  const strictly = { ...parameters, additionalProperties: false };
+  const nested = (inner: object) => ({ ...strictly, properties: { city: inner } });
+  it.each([
+    ['a schema that strict asks for', { parameters: strictly }, true],
+    [
+      'one with objects in lists and alternatives',
+      { parameters: nested({ anyOf: [{ type: 'array', items: strictly }] }) },
+      true,
+    ],
+    ['one that allows more', { parameters }, false],
+    ['one with a member that may be left out', { parameters: { ...strictly, required: [] } }, false],
+    ['one that allows more further in', { parameters: nested(parameters) }, false],
+    ['one with keywords of which strict knows nothing', { parameters: nested({ not: {} }) }, false],
+    ['none', {}, false],
+    ['any, where the request says no', { parameters: strictly, strict: false }, false],
+    ['any, where the request says yes', { parameters, strict: true }, true],
+  ])('are strict or not, as the request says or its schema allows: %s', async (_, more, strict) => {
+    const toy = server('Hi');
+    const response = await create(toy, { input, tools: [{ type: 'function', name: 'f', ...more }] });
+    expect(response.tools[0].strict).toBe(strict);
+    const { guide } = toy.engine.requests.at(-1)!;
+    expect(guide !== undefined && JSON.stringify(guide).includes('city')).toBe(strict);
+  });
+
   it("are streamed with OpenAI's events", async () => {
     const toy = server(call('weather', '{"city": "Ur"}'));
     const events = await readEvents(await toy.post(PATH, { input, tools, stream: true }));
