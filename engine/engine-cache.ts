@@ -1,32 +1,16 @@
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeSync,
-} from 'node:fs';
-import { homedir, hostname } from 'node:os';
+import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { asSentence } from '../callbacks/sentences.js';
 import { findModelFiles, type ModelFiles } from '../models/checkpoints/model-files.js';
 import { sourceHash } from '../models/checkpoints/source-hash.js';
-import {
-  discardBuildDirectory,
-  isAlive,
-  keepOnExit,
-  makeBuildDirectory,
-  publishBuildDirectory,
-  removeOnExit,
-} from './build-directory.js';
+import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from './build-directory.js';
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
+import { ProcessLock } from './process-lock.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
 
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
@@ -40,8 +24,6 @@ export const DEFAULT_MAX_CACHE_BYTES = 50 * 1024 ** 3;
 
 const USED_MARK = 'engine.json'; // its modification time is the time of the last use
 const LOCK_POLL_MS = 100;
-/** A builder touches its lock at each step of the conversion; one that is silent for so long is given up. */
-const LOCK_STALE_AFTER_MS = 10 * 60 * 1000;
 
 export function defaultCacheDirectory(
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -65,7 +47,7 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   const present = tryOpen(entry);
   if (present) return touched(present);
 
-  const lock = await Lock.acquire(entry, options);
+  const lock = await lockOf(entry, options);
   try {
     const built = tryOpen(entry);
     if (built) return touched(built);
@@ -73,10 +55,10 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
       ...options,
       precision,
       outputPrecision,
-      onProgress: lock.heartbeat(options.onProgress),
+      onProgress: heartbeat(lock, options.onProgress),
     });
   } finally {
-    lock.release();
+    lock?.release();
   }
   const engine = openEngine(entry);
   pruneCache(directory, options.maxCacheBytes ?? DEFAULT_MAX_CACHE_BYTES, entry);
@@ -135,77 +117,39 @@ async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirec
   }
 }
 
-/** Saves several processes from building the same engine; correctness never depends on it. */
-class Lock {
-  readonly #path: string;
-  readonly #held: boolean;
-
-  private constructor(path: string, held: boolean) {
-    this.#path = path;
-    this.#held = held;
+/**
+ * Saves several processes from building the same engine; correctness never depends on it. Null where another has built the
+ * entry meanwhile.
+ */
+async function lockOf(entry: string, options: CachedEngineOptions): Promise<ProcessLock | null> {
+  discardBuildDirectory(makeProbe(entry));
+  for (;;) {
+    const lock = takeLock(`${entry}.lock`);
+    if (lock !== null) return lock;
+    if (tryOpen(entry)) return null;
+    options.onProgress?.({ phase: 'waiting', done: 0, total: 0 });
+    await setTimeout(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
   }
+}
 
-  /** Waits while another living process builds the entry. Where the lock cannot be had at all, the build goes on without. */
-  static async acquire(entry: string, options: CachedEngineOptions): Promise<Lock> {
-    const path = `${entry}.lock`;
-    discardBuildDirectory(makeProbe(entry));
-    for (;;) {
-      if (Lock.#create(path)) {
-        removeOnExit(path);
-        return new Lock(path, true);
-      }
-      if (Lock.#isStale(path)) rmSync(path, { force: true });
-      else if (tryOpen(entry)) return new Lock(path, false);
-      else {
-        options.onProgress?.({ phase: 'waiting', done: 0, total: 0 });
-        await setTimeout(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
-      }
-    }
+function takeLock(path: string): ProcessLock | null {
+  try {
+    return ProcessLock.tryTake(path);
+  } catch (error) {
+    throw new EngineError(`${path}: cannot be written: ${asSentence((error as Error).message)}`, {
+      cause: error,
+    });
   }
+}
 
-  static #create(path: string): boolean {
-    try {
-      const fd = openSync(path, 'wx');
-      writeSync(fd, JSON.stringify({ pid: process.pid, host: hostname() }));
-      closeSync(fd);
-      return true;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw new EngineError(`${path}: cannot be written: ${asSentence((error as Error).message)}`, {
-        cause: error,
-      });
-    }
-  }
-
-  static #isStale(path: string): boolean {
-    const status = statSync(path, { throwIfNoEntry: false });
-    if (!status) return false;
-    const age = Date.now() - status.mtimeMs;
-    if (age > LOCK_STALE_AFTER_MS) return true;
-    try {
-      const { pid, host } = JSON.parse(readFileSync(path, 'utf8')) as { pid: number; host: string };
-      return host === hostname() && !isAlive(pid);
-    } catch {
-      return age > 5000; // written in part by a process that ended there
-    }
-  }
-
-  heartbeat(onProgress: BuildOptions['onProgress']): NonNullable<BuildOptions['onProgress']> {
-    return (progress) => {
-      try {
-        utimesSync(this.#path, new Date(), new Date());
-      } catch {
-        // Taken over as stale: the build goes on, and the faster one wins.
-      }
-      onProgress?.(progress);
-    };
-  }
-
-  release(): void {
-    if (!this.#held) return;
-    rmSync(this.#path, { force: true });
-    keepOnExit(this.#path);
-  }
+function heartbeat(
+  lock: ProcessLock | null,
+  onProgress: BuildOptions['onProgress'],
+): NonNullable<BuildOptions['onProgress']> {
+  return (progress) => {
+    lock?.touch();
+    onProgress?.(progress);
+  };
 }
 
 /** Fails at once, naming the cache, where it cannot be written. */

@@ -5,6 +5,7 @@ import { skeinVersion } from '../engine/package-info.js';
 import type { BatchFlags } from './commands/batch.js';
 import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';
+import type { PullFlags } from './commands/pull.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { loadConfig, UsageError } from './config.js';
 import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
@@ -31,6 +32,14 @@ Further variables:
 
 Exit codes: 0 after a shutdown that was asked for, 1 for what fails while it is done, 2 for a name, a value or a
 configuration file that is not understood.
+`;
+
+const PULL_HELP = `
+Models lie in the cache that all tools of the hub share; serve and build take the same names. Variables:
+  HF_TOKEN         a token, for what is not open to everybody
+  HF_ENDPOINT      another hub (default: https://huggingface.co)
+  HF_HUB_OFFLINE   1: serve and build take what is in the cache and ask nobody
+  HF_HOME, HF_HUB_CACHE   where the cache is
 `;
 
 function serveCommand(): Command {
@@ -68,7 +77,7 @@ function commanderOptions(name: string, spec: OptionSpec): Option[] {
 function buildCommand(): Command {
   return new Command('build')
     .description('turn a model into an engine directory')
-    .argument('<MODEL>', 'a Hugging Face directory, a GGUF file, or a folder with one')
+    .argument('<MODEL>', 'a Hugging Face directory, a GGUF file, a folder with one, or ORG/NAME[:QUANT]')
     .requiredOption('-o, --output <DIR>', 'the engine directory to write')
     .addOption(new Option('--weights <PRECISION>', 'auto, f32, bf16, int8 or int4').default('auto'))
     .addOption(
@@ -78,6 +87,7 @@ function buildCommand(): Command {
       ).default('auto'),
     )
     .addOption(new Option('--threads <N>', 'threads that convert').default(undefined, 'all'))
+    .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--force', 'replace an engine that is there already')
     .action(async (model: string, flags: BuildFlags) => {
       const { build } = await import('./commands/build.js');
@@ -128,6 +138,19 @@ function batchCommand(): Command {
     });
 }
 
+function pullCommand(): Command {
+  return new Command('pull')
+    .description('download a model from the Hugging Face hub, or what is new of it')
+    .argument('<MODEL>', 'ORG/NAME, or ORG/NAME:QUANT for one of its GGUF files')
+    .option('--revision <REVISION>', 'a branch, a tag or a commit (default: main)')
+    .option('--json', 'print commit, path and bytes as JSON')
+    .addHelpText('after', PULL_HELP)
+    .action(async (model: string, flags: PullFlags) => {
+      const { pullModel } = await import('./commands/pull.js');
+      await pullModel(model, flags);
+    });
+}
+
 function simulateCommand(): Command {
   return new Command('simulate')
     .description('run the schedulers and the KV block manager over a list of requests, without a model')
@@ -156,6 +179,7 @@ async function program(): Promise<Command> {
     .addCommand(serveCommand())
     .addCommand(batchCommand())
     .addCommand(buildCommand())
+    .addCommand(pullCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand());
   for (const command of [root, ...root.commands]) {

@@ -111,10 +111,15 @@ const MOST = MAX_COUNT;
 export const OPTIONS = {
   model: list(PATHS, {
     metavar: '[NAME=]PATH',
-    help: 'a model: a Hugging Face directory, a GGUF file or a folder with one, or an engine directory; again for further ones, each under its name (separated by commas in the variable)',
+    help: 'a model: a Hugging Face directory, a GGUF file or a folder with one, an engine directory, or ORG/NAME[:QUANT] of the Hugging Face hub, downloaded where it is not in the cache; again for further ones, each under its name (separated by commas in the variable)',
     defaultText: 'required',
     gptManagerField: 'enginePath',
     seedName: 'trtEnginePath',
+  }),
+  revision: text({
+    metavar: 'REVISION',
+    help: 'branch, tag or commit of a model from the hub',
+    defaultText: 'main',
   }),
   servedModelName: list(NAMES, {
     metavar: 'NAME',

@@ -3,12 +3,23 @@ import type { EncoderOptions } from './load-encoder-model.js';
 import { MODEL_OPTION_RULES } from './model-option-rules.js';
 import { optionFault, type Rules } from './option-rules.js';
 
-const { model, weights, outputWeights, threads, computeWeight, cacheDir, maxNumSequences, maxNumTokens } =
+const {
+  model,
+  revision,
+  weights,
+  outputWeights,
+  threads,
+  computeWeight,
+  cacheDir,
+  maxNumSequences,
+  maxNumTokens,
+} = MODEL_OPTION_RULES;
+const { maxSeqLen, maxQueueSize, watchdogTimeout, workerRestart, onDownload, onProgress, signal } =
   MODEL_OPTION_RULES;
-const { maxSeqLen, maxQueueSize, watchdogTimeout, workerRestart, onProgress, signal } = MODEL_OPTION_RULES;
 
 const RULES = {
   model,
+  revision,
   weights,
   outputWeights,
   threads,
@@ -20,6 +31,7 @@ const RULES = {
   maxQueueSize,
   watchdogTimeout,
   workerRestart,
+  onDownload,
   onProgress,
   signal,
 } satisfies Rules<EncoderOptions>;

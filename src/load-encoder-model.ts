@@ -20,6 +20,7 @@ import type { IterationCounts } from './server/metrics/model-metrics.js';
 export type EncoderOptions = Pick<
   ModelOptions,
   | 'model'
+  | 'revision'
   | 'weights'
   | 'outputWeights'
   | 'threads'
@@ -31,6 +32,7 @@ export type EncoderOptions = Pick<
   | 'maxQueueSize'
   | 'watchdogTimeout'
   | 'workerRestart'
+  | 'onDownload'
   | 'onProgress'
   | 'signal'
 >;

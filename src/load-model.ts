@@ -19,14 +19,21 @@ import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { blocksToCompletion } from '../scheduler/block-needs.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../scheduler/types.js';
 import type { TextModel } from './generation/text-model.js';
+import { localModel } from './hub/local-model.js';
+import type { PullProgress } from './hub/pull.js';
 import { LatestStats } from './latest-stats.js';
 import { nameOf } from './model-name.js';
 import { DEFAULT_CHUNKING_POLICY, DEFAULT_MAX_CHUNK_MS } from './option-ranges.js';
 
 /** How to load a model. Names and defaults are those of the flags of `skein serve`. */
 export interface ModelOptions {
-  /** A Hugging Face directory, a GGUF file or a folder with one, or an engine directory. */
+  /**
+   * A Hugging Face directory, a GGUF file or a folder with one, an engine directory, or ORG/NAME[:QUANT] of the Hugging Face
+   * hub, which is downloaded where it is not in the cache. HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and HF_HOME are honoured.
+   */
   model: string;
+  /** Branch, tag or commit of a `model` from the hub; default main. */
+  revision?: string | undefined;
   weights?: 'auto' | WeightPrecision | undefined;
   outputWeights?: 'auto' | OutputPrecision | undefined;
   kvDtype?: 'auto' | KvDtype | undefined;
@@ -82,6 +89,8 @@ export interface ModelOptions {
   executorModule?: string | URL | undefined;
   /** See OptionalParams.logitsPostProcessorModule; not with V1. */
   logitsPostProcessorModule?: string | URL | undefined;
+  /** Called while a model comes from the hub. */
+  onDownload?: ((progress: PullProgress) => void) | undefined;
   /** Called while the engine is built, which happens once per model. */
   onProgress?: ((progress: BuildProgress) => void) | undefined;
   /** Gives up loading. */
@@ -159,7 +168,8 @@ export async function findEngines(options: ModelOptions): Promise<FoundEngines> 
   loadAddon();
   const engine = await engineOf(options);
   const { draftModel } = options;
-  const draft = draftModel === undefined ? null : await engineOf({ ...options, model: draftModel });
+  const draft =
+    draftModel === undefined ? null : await engineOf({ ...options, model: draftModel, revision: undefined });
   performance.mark('skein: engine found');
   return { engine, draft };
 }
@@ -395,8 +405,10 @@ function given<T extends object, K extends keyof T>(
 }
 
 async function engineOf(options: ModelOptions): Promise<Engine> {
-  if (existsSync(join(options.model, 'engine.json'))) return openEngine(options.model);
-  const cached: CachedEngineOptions = { model: options.model, precision: options.weights ?? 'auto' };
+  const { revision, onDownload, signal } = options;
+  const model = await localModel(options.model, { revision, onProgress: onDownload, signal });
+  if (existsSync(join(model, 'engine.json'))) return openEngine(model);
+  const cached: CachedEngineOptions = { model, precision: options.weights ?? 'auto' };
   if (options.outputWeights !== undefined) cached.outputPrecision = options.outputWeights;
   if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
   if (options.threads !== undefined) cached.threads = options.threads;

@@ -5,6 +5,7 @@ import { UsageError } from './usage-error.js';
 
 /** Options that a model of a --config file may have for itself; all others are the server's. */
 export const OPTIONS_OF_A_MODEL = [
+  'revision',
   'weights',
   'outputWeights',
   'kvDtype',

@@ -27,6 +27,7 @@ export const MODEL_OPTION_RULES = {
   outputWeights: oneOf('auto', 'f32', 'bf16', 'int8'),
   kvDtype: oneOf('auto', 'f32', 'bf16'),
   threads: wholeNumber(1, 1024),
+  revision: NAME,
   computeWeight: wholeNumber(1, 1000),
   cacheDir: NAME,
   modelType: oneOf('InflightFusedBatching', 'InflightBatching', 'V1'),
@@ -68,6 +69,7 @@ export const MODEL_OPTION_RULES = {
   workerRestart: rule('false or an object of waits and limits', isWorkerRestart),
   executorModule: MODULE_URL,
   logitsPostProcessorModule: MODULE_URL,
+  onDownload: CALLBACK,
   onProgress: CALLBACK,
   signal: SIGNAL,
 } satisfies Rules<ModelOptions>;

@@ -6,17 +6,20 @@ import { EngineError } from '../../engine/engine.js';
 import type { EngineManifest } from '../../engine/engine-directory.js';
 import { UsageError } from '../config.js';
 import { OPTIONS } from '../config-options.js';
+import { localModel } from '../hub/local-model.js';
 import { showBuildProgress } from './build-progress.js';
+import { showPullProgress } from './pull-progress.js';
 
 export interface BuildFlags {
   output: string;
   weights: string;
   outputWeights: string;
   threads?: string;
+  revision?: string;
   force?: boolean;
 }
 
-/** skein build MODEL -o DIR. @throws UsageError, CheckpointError, EngineError, AddonError. */
+/** skein build MODEL -o DIR. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
 export async function build(model: string, flags: BuildFlags): Promise<void> {
   const options: BuildOptions = {
     model,
@@ -32,6 +35,10 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
     if (threads.data !== undefined) options.threads = threads.data;
   }
   if (!flags.force) refuseToReplace(flags.output);
+  options.model = await localModel(model, {
+    revision: flags.revision,
+    onProgress: showPullProgress(process.stderr),
+  });
   const engine = await buildEngine(options);
   process.stdout.write(`${engine.directory}: ${engine.manifest.precision} engine of ${model}\n`);
 }

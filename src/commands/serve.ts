@@ -7,6 +7,7 @@ import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { showBuildProgress } from './build-progress.js';
 import type { RunningModel } from './open-server.js';
+import { showPullProgress } from './pull-progress.js';
 import { readSecurity } from './server-security.js';
 
 /** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
@@ -21,7 +22,14 @@ export async function serve(config: Config): Promise<void> {
   const loading = loadModels(
     models.map(({ name, model, options }) => ({
       name,
-      options: { ...shared, ...options, model, onProgress: showBuildProgress(process.stderr), signal },
+      options: {
+        ...shared,
+        ...options,
+        model,
+        onDownload: showPullProgress(process.stderr),
+        onProgress: showBuildProgress(process.stderr),
+        signal,
+      },
     })),
   ).catch(namedAsFlags);
   // By now the engine's thread is at work; what answers clients is read beside it.

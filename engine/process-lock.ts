@@ -1,0 +1,68 @@
+import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { isAlive, keepOnExit, removeOnExit } from './build-directory.js';
+
+/** Who holds a lock touches it as the work goes on; one that is silent for so long is given up. */
+const STALE_AFTER_MS = 10 * 60 * 1000;
+/** A lock that names nobody was written in part by a process that ended there. */
+const UNREADABLE_AFTER_MS = 5_000;
+
+/** Keeps processes from doing the same work side by side: a file that names the process, removed when that ends. */
+export class ProcessLock {
+  readonly #path: string;
+
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Null where another process that lives holds it. @throws the system's error where it cannot be written. */
+  static tryTake(path: string): ProcessLock | null {
+    for (;;) {
+      if (create(path)) {
+        removeOnExit(path);
+        return new ProcessLock(path);
+      }
+      if (!isStale(path)) return null;
+      rmSync(path, { force: true });
+    }
+  }
+
+  /** Says that the work goes on. */
+  touch(): void {
+    try {
+      utimesSync(this.#path, new Date(), new Date());
+    } catch {
+      // Taken over as stale: both go on.
+    }
+  }
+
+  release(): void {
+    rmSync(this.#path, { force: true });
+    keepOnExit(this.#path);
+  }
+}
+
+function create(path: string): boolean {
+  try {
+    const fd = openSync(path, 'wx');
+    writeSync(fd, JSON.stringify({ pid: process.pid, host: hostname() }));
+    closeSync(fd);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function isStale(path: string): boolean {
+  const status = statSync(path, { throwIfNoEntry: false });
+  if (!status) return false;
+  const age = Date.now() - status.mtimeMs;
+  if (age > STALE_AFTER_MS) return true;
+  try {
+    const { pid, host } = JSON.parse(readFileSync(path, 'utf8')) as { pid: number; host: string };
+    return host === hostname() && !isAlive(pid);
+  } catch {
+    return age > UNREADABLE_AFTER_MS;
+  }
+}

@@ -1,0 +1,34 @@
+import { DEFAULT_REVISION } from '../hub/local-model.js';
+import { pull } from '../hub/pull.js';
+import { repositoryOf } from '../hub/repository.js';
+import { hubSettings } from '../hub/settings.js';
+import { showPullProgress } from './pull-progress.js';
+
+export interface PullFlags {
+  revision?: string;
+  json?: boolean;
+}
+
+/** skein pull ORG/NAME[:QUANT]: prints where the model lies. @throws UsageError, HubError. */
+export async function pullModel(
+  name: string,
+  { revision = DEFAULT_REVISION, json }: PullFlags,
+): Promise<void> {
+  const repository = repositoryOf(name);
+  const interruption = new AbortController();
+  const stop = () =>
+    interruption.abort(
+      new Error('Interrupted; what has come is kept, and the same command goes on from there.'),
+    );
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const pulled = await pull(repository, {
+    settings: hubSettings(),
+    revision,
+    onProgress: showPullProgress(process.stderr),
+    onWait: () =>
+      process.stderr.write(`skein: waiting for another process that downloads ${repository.id}\n`),
+    signal: interruption.signal,
+  });
+  process.off('SIGINT', stop).off('SIGTERM', stop);
+  process.stdout.write(json ? `${JSON.stringify({ ...pulled, revision })}\n` : `${pulled.path}\n`);
+}

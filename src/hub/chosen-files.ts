@@ -1,0 +1,103 @@
+import { closestName } from '../../callbacks/did-you-mean.js';
+import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
+import { TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
+import { HubError } from './hub-error.js';
+import type { Repository } from './repository.js';
+
+/** Which files of a repository make the model that is wanted. */
+export interface ChosenFiles {
+  /** Paths in the repository, small ones first. */
+  paths: string[];
+  /** What is to be loaded of them: a path of a GGUF file; null: the folder. */
+  gguf: string | null;
+}
+
+const BESIDE = [
+  'config.json',
+  'generation_config.json',
+  'model.safetensors.index.json',
+  ...TOKENIZER_FILES,
+  ...SENTENCE_TRANSFORMERS_FILES,
+];
+const SHARD = /^model-(\d{5})-of-(\d{5})\.safetensors$/;
+const SINGLE = 'model.safetensors';
+/** The precision in a file's name, as llama.cpp's tools write it: model-Q4_K_M.gguf, model.q8_0.gguf. */
+const QUANT = /[-._]((?:I?Q\d|TQ\d|BF16|F16|F32|FP16|MXFP4)\w*?)(?:-\d{5}-of-\d{5})?\.gguf$/i;
+/** Where no QUANT is given: what keeps most of the model at a moderate size comes first. */
+const PREFERRED = [
+  'Q8_0',
+  'Q6_K',
+  'Q5_K_M',
+  'Q4_K_M',
+  'Q5_K_S',
+  'Q4_K_S',
+  'Q5_1',
+  'Q5_0',
+  'Q4_1',
+  'Q4_0',
+  'BF16',
+  'F16',
+  'F32',
+];
+
+/** @throws HubError where the repository holds no such model. */
+export function chooseFiles(all: readonly string[], { id, quant }: Repository): ChosenFiles {
+  const beside = BESIDE.filter((path) => all.includes(path));
+  const safetensors = quant === null ? safetensorsOf(all) : [];
+  if (safetensors.length > 0) return { paths: [...beside, ...safetensors], gguf: null };
+  const ggufs = all.filter((path) => /\.gguf$/i.test(path) && !/(^|\/)mmproj/i.test(path)).sort();
+  if (ggufs.length > 0) {
+    const gguf = chooseGguf(ggufs, { id, quant });
+    return { paths: [...beside.filter((path) => path !== 'model.safetensors.index.json'), gguf], gguf };
+  }
+  if (quant !== null) {
+    throw new HubError(
+      `${id} holds no GGUF file, so :${quant} names nothing in it; ${id} alone names its safetensors.`,
+    );
+  }
+  const pickled = all.find((path) => /\.(bin|pth?|ckpt|onnx)$/.test(path));
+  const hint = pickled === undefined ? '' : ` (${pickled} is no such format)`;
+  throw new HubError(`${id} holds neither *.safetensors nor a .gguf file${hint}.`);
+}
+
+/** Whether files of a folder are all that a model needs, none of the parts missing. */
+export function isComplete({ paths, gguf }: ChosenFiles): boolean {
+  if (gguf !== null) return true;
+  if (!paths.includes('config.json')) return false;
+  const shards = paths.flatMap((path) => SHARD.exec(path)?.[2] ?? []);
+  return shards.length === 0 || shards.length === Number(shards[0]);
+}
+
+/** Weights in one file, or all parts of them; without files of these names whatever there is beside adapters. */
+function safetensorsOf(all: readonly string[]): string[] {
+  if (all.includes(SINGLE)) return [SINGLE];
+  const shards = all.filter((path) => SHARD.test(path)).sort();
+  if (shards.length > 0) return shards;
+  return all.filter((path) => /^(?!adapter_)[^/]+\.safetensors$/.test(path)).sort();
+}
+
+function chooseGguf(ggufs: readonly string[], { id, quant }: Repository): string {
+  const quantOf = (path: string) => QUANT.exec(path)?.[1]?.toUpperCase() ?? '';
+  const wanted = quant === null ? null : quant.toUpperCase();
+  const found = wanted === null ? [] : ggufs.filter((path) => quantOf(path) === wanted);
+  if (found.length === 1) return found[0]!;
+  if (found.length > 1) {
+    throw new HubError(
+      `${id} holds ${quant} in ${found.length} files (${found.slice(0, 3).join(', ')}), of which none is a model by itself; parts of a GGUF are joined with llama-gguf-split --merge.`,
+    );
+  }
+  const quants = [...new Set(ggufs.map(quantOf))].filter((name) => name !== '');
+  if (wanted !== null) {
+    const meant = closestName(wanted, quants);
+    const hint = meant === null ? '' : ` Did you mean ${id}:${meant}?`;
+    throw new HubError(
+      `${id} has no GGUF file of ${quant}; it has ${quants.join(', ') || ggufs.slice(0, 10).join(', ')}.${hint}`,
+    );
+  }
+  if (ggufs.length === 1) return ggufs[0]!;
+  const best = PREFERRED.find((name) => quants.includes(name));
+  if (best !== undefined) return chooseGguf(ggufs, { id, quant: best });
+  throw new HubError(
+    `${id} has several GGUF files; name one as ${id}:QUANT, of ${quants.join(', ') || ggufs.slice(0, 10).join(', ')}.`,
+  );
+}

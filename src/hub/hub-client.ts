@@ -1,0 +1,122 @@
+import { setTimeout } from 'node:timers/promises';
+import { HubApiError, listFiles, modelInfo } from '@huggingface/hub';
+import { asSentence } from '../../callbacks/sentences.js';
+import type { Checksum } from './checksum.js';
+import { HubError } from './hub-error.js';
+import type { Repository } from './repository.js';
+import type { HubSettings } from './settings.js';
+
+/** A file of a repository at a commit. */
+export interface RemoteFile {
+  path: string;
+  /** Bytes. */
+  size: number;
+  /** Names its contents; that of the blob in the cache. */
+  hash: string;
+  checksum: Checksum;
+}
+
+export interface RemoteRepository {
+  commit: string;
+  files: RemoteFile[];
+}
+
+const MAX_ATTEMPTS = 3;
+
+/** What the hub says of a repository at a branch, tag or commit; what may pass is tried again. @throws HubError. */
+export async function askHub(
+  repository: Repository,
+  revision: string,
+  settings: Pick<HubSettings, 'endpoint' | 'token'>,
+  { fetch, signal, retryDelayMs = 1_000 }: AskOptions,
+): Promise<RemoteRepository> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask(repository, revision, settings, (input, init) =>
+        fetch(input, { ...init, signal: signal ?? null }),
+      );
+    } catch (error) {
+      signal?.throwIfAborted();
+      const mayPass = !(error instanceof HubApiError) || error.statusCode === 429 || error.statusCode >= 500;
+      if (!mayPass || attempt === MAX_ATTEMPTS)
+        throw problemOf(error, { id: repository.id, revision, ...settings });
+      await setTimeout(retryDelayMs * attempt, undefined, { signal });
+    }
+  }
+}
+
+async function ask(
+  { id }: Repository,
+  revision: string,
+  { endpoint, token }: Pick<HubSettings, 'endpoint' | 'token'>,
+  fetchWith: typeof fetch,
+): Promise<RemoteRepository> {
+  // The library takes no tokens but those of huggingface.co; a mirror may have others.
+  const withToken: typeof fetch = (input, init) => {
+    const headers = new Headers(init?.headers);
+    if (token !== null) headers.set('authorization', `Bearer ${token}`);
+    return fetchWith(input, { ...init, headers });
+  };
+  const common = { hubUrl: endpoint, fetch: withToken };
+  const { sha } = await modelInfo({ name: id, revision, additionalFields: ['sha'], ...common });
+  const files: RemoteFile[] = [];
+  for await (const { type, path, size, oid, lfs } of listFiles({
+    repo: id,
+    revision: sha,
+    recursive: true,
+    ...common,
+  })) {
+    if (type !== 'file' || oid === undefined || !isInside(path)) continue;
+    const checksum: Checksum = lfs
+      ? { algorithm: 'sha256', value: lfs.oid }
+      : { algorithm: 'git', value: oid };
+    files.push({ path, size: lfs?.size ?? size, hash: checksum.value, checksum });
+  }
+  return { commit: sha, files };
+}
+
+/** A path of a repository is joined to a folder of this machine. */
+function isInside(path: string): boolean {
+  return !path.startsWith('/') && !path.includes('\\') && !path.split('/').includes('..');
+}
+
+export interface AskOptions {
+  fetch: typeof fetch;
+  signal?: AbortSignal | undefined;
+  /** Before the second attempt. */
+  retryDelayMs?: number | undefined;
+}
+
+interface Question {
+  id: string;
+  revision: string;
+  endpoint: string;
+  token: string | null;
+}
+
+function problemOf(error: unknown, { id, revision, endpoint, token }: Question): HubError {
+  const { hostname } = new URL(endpoint);
+  if (!(error instanceof HubApiError)) {
+    const { message, cause } = error as Error & { cause?: Error };
+    return new HubError(
+      `${hostname} could not be asked for ${id}: ${asSentence(cause?.message || message)} With HF_HUB_OFFLINE=1 only what was downloaded before is used; HF_ENDPOINT names another hub.`,
+    );
+  }
+  const { statusCode } = error;
+  if (statusCode === 404 && revision !== 'main')
+    return new HubError(`${hostname} has no ${id}, or no revision ${JSON.stringify(revision)} of it.`);
+  // The hub tells nobody who may not see it that there is one.
+  if (statusCode === 401 || statusCode === 404) {
+    const hint =
+      token === null
+        ? 'if it is private, set HF_TOKEN to a token that may read it'
+        : 'or the token of HF_TOKEN may not read it';
+    return new HubError(`${hostname} has no model ${id}; ${hint}.`);
+  }
+  if (statusCode === 403) {
+    return new HubError(
+      `${hostname} refuses ${id}: it is open only to who has accepted its terms at ${endpoint}/${id}, with a token in HF_TOKEN.`,
+    );
+  }
+  return new HubError(`${hostname} answers ${statusCode} when asked for ${id}; try again later.`);
+}

@@ -1,0 +1,58 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { RepositoryCache } from './cache.js';
+import { chooseFiles, isComplete } from './chosen-files.js';
+import { HubError } from './hub-error.js';
+import { type PullProgress, pull } from './pull.js';
+import { parseRepository, type Repository } from './repository.js';
+import { type HubSettings, hubSettings } from './settings.js';
+
+export const DEFAULT_REVISION = 'main';
+
+export interface LocalModelOptions {
+  revision?: string | undefined;
+  onProgress?: ((progress: PullProgress) => void) | undefined;
+  signal?: AbortSignal | undefined;
+  /** Default: those of the environment. */
+  settings?: HubSettings;
+}
+
+/**
+ * Where a model lies that was named by a path or as ORG/NAME[:QUANT]. A path that exists is itself. A repository that is
+ * complete in the cache is taken as it is there, without asking anybody: a start needs no network, and `skein pull` looks
+ * for what is new. @throws HubError.
+ */
+export async function localModel(model: string, options: LocalModelOptions = {}): Promise<string> {
+  if (existsSync(model)) return model;
+  const repository = parseRepository(model);
+  if (repository === null) return model;
+  const { revision = DEFAULT_REVISION, settings = hubSettings(), ...rest } = options;
+  const cached = cachedModel(repository, revision, settings);
+  if (cached !== null) return cached;
+  try {
+    return (await pull(repository, { settings, revision, ...rest })).path;
+  } catch (error) {
+    if (error instanceof HubError)
+      error.message = `There is no file or folder ${model} here, and ${error.message}`;
+    throw error;
+  }
+}
+
+/** The path of a model all of whose files are in the cache; null where it is not. */
+export function cachedModel(
+  repository: Repository,
+  revision: string,
+  { cacheFolder }: HubSettings,
+): string | null {
+  const cache = new RepositoryCache(cacheFolder, repository);
+  const commit = cache.commitOf(revision);
+  if (commit === null) return null;
+  try {
+    const chosen = chooseFiles(cache.filesOf(commit), repository);
+    if (!isComplete(chosen)) return null;
+    return chosen.gguf === null ? cache.snapshot(commit) : join(cache.snapshot(commit), chosen.gguf);
+  } catch (error) {
+    if (error instanceof HubError) return null;
+    throw error;
+  }
+}

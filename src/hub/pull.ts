@@ -1,0 +1,162 @@
+import { mkdirSync, statfsSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { asSentence } from '../../callbacks/sentences.js';
+import { ProcessLock } from '../../engine/process-lock.js';
+import { RepositoryCache } from './cache.js';
+import { chooseFiles } from './chosen-files.js';
+import { download } from './download.js';
+import type { RemoteFile, RemoteRepository } from './hub-client.js';
+import { HubError } from './hub-error.js';
+import type { Repository } from './repository.js';
+import type { HubSettings } from './settings.js';
+
+const LOCK_POLL_MS = 200;
+
+export interface PullProgress {
+  /** ORG/NAME. */
+  id: string;
+  /** The file that comes now. */
+  path: string;
+  /** Bytes of all files that are there, of so many. */
+  done: number;
+  total: number;
+  /** Bytes that were there before. */
+  kept: number;
+}
+
+export interface PullOptions {
+  settings: HubSettings;
+  /** A branch, a tag or a commit. */
+  revision: string;
+  onProgress?: ((progress: PullProgress) => void) | undefined;
+  /** Another process downloads the same repository; called once. */
+  onWait?: (() => void) | undefined;
+  signal?: AbortSignal | undefined;
+  fetch?: typeof fetch;
+  retryDelayMs?: number;
+}
+
+/** A model that lies in the cache. */
+export interface PulledModel {
+  id: string;
+  commit: string;
+  /** The folder, or the GGUF file in it, that is to be loaded. */
+  path: string;
+  /** Of its files. */
+  bytes: number;
+  /** Of these, bytes that came now. */
+  downloadedBytes: number;
+}
+
+/** Downloads what a model needs and is not in the cache yet, and asks for what it is at now. @throws HubError. */
+export async function pull(repository: Repository, options: PullOptions): Promise<PulledModel> {
+  const { settings, revision, signal } = options;
+  if (settings.isOffline) {
+    throw new HubError(
+      `${repository.id} is not complete in ${settings.cacheFolder}, and HF_HUB_OFFLINE forbids to ask for it.`,
+    );
+  }
+  const { askHub } = await import('./hub-client.js');
+  const remote = await askHub(repository, revision, settings, {
+    fetch: options.fetch ?? fetch,
+    signal,
+    retryDelayMs: options.retryDelayMs,
+  });
+  const { paths, gguf } = chooseFiles(
+    remote.files.map(({ path }) => path),
+    repository,
+  );
+  const cache = new RepositoryCache(settings.cacheFolder, repository);
+  const files = paths.map((path) => remote.files.find((file) => file.path === path)!);
+  const downloadedBytes = await writing(cache.folder, async () => {
+    const lock = await lockOf(cache, options);
+    try {
+      const onProgress = (progress: PullProgress) => {
+        lock.touch();
+        options.onProgress?.(progress);
+      };
+      return await fetchFiles(files, remote, cache, repository, { ...options, onProgress });
+    } finally {
+      lock.release();
+    }
+  });
+  cache.noteCommit(revision, remote.commit);
+  const folder = cache.snapshot(remote.commit);
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  const path = gguf === null ? folder : join(folder, gguf);
+  return { id: repository.id, commit: remote.commit, path, bytes, downloadedBytes };
+}
+
+/** Two that append to the same file would spoil it: the second one waits, and then finds what the first has brought. */
+async function lockOf(cache: RepositoryCache, { signal, onWait }: PullOptions): Promise<ProcessLock> {
+  mkdirSync(join(cache.folder, 'blobs'), { recursive: true });
+  for (let waits = 0; ; waits++) {
+    const lock = ProcessLock.tryTake(join(cache.folder, '.skein.lock'));
+    if (lock !== null) return lock;
+    if (waits === 0) onWait?.();
+    await setTimeout(LOCK_POLL_MS, undefined, { signal });
+  }
+}
+
+async function fetchFiles(
+  files: readonly RemoteFile[],
+  { commit }: RemoteRepository,
+  cache: RepositoryCache,
+  { id }: Repository,
+  { settings, onProgress, signal, fetch: fetchWith = fetch, retryDelayMs }: PullOptions,
+): Promise<number> {
+  const total = files.reduce((sum, { size }) => sum + size, 0);
+  const kept = files.reduce((sum, file) => sum + bytesThere(cache, file), 0);
+  checkRoom(cache.folder, id, total - kept);
+  const headers = settings.token === null ? {} : { authorization: `Bearer ${settings.token}` };
+  let before = 0;
+  for (const { path, size, hash, checksum } of files) {
+    const blob = cache.blob(hash);
+    const report = (bytes: number) => onProgress?.({ id, path, done: before + bytes, total, kept });
+    if (statSync(blob, { throwIfNoEntry: false })?.size === size) report(size);
+    else {
+      const url = `${settings.endpoint}/${id}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
+      await download({ name: `${id}/${path}`, url, size, checksum, headers }, blob, {
+        fetch: fetchWith,
+        onBytes: report,
+        signal,
+        ...(retryDelayMs === undefined ? {} : { retryDelayMs }),
+      });
+    }
+    cache.link(commit, path, hash);
+    before += size;
+  }
+  return total - kept;
+}
+
+function bytesThere(cache: RepositoryCache, { hash, size }: RemoteFile): number {
+  const blob = cache.blob(hash);
+  const whole = statSync(blob, { throwIfNoEntry: false });
+  return Math.min(size, (whole ?? statSync(`${blob}.incomplete`, { throwIfNoEntry: false }))?.size ?? 0);
+}
+
+/** Said before the first byte rather than after the last that fits. */
+function checkRoom(folder: string, id: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  if (bytes <= free) return;
+  const size = (count: number) => `${(count / 1e6).toFixed(0)} MB`;
+  throw new HubError(
+    `${id} needs ${size(bytes)} more, and the disk of ${folder} has ${size(free)} left; make room, or set HF_HUB_CACHE to a folder of another disk.`,
+  );
+}
+
+/** What cannot be written is said of the cache. */
+async function writing<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (error instanceof HubError || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'ENOTDIR'].includes(code ?? ''))
+      throw error;
+    throw new HubError(
+      `${dirname(folder)} cannot be written (${asSentence(message).replace(/\.$/, '')}); set HF_HUB_CACHE to a folder that can.`,
+    );
+  }
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { chooseFiles, isComplete } from '../../../src/hub/chosen-files.js';
+import { repositoryOf } from '../../../src/hub/repository.js';
+
+const choose = (name: string, files: string[]) => chooseFiles(files, repositoryOf(name));
+const SIDE = ['config.json', 'tokenizer.json', 'tokenizer_config.json'];
+
+describe('of a repository with safetensors', () => {
+  it('one file of weights is enough, with what lies beside it', () => {
+    const all = [
+      ...SIDE,
+      'model.safetensors',
+      'model-00001-of-00002.safetensors',
+      'consolidated.safetensors',
+      'LICENSE',
+    ];
+    expect(choose('a/b', all)).toEqual({
+      paths: [...SIDE.slice(0, 1), ...SIDE.slice(1), 'model.safetensors'],
+      gguf: null,
+    });
+  });
+
+  it('all parts are taken, and the index', () => {
+    const parts = ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'];
+    const index = 'model.safetensors.index.json';
+    const chosen = choose('a/b', ['adapter_model.safetensors', ...parts, index, 'config.json']);
+    expect(chosen.paths).toEqual(['config.json', index, ...parts]);
+    expect(isComplete(chosen)).toBe(true);
+    expect(isComplete({ ...chosen, paths: chosen.paths.slice(0, -1) })).toBe(false);
+    expect(isComplete({ ...chosen, paths: chosen.paths.slice(1) })).toBe(false);
+  });
+
+  it('other names are taken where there are none of these', () => {
+    expect(
+      choose('a/b', ['weights.safetensors', 'adapter_x.safetensors', 'sub/x.safetensors']).paths,
+    ).toEqual(['weights.safetensors']);
+  });
+});
+
+describe('of a repository with GGUF files', () => {
+  const files = [
+    'm-Q4_K_M.gguf',
+    'm.q8_0.gguf',
+    'm-IQ4_XS.gguf',
+    'sub/m-BF16.gguf',
+    'mmproj-F16.gguf',
+    'README.md',
+  ];
+
+  it.each([
+    ['a/b:Q4_K_M', 'm-Q4_K_M.gguf'],
+    ['a/b:q8_0', 'm.q8_0.gguf'],
+    ['a/b:iq4_xs', 'm-IQ4_XS.gguf'],
+    ['a/b:BF16', 'sub/m-BF16.gguf'],
+    ['a/b', 'm.q8_0.gguf'],
+  ])('%s is %s', (name, gguf) => {
+    const chosen = choose(name, [...files, 'config.json']);
+    expect(chosen).toEqual({ paths: ['config.json', gguf], gguf });
+    expect(isComplete(chosen)).toBe(true);
+  });
+
+  it('the only one is meant whatever it is called, and GGUF where it is asked for beside safetensors', () => {
+    expect(choose('a/b', ['whatever.gguf']).gguf).toBe('whatever.gguf');
+    expect(choose('a/b:Q4_0', ['model.safetensors', 'm-Q4_0.gguf']).gguf).toBe('m-Q4_0.gguf');
+    expect(choose('a/b', ['model.safetensors', 'm-Q4_0.gguf']).gguf).toBe(null);
+  });
+
+  it.each([
+    [
+      'a/b:Q5_K_M',
+      files,
+      /^a\/b has no GGUF file of Q5_K_M; it has IQ4_XS, Q4_K_M, Q8_0, BF16\. Did you mean a\/b:Q4_K_M\?$/,
+    ],
+    ['a/b:Q4_0', ['model.safetensors'], /^a\/b holds no GGUF file, so :Q4_0 names nothing in it;/],
+    [
+      'a/b',
+      ['x.gguf', 'y.gguf'],
+      /^a\/b has several GGUF files; name one as a\/b:QUANT, of x.gguf, y.gguf\.$/,
+    ],
+    ['a/b:F16', ['1/m-F16.gguf', '2/m-F16.gguf'], /holds F16 in 2 files .*llama-gguf-split --merge\.$/],
+    [
+      'a/b',
+      ['pytorch_model.bin'],
+      /^a\/b holds neither \*.safetensors nor a .gguf file \(pytorch_model.bin is no such format\)\.$/,
+    ],
+    ['a/b', [], /^a\/b holds neither/],
+  ])('%s of %o is refused', (name, all, message) => {
+    expect(() => choose(name, all)).toThrow(message);
+  });
+});
