@@ -11,6 +11,7 @@ import { UsageError } from '../usage-error.js';
 import { showBatchProgress } from './batch-progress.js';
 import { showBuildProgress } from './build-progress.js';
 import { serveModels } from './open-server.js';
+import { showPullProgress } from './pull-progress.js';
 
 export interface BatchFlags {
   errorFile?: string | undefined;
@@ -121,7 +122,14 @@ async function load(config: Config, signal: AbortSignal): Promise<LoadedAny[]> {
   return loadModels(
     models.map(({ name, model, options }) => ({
       name,
-      options: { ...shared, ...options, model, onProgress: showBuildProgress(process.stderr), signal },
+      options: {
+        ...shared,
+        ...options,
+        model,
+        onDownload: showPullProgress(process.stderr),
+        onProgress: showBuildProgress(process.stderr),
+        signal,
+      },
     })),
   ).catch((error: unknown) => {
     if (error instanceof Error) error.message = withFlagNames(error.message);
