@@ -11,6 +11,8 @@ export interface TokenSpelling {
   bytesOfAdded(text: string): Uint8Array;
   /** The first space of a sequence is not part of the text (SentencePiece puts one before the first word). */
   dropsLeadingSpace: boolean;
+  /** An entry has a letter for each of its bytes. */
+  isByteLevel: boolean;
 }
 
 /** @throws TokenizerError for a decoder whose tokens have no fixed bytes, or that is not known. */
@@ -18,18 +20,23 @@ export function tokenSpelling(decoder: ComponentJson | null): TokenSpelling {
   const parts = flattenComponents(decoder);
   const has = (type: string) => parts.some((part) => part.type === type);
   if (has('ByteLevel')) {
-    return { bytesOf: byteLevelBytes, bytesOfAdded: byteLevelBytes, dropsLeadingSpace: false };
+    return {
+      bytesOf: byteLevelBytes,
+      bytesOfAdded: byteLevelBytes,
+      dropsLeadingSpace: false,
+      isByteLevel: true,
+    };
   }
   if (has('Metaspace') || has('ByteFallback') || parts.some(replacesMetaspace)) return sentencePiece(parts);
   if (has('WordPiece')) {
     const prefix = String(parts.find((part) => part.type === 'WordPiece')?.prefix ?? '##');
     const bytesOf = (text: string) =>
       utf8.encode(text.startsWith(prefix) ? text.slice(prefix.length) : ` ${text}`);
-    return { bytesOf, bytesOfAdded: bytesOf, dropsLeadingSpace: true };
+    return { bytesOf, bytesOfAdded: bytesOf, dropsLeadingSpace: true, isByteLevel: false };
   }
   if (decoder === null) {
     const bytesOf = (text: string) => utf8.encode(` ${text}`);
-    return { bytesOf, bytesOfAdded: bytesOf, dropsLeadingSpace: true };
+    return { bytesOf, bytesOfAdded: bytesOf, dropsLeadingSpace: true, isByteLevel: false };
   }
   throw new TokenizerError(
     `tokenizer.json: the decoder ${parts.map((part) => part.type).join(', ')} is not supported; ` +
@@ -46,6 +53,7 @@ function sentencePiece(parts: ComponentJson[]): TokenSpelling {
       return byte ? Uint8Array.of(Number.parseInt(byte[1]!, 16)) : withSpaces(text);
     },
     bytesOfAdded: withSpaces,
+    isByteLevel: false,
     dropsLeadingSpace: parts.some(
       (part) =>
         (part.type === 'Strip' && part.content === ' ' && Number(part.start) > 0) ||

@@ -76,6 +76,7 @@ export class Tokenizer {
   readonly #spelling: TokenSpelling;
   readonly #bytes: (Uint8Array | undefined)[] = [];
   readonly #texts: (string | null | undefined)[] = [];
+  #unitsPerToken: number | null = null;
 
   /** @throws TokenizerError where tokenizer.json is not one, or uses a component that is not supported. */
   constructor(files: TokenizerSourceFiles) {
@@ -205,6 +206,26 @@ export class Tokenizer {
   /** The token's entry in the vocabulary, as its file spells it (not its decoded text); null for an id outside of it. */
   tokenEntry(id: number): string | null {
     return this.#addedById.get(id)?.content ?? this.#parts.model.vocab[id] ?? null;
+  }
+
+  /**
+   * UTF-16 units of a text that one token stands for at most; null where that cannot be told from the vocabulary, since texts
+   * are changed before they are cut into tokens, or tokens take the space around them.
+   */
+  get unitsPerToken(): number | null {
+    this.#unitsPerToken ??= this.#longestToken();
+    return this.#unitsPerToken === 0 ? null : this.#unitsPerToken;
+  }
+
+  /** 0: it cannot be told. */
+  #longestToken(): number {
+    const isChanged = this.#parts.normalizer !== null || !this.#spelling.isByteLevel;
+    const added = [...this.#addedById.values()];
+    if (isChanged || added.some(({ stripLeft, stripRight }) => stripLeft || stripRight)) return 0;
+    // An entry has a letter for each byte, and no unit of a text is less than a byte.
+    let longest = 1;
+    for (const entry of this.#parts.model.vocab) longest = Math.max(longest, entry?.length ?? 0);
+    return added.reduce((most, { content }) => Math.max(most, content.length), longest);
   }
 
   /** Id of a token by its entry in the vocabulary (not its decoded text); null where there is none. */

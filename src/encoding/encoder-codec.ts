@@ -10,6 +10,7 @@ import {
 } from '../../models/tokenizer/text-template.js';
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
 import { ContextLengthError } from '../generation/errors.js';
+import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
 
 /** A text, or token ids that are taken as they are: whoever brings them has put special tokens around them. */
 export type EncoderInput = string | Int32Array | readonly number[];
@@ -51,6 +52,7 @@ export class EncoderCodec {
     param: string,
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
+    for (const input of inputs) if (typeof input === 'string') checkUnits(input, limit, param);
     const texts = await this.#tokens(inputs);
     const added = templateLength(this.#template.single);
     return texts.map((text, i) => {
@@ -69,6 +71,7 @@ export class EncoderCodec {
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
     const distinct = [...new Set(pairs.flat())];
+    for (const text of distinct) checkUnits(text, limit, param);
     const tokens = await this.#tokens(distinct);
     const tokensOf = new Map(distinct.map((text, i) => [text, tokens[i]!]));
     const added = templateLength(this.#template.pair);
@@ -100,6 +103,16 @@ export class EncoderCodec {
     }
     return all;
   }
+}
+
+/** Nobody reads so much, and its tokens would take gigabytes; also where they were to be cut. */
+function checkUnits(text: string, { maxSeqLen }: LengthLimit, param: string): void {
+  const most = maxSeqLen * MAX_UNITS_PER_TOKEN;
+  if (text.length <= most) return;
+  throw new ContextLengthError(
+    `A text is ${text.length} characters long; at most ${most} are tokenized, for the ${maxSeqLen} tokens that this model takes.`,
+    param,
+  );
 }
 
 function fitted<T extends readonly Int32Array[]>(

@@ -128,6 +128,7 @@ function promptOf(model: TextModel, ask: ChatAsk, style: ToolStyle): PromptToken
   );
   const messages = style.usesTemplate ? withResultNames(ask.messages) : plainMessages(ask.messages, tools);
   return model.codec.encodeChat(messages, {
+    maxTokens: model.maxInputLen,
     addGenerationPrompt: ask.addGenerationPrompt,
     continueFinalMessage: ask.continueFinalMessage,
     variables,

@@ -5,6 +5,7 @@ import {
   Tokenizer,
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
+import { checkTextLength, MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type {
   ChatRenderOptions,
   Detokenizer,
@@ -53,13 +54,20 @@ export class ModelCodec implements TextCodec {
     if (options.tools !== undefined) render.tools = options.tools;
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
     // The template writes its own BOS: the tokenizer adds no second one.
-    const { segments } = this.#chatTemplate.render(messages, render);
+    const { text, segments } = this.#chatTemplate.render(messages, render);
+    const { maxTokens } = options;
+    if (maxTokens !== undefined)
+      checkTextLength(text.length, { maxTokens, unitsPerToken: this.unitsPerToken }, 'messages');
     return this.#pool.encodeSegments(segments, { addSpecialTokens: options.addSpecialTokens ?? false });
   }
 
   createDetokenizer({ skipSpecialTokens, shownTokens = [] }: DetokenizerOptions): Detokenizer {
     const shown = shownTokens.map((text) => this.#tokenizer.tokenId(text)).filter((id) => id !== null);
     return new StreamingDetokenizer(this.#tokenizer, { skipSpecialTokens, shownTokens: new Set(shown) });
+  }
+
+  get unitsPerToken(): number {
+    return this.#tokenizer.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
   }
 
   get specialTexts(): readonly string[] {

@@ -15,6 +15,8 @@ export interface ChatRenderOptions {
   variables?: Readonly<Record<string, unknown>> | undefined;
   /** Functions, as the template knows them. */
   tools?: readonly unknown[] | undefined;
+  /** A prompt that has more tokens for certain is refused before it is encoded. */
+  maxTokens?: number | undefined;
 }
 
 export interface DetokenizerOptions {
@@ -34,6 +36,8 @@ export interface Detokenizer {
 
 /** Text in, tokens out and back: a tokenizer with its chat template. */
 export interface TextCodec {
+  /** UTF-16 units of a text that one token stands for at most. Absent: not known. */
+  readonly unitsPerToken?: number;
   /** Encodes plain text, with the tokens that the model wants around a text (a BOS, where it has one). */
   encodeText(text: string): PromptTokens | Promise<PromptTokens>;
   /** Encodes a part of a text: nothing is added to it. */

@@ -1,4 +1,5 @@
 import { infillPrompt } from '../../generation/infill.js';
+import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
@@ -80,6 +81,15 @@ async function promptTokens(
   { suffix = '' }: CompletionRequest,
   prompt: string | readonly number[],
 ): Promise<PromptTokens> {
+  for (const [param, text] of Object.entries({ prompt, suffix })) {
+    if (typeof text !== 'string') continue;
+    const { maxInputLen: maxTokens, codec } = model;
+    checkTextLength(
+      text.length,
+      { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN },
+      param,
+    );
+  }
   if (suffix === '') return typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt;
   const tokens = await infillPrompt(model.codec, prompt, suffix);
   if (tokens !== null) return tokens;

@@ -42,6 +42,15 @@ const CHAT_FIELDS = [
   'tools',
 ] as const satisfies readonly (keyof TokenizeRequest)[];
 
+/** UTF-16 units that are tokenized: several hundred thousand tokens, which take a second or two and some hundred MB. */
+const MAX_UNITS = 2 ** 21;
+
+function checkUnits(units: number, param: string): void {
+  if (units <= MAX_UNITS) return;
+  const message = `'${param}' is ${units} characters long, but at most ${MAX_UNITS} are tokenized at once.`;
+  throw new ApiError(400, message, { param, code: 'invalid_value' });
+}
+
 async function tokensOf(model: ServedGenerator, request: TokenizeRequest): Promise<PromptTokens> {
   const { prompt, messages, add_special_tokens: addSpecialTokens, tools } = request;
   if (prompt !== undefined && messages !== undefined) {
@@ -50,6 +59,7 @@ async function tokensOf(model: ServedGenerator, request: TokenizeRequest): Promi
   if (prompt !== undefined) {
     const field = CHAT_FIELDS.find((name) => request[name] !== undefined);
     if (field !== undefined) throw new ApiError(400, `'${field}' needs 'messages'.`, { param: field });
+    checkUnits(prompt.length, 'prompt');
     return addSpecialTokens === false ? model.codec.encodePiece(prompt) : model.codec.encodeText(prompt);
   }
   if (messages === undefined) {
@@ -59,6 +69,7 @@ async function tokensOf(model: ServedGenerator, request: TokenizeRequest): Promi
     });
   }
   checkFinalMessage(request, messages);
+  checkUnits(JSON.stringify(messages).length, 'messages');
   return model.codec.encodeChat(messages.map(templateMessage), {
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,

@@ -72,4 +72,24 @@ describe('ModelCodec', () => {
       ChatTemplateError,
     );
   });
+
+  it('knows how much text a token stands for at most, and refuses chats that are longer without encoding them', async () => {
+    const most = codec.unitsPerToken;
+    for (const text of ['', 'hello', ' '.repeat(500), '<|endoftext|>'.repeat(50), '雁🪿'.repeat(99)]) {
+      const tokens = await codec.encodeText(text);
+      expect(tokens.length * most).toBeGreaterThanOrEqual(text.length);
+    }
+    // No entry of the vocabulary is longer than the special tokens.
+    expect(most).toBe('<|endoftext|>'.length);
+    const message = { role: 'user', content: 'x'.repeat(10_000_000) };
+    const started = (async () => codec.encodeChat([message], { maxTokens: 100 }))();
+    await expect(started).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'messages',
+      message: expect.stringMatching(/at least 769\d{3} tokens .* that this model takes has 100\./),
+    });
+    expect(
+      (await codec.encodeChat([{ role: 'user', content: 'x' }], { maxTokens: 100 })).length,
+    ).toBeLessThan(100);
+  });
 });

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
+import { ContextLengthError } from '../../../generation/errors.js';
 import type { RequestTerms } from '../../request-terms.js';
 import type { ServedGenerator } from '../../served-model.js';
 import { ChoiceRun } from '../choice-run.js';
@@ -69,10 +70,16 @@ async function planOf(
     });
   if (request.truncation !== 'auto') return plan(messages);
   const kept = await truncated(messages, async (candidate) => {
-    const { length } = (await plan(candidate)).promptTokens;
+    const length = (await plan(candidate).catch(tooLong))?.promptTokens.length ?? Number.POSITIVE_INFINITY;
     return length <= model.maxInputLen && length + (request.max_output_tokens ?? 1) <= model.maxSeqLen;
   });
   return plan(kept);
+}
+
+/** null for a prompt that was too long to be encoded. */
+function tooLong(error: unknown): null {
+  if (error instanceof ContextLengthError) return null;
+  throw error;
 }
 
 async function runOf(

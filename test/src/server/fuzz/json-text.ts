@@ -33,6 +33,10 @@ export function pathsOf(value: Json, path: Path = []): Path[] {
   return [path, ...within.flatMap(([key, inner]) => pathsOf(inner as Json, [...path, key]))];
 }
 
+export function valueAt(value: Json, path: Path): Json {
+  return path.reduce((inner, key) => (inner as { [key: string | number]: Json })[key]!, value);
+}
+
 /** The same with what stands at a path changed; `undefined` leaves it out. */
 export function changedAt(value: Json, [key, ...rest]: Path, change: (old: Json) => Json | undefined): Json {
   if (key === undefined) return change(value) ?? null;

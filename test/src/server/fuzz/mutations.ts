@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { nested } from './hostile-values.js';
-import { changedAt, type Json, nameOf, type Path, pathsOf, RawJson } from './json-text.js';
+import { changedAt, type Json, nameOf, type Path, pathsOf, RawJson, valueAt } from './json-text.js';
 
 /** A body in which one thing was changed. */
 export interface Mutation {
@@ -51,8 +51,8 @@ const isObject = (value: Json): value is { readonly [key: string]: Json } =>
 /** One thing changed somewhere in a body. */
 export function mutationOf(body: Json): fc.Arbitrary<Mutation> {
   const everywhere = pathsOf(body).filter((path) => path.length > 0);
-  const objects = pathsOf(body).filter((path) => isObject(at(body, path)));
-  const lists = everywhere.filter((path) => Array.isArray(at(body, path)));
+  const objects = pathsOf(body).filter((path) => isObject(valueAt(body, path)));
+  const lists = everywhere.filter((path) => Array.isArray(valueAt(body, path)));
   const kinds: { weight: number; arbitrary: fc.Arbitrary<Mutation> }[] = [
     {
       weight: 6,
@@ -65,7 +65,7 @@ export function mutationOf(body: Json): fc.Arbitrary<Mutation> {
       weight: 1,
       arbitrary: fc
         .tuple(fc.constantFrom(...objects), fc.string({ unit: 'binary', maxLength: 12 }), strange)
-        .filter(([path, key]) => !(key in (at(body, path) as object)))
+        .filter(([path, key]) => !(key in (valueAt(body, path) as object)))
         .map(([path, key, value]) => put(body, [...path, key], value)),
     },
   ];
@@ -76,10 +76,6 @@ export function mutationOf(body: Json): fc.Arbitrary<Mutation> {
     kinds.push({ weight: 1, arbitrary });
   }
   return fc.oneof(...kinds);
-}
-
-function at(body: Json, path: Path): Json {
-  return path.reduce((value, key) => (value as { [key: string | number]: Json })[key]!, body);
 }
 
 function shown(value: Json): string {

@@ -6,7 +6,7 @@ import { expectIdle } from '../../support/metrics.js';
 import { memoryOf, type SkeinProcess, startFakeServer } from '../../support/skein-process.js';
 import { type DescribedRoute, describedRoutes, type OpenApi, sampleOf } from './described-routes.js';
 import { refusalOf } from './fuzzed-routes.js';
-import { type Json, writeJson } from './json-text.js';
+import { changedAt, type Json, nameOf, pathsOf, RawJson, valueAt, writeJson } from './json-text.js';
 import { bytesNear, mutationOf } from './mutations.js';
 
 /** The same every time, so that what passes here passes everywhere; others: SKEIN_FUZZ_SEED=7 SKEIN_FUZZ_RUNS=5000. */
@@ -133,6 +133,29 @@ it('takes a body of each route with anything changed anywhere in it, or refuses 
       expect(isNamed, `${what}: ${JSON.stringify(refusal)}`).toBe(true);
     });
     await fc.assert(property, OPTIONS);
+  }
+});
+
+const isLong = (value: Json) => typeof value === 'string' || Array.isArray(value);
+
+it('has an answer to bodies of 10 MB and to prompts of 100,000 tokens, by the name of what is too long', async () => {
+  const long = 'Once upon a time, '.repeat(570_000);
+  const tokens = new RawJson(`[${new Array(100_000).fill(65).join()}]`);
+  for (const route of describedRoutes(api).filter(({ body }) => body !== null)) {
+    const example = { model: MODELS[route.path] ?? 'chat', ...route.body!.examples[0] };
+    // Texts and lists: whatever else is one of these is refused by its type.
+    for (const path of pathsOf(example).filter((one) => one.length > 0 && isLong(valueAt(example, one)))) {
+      const name = nameOf(path);
+      for (const value of [long, tokens]) {
+        const what = `${route.name} with a long ${name}`;
+        const body = changedAt(example, path, () => value);
+        const refusal = await refusalOf(await send('POST', route.path, body), what);
+        // Tokens are a text to /detokenize, however many; a name that nobody looks at is one that long, too.
+        if (refusal === null) continue;
+        const isNamed = isRelated(refusal.param ?? '', name) || refusal.code === 'context_length_exceeded';
+        expect(isNamed || refusal.status === 413, `${what}: ${JSON.stringify(refusal)}`).toBe(true);
+      }
+    }
   }
 });
 
