@@ -145,7 +145,7 @@ async function writeEngine(
 }
 
 /** Dynamic RoPE is stretched beyond the positions of the config; all other scalings are counted in them already. */
-function longestSequence({ maxPositions, rope }: ModelConfig): number {
+export function longestSequence({ maxPositions, rope }: ModelConfig): number {
   return rope.scaling.type === 'dynamic'
     ? Math.floor(maxPositions * Math.max(1, rope.scaling.factor))
     : maxPositions;

@@ -5,6 +5,7 @@ import { skeinVersion } from '../engine/package-info.js';
 import type { BatchFlags } from './commands/batch.js';
 import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';
+import type { InfoFlags } from './commands/info.js';
 import type { PullFlags } from './commands/pull.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { loadConfig, UsageError } from './config.js';
@@ -151,6 +152,20 @@ function pullCommand(): Command {
     });
 }
 
+function infoCommand(): Command {
+  return new Command('info')
+    .description('say what a model is, what it takes here and how many sequences fit')
+    .argument('<MODEL>', 'what serve takes as --model, or an engine directory')
+    .option('--length <TOKENS>', 'of sequences that are to fit')
+    .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
+    .option('--json', 'print it as JSON')
+    .action(async (model: string, flags: InfoFlags) => {
+      checkInstructionSet(process.env.SKEIN_ISA);
+      const { info } = await import('./commands/info.js');
+      await info(model, flags);
+    });
+}
+
 function simulateCommand(): Command {
   return new Command('simulate')
     .description('run the schedulers and the KV block manager over a list of requests, without a model')
@@ -180,6 +195,7 @@ async function program(): Promise<Command> {
     .addCommand(batchCommand())
     .addCommand(buildCommand())
     .addCommand(pullCommand())
+    .addCommand(infoCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand());
   for (const command of [root, ...root.commands]) {

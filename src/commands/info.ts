@@ -1,0 +1,65 @@
+import { localModel } from '../hub/local-model.js';
+import { describeModel, type ModelDescription } from '../model-description.js';
+import { UsageError } from '../usage-error.js';
+import { showPullProgress } from './pull-progress.js';
+
+export interface InfoFlags {
+  length?: string;
+  revision?: string;
+  json?: boolean;
+}
+
+/** skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
+export async function info(model: string, { length: given, revision, json }: InfoFlags): Promise<void> {
+  const length = given === undefined ? undefined : Number(given);
+  if (length !== undefined && !(Number.isSafeInteger(length) && length > 0))
+    throw new UsageError(`--length is "${given}"; it must be a whole number of tokens of at least 1.`);
+  const path = await localModel(model, { revision, onProgress: showPullProgress(process.stderr) });
+  const description = describeModel(path, length);
+  if (length !== undefined && length > description.maxSeqLen) {
+    throw new UsageError(
+      `--length is ${length}, and a sequence of this model has ${description.maxSeqLen} tokens at most.`,
+    );
+  }
+  const named = { model, ...description };
+  process.stdout.write(json ? `${JSON.stringify(named)}\n` : textOf(named));
+}
+
+const TASKS = { generate: 'generates text', embed: 'embeds texts', score: 'scores pairs of texts' };
+
+function textOf(description: ModelDescription & { model: string }): string {
+  const { model, path, format, architecture, task, parameters, storedTypes, hasChatTemplate, kvCache } =
+    description;
+  const types = Object.entries(storedTypes ?? {}).map(([type, count]) => `${count} ${type}`);
+  const rows: [string, string][] = [
+    ['model', model === path ? model : `${model}, in ${path}`],
+    ['architecture', `${architecture}, which ${TASKS[task]}; ${(parameters / 1e6).toFixed(1)} M parameters`],
+    [
+      'layers',
+      `${description.numLayers} of width ${description.hiddenSize}, vocabulary of ${description.vocabSize}`,
+    ],
+    ['stored as', types.length === 0 ? format : `${format}: tensors ${types.join(', ')}`],
+    ['context', `${description.maxSeqLen} tokens`],
+    ...(hasChatTemplate === null
+      ? []
+      : [['chat template', hasChatTemplate ? 'yes' : 'no'] as [string, string]]),
+    [
+      'weights',
+      `${description.weights}, output ${description.outputWeights}, ${bytes(description.weightBytes)}`,
+    ],
+    ['kernels', `${description.instructionSet}, ${description.threads} threads`],
+  ];
+  if (kvCache !== null) {
+    rows.push(['KV cache', `${bytes(kvCache.bytesPerToken)} a token in ${kvCache.dtype}`]);
+    rows.push(['fits now', `${kvCache.tokens} tokens in ${bytes(kvCache.bytes)}`]);
+    for (const { length, count } of kvCache.sequences)
+      rows.push(['', `${count} sequences of ${length} tokens`]);
+  }
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
+}
+
+function bytes(count: number): string {
+  if (count < 1e6) return `${(count / 1e3).toFixed(1)} kB`;
+  return count < 1e9 ? `${(count / 1e6).toFixed(0)} MB` : `${(count / 1e9).toFixed(1)} GB`;
+}

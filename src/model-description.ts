@@ -1,0 +1,159 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { longestSequence } from '../engine/builder.js';
+import { cpuQuota } from '../engine/cpu-quota.js';
+import { type Engine, layOutWeights, openEngine } from '../engine/engine.js';
+import { DEFAULT_KV_FRACTION } from '../engine/engine-limits.js';
+import type { InstructionSet, KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
+import { chooseInstructionSet } from '../engine/native/instruction-set.js';
+import { loadAddon } from '../engine/native/load-addon.js';
+import type { NetworkPlan } from '../engine/network/plan.js';
+import { automaticOutputPrecision, automaticPrecision } from '../engine/weight-precision.js';
+import { availableMemory } from '../kvcache/available-memory.js';
+import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
+import { planNetwork } from '../models/architectures/index.js';
+import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
+import type { ModelConfig } from '../models/model-config.js';
+
+/** What a model is, and what it takes on this machine. Bytes are whole numbers. */
+export interface ModelDescription {
+  path: string;
+  format: 'safetensors' | 'gguf' | 'engine';
+  architecture: string;
+  /** What it is for. */
+  task: 'generate' | 'embed' | 'score';
+  parameters: number;
+  /** Numbers of tensors of each type that the checkpoint stores; null for an engine directory. */
+  storedTypes: Record<string, number> | null;
+  hasChatTemplate: boolean | null;
+  vocabSize: number;
+  numLayers: number;
+  hiddenSize: number;
+  /** Tokens of the longest sequence. */
+  maxSeqLen: number;
+  /** What `--weights auto` runs, or what the engine directory holds. */
+  weights: WeightPrecision;
+  outputWeights: OutputPrecision;
+  weightBytes: number;
+  /** Kernels that run here. */
+  instructionSet: InstructionSet;
+  threads: number;
+  /** Null for an encoder, which has no cache. */
+  kvCache: KvDescription | null;
+}
+
+export interface KvDescription {
+  dtype: KvDtype;
+  bytesPerToken: number;
+  /** Of the memory that is free now, so much is left for it beside the weights, by the default share. */
+  bytes: number;
+  tokens: number;
+  /** How many sequences of so many tokens fit. */
+  sequences: { length: number; count: number }[];
+}
+
+const LENGTHS = [512, 2048, 8192, 32768, 131072];
+/** Blocks are whole; this is the default size of one. */
+const TOKENS_PER_BLOCK = 32;
+
+/**
+ * Describes a model without loading or building it.
+ * @param path a Hugging Face directory, a GGUF file or a folder with one, or an engine directory
+ * @param length asked for beside some usual ones
+ * @throws CheckpointError, EngineError, AddonError.
+ */
+export function describeModel(path: string, length?: number): ModelDescription {
+  const opened = existsSync(join(path, 'engine.json')) ? ofEngine(openEngine(path)) : ofCheckpoint(path);
+  const { config, plan, weights, outputWeights, weightBytes, ...rest } = opened;
+  const { encoder } = config;
+  const maxSeqLen = longestSequence(config);
+  return {
+    path,
+    ...rest,
+    architecture: config.architecture,
+    task: encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score',
+    vocabSize: config.vocabSize,
+    numLayers: config.numLayers,
+    hiddenSize: config.hiddenSize,
+    maxSeqLen,
+    weights,
+    outputWeights,
+    weightBytes,
+    instructionSet: chooseInstructionSet(
+      loadAddon().supportedInstructionSets(),
+      undefined,
+      process.env.SKEIN_ISA,
+    ),
+    threads: cpuQuota(),
+    kvCache: encoder === undefined ? kvOf(plan, { weights, weightBytes, maxSeqLen, length }) : null,
+  };
+}
+
+interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'storedTypes' | 'hasChatTemplate'> {
+  config: ModelConfig;
+  plan: NetworkPlan;
+  weights: WeightPrecision;
+  outputWeights: OutputPrecision;
+  weightBytes: number;
+}
+
+function ofCheckpoint(path: string): Opened {
+  const checkpoint = openCheckpoint(path);
+  const { format, config, tensors, tokenizer } = checkpoint;
+  const plan = planNetwork(config);
+  const weights = automaticPrecision(checkpoint, plan);
+  const outputWeights = automaticOutputPrecision(weights);
+  const storedTypes: Record<string, number> = {};
+  for (const { type } of tensors.values()) storedTypes[type] = (storedTypes[type] ?? 0) + 1;
+  return {
+    format,
+    config,
+    plan,
+    parameters: parametersOf(plan),
+    storedTypes,
+    hasChatTemplate: tokenizer.chatTemplate !== null,
+    weights,
+    outputWeights,
+    weightBytes: layOutWeights(plan, weights, outputWeights).byteLength,
+  };
+}
+
+function ofEngine({ manifest, plan }: Engine): Opened {
+  const { config, precision, outputPrecision, weightsByteLength } = manifest;
+  return {
+    format: 'engine',
+    config,
+    plan,
+    parameters: parametersOf(plan),
+    storedTypes: null,
+    hasChatTemplate: null,
+    weights: precision,
+    outputWeights: outputPrecision,
+    weightBytes: weightsByteLength,
+  };
+}
+
+const parametersOf = ({ weights }: NetworkPlan) =>
+  weights.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
+
+interface Room {
+  weights: WeightPrecision;
+  weightBytes: number;
+  maxSeqLen: number;
+  length: number | undefined;
+}
+
+function kvOf(plan: NetworkPlan, { weights, weightBytes, maxSeqLen, length }: Room): KvDescription {
+  const dtype = weights === 'f32' ? 'f32' : 'bf16';
+  const bytesPerToken = kvBytesPerBlock(plan.attention, 1, dtype);
+  const bytes = Math.floor(DEFAULT_KV_FRACTION * Math.max(0, availableMemory().bytes - weightBytes));
+  const blocks = Math.floor(bytes / (bytesPerToken * TOKENS_PER_BLOCK));
+  const lengths = [...LENGTHS, maxSeqLen, ...(length === undefined ? [] : [length])]
+    .filter((wanted) => wanted <= maxSeqLen)
+    .sort((a, b) => a - b);
+  const sequences = [...new Set(lengths)].map((wanted) => ({
+    length: wanted,
+    count: Math.floor(blocks / Math.ceil(wanted / TOKENS_PER_BLOCK)),
+  }));
+  return { dtype, bytesPerToken, bytes, tokens: blocks * TOKENS_PER_BLOCK, sequences };
+}

@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { ModelDescription } from '../../src/model-description.js';
+import { tinyModelPath } from '../support/test-engine.js';
+import { describeWithTestModel, testModelPath } from '../support/test-model.js';
+import { runCli } from './support/skein-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-info-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Without the name that was given. */
+async function describeBy(...args: string[]): Promise<ModelDescription> {
+  const { code, stdout, stderr } = await runCli(['info', ...args, '--json']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const { model: _model, ...description } = JSON.parse(stdout);
+  return description;
+}
+
+describe('skein info', () => {
+  it('says of a checkpoint what its engine directory then has', async () => {
+    const model = tinyModelPath('gqa');
+    const engine = join(folder, 'engine');
+    expect((await runCli(['build', model, '-o', engine])).code).toBe(0);
+    const before = await describeBy(model);
+    const built = await describeBy(engine);
+    const { path: _path, format, storedTypes, hasChatTemplate, kvCache, ...same } = before;
+    expect(built).toMatchObject(same);
+    expect([format, built.format, built.storedTypes, built.hasChatTemplate]).toEqual([
+      'safetensors',
+      'engine',
+      null,
+      null,
+    ]);
+    expect(storedTypes).toEqual({ F32: expect.any(Number) });
+    expect(typeof hasChatTemplate).toBe('boolean');
+    expect(kvCache!.bytesPerToken).toBe(built.kvCache!.bytesPerToken);
+  });
+
+  it('counts sequences by whole blocks of what fits, as long as a sequence may be', async () => {
+    const { kvCache, maxSeqLen } = await describeBy(tinyModelPath('gqa'), '--length', '33');
+    expect(kvCache!.tokens % 32).toBe(0);
+    expect(kvCache!.bytes).toBeGreaterThanOrEqual(kvCache!.tokens * kvCache!.bytesPerToken);
+    const blocks = kvCache!.tokens / 32;
+    for (const { length, count } of kvCache!.sequences) {
+      expect(length).toBeLessThanOrEqual(maxSeqLen);
+      expect(count).toBe(Math.floor(blocks / Math.ceil(length / 32)));
+    }
+    expect(kvCache!.sequences.map(({ length }) => length)).toContain(33);
+  });
+
+  it('writes it for people without --json', async () => {
+    const { code, stdout } = await runCli(['info', tinyModelPath('gguf')]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^model {2,}.*\narchitecture {2,}llama, which generates text; \d+\.\d M parameters\n/,
+    );
+    expect(stdout).toMatch(/^KV cache {2,}[\d.]+ kB a token in bf16$/m);
+    expect(stdout).toMatch(/^ +\d+ sequences of \d+ tokens$/m);
+  });
+
+  it.each([
+    [
+      'a length of none',
+      ['--length', '0'],
+      2,
+      /--length is "0"; it must be a whole number of tokens of at least 1\./,
+    ],
+    [
+      'a length beyond the model',
+      ['--length', '99999999'],
+      2,
+      /--length is 99999999, and a sequence of this model has \d+ tokens at most/,
+    ],
+  ])('refuses %s', async (_what, args, code, message) => {
+    const ended = await runCli(['info', tinyModelPath('gqa'), ...args]);
+    expect(ended).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(message) });
+  });
+
+  it('says what is wrong with a model', async () => {
+    const { code, stderr } = await runCli(['info', folder]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^skein: .*holds neither \*\.safetensors nor a \.gguf file\.$/m),
+    ]);
+  });
+});
+
+describeWithTestModel('skein info of SmolLM2', () => {
+  it('is what its card says', async () => {
+    expect(await describeBy(testModelPath!)).toMatchObject({
+      architecture: 'llama',
+      task: 'generate',
+      format: 'gguf',
+      parameters: 134_515_008,
+      vocabSize: 49_152,
+      numLayers: 30,
+      maxSeqLen: 8192,
+      weights: 'int4',
+      outputWeights: 'int8',
+      hasChatTemplate: true,
+      kvCache: { dtype: 'bf16', bytesPerToken: 2 * 30 * 3 * 64 * 2 },
+    });
+  });
+});
