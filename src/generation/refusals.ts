@@ -52,9 +52,13 @@ function sameName(...names: string[]): Record<string, string> {
 /**
  * A refusal by the engine in the words of the caller: the field and the message carry the names of GenerateOptions
  * instead of those of tensors. Any other error is returned as it is.
- * @param promptParam the field that held the prompt.
+ * @param promptParam the field that held the prompt. @param guideParam the one that said what the answer has to look like.
  */
-export function inCallersWords(error: unknown, promptParam: string | null): unknown {
+export function inCallersWords(
+  error: unknown,
+  promptParam: string | null,
+  guideParam: string | null = null,
+): unknown {
   if (!(error instanceof RequestError) || !error.isInvalid) return error;
   // A ParameterError names its field first; only the message comes back from the engine's thread.
   const [written] = /^\w*/.exec(error.message)!;
@@ -63,7 +67,9 @@ export function inCallersWords(error: unknown, promptParam: string | null): unkn
   if (PROMPT_FIELDS.has(field) && field === written) {
     return new InvalidRequestError(`The prompt${rest}`, promptParam);
   }
-  const option = Object.hasOwn(FIELDS, field) ? FIELDS[field]! : null;
+  const known = Object.hasOwn(FIELDS, field) ? FIELDS[field]! : null;
+  const option = known === 'guided' ? (guideParam ?? known) : known;
   if (option !== null) return new InvalidRequestError(`${option}${rest}`, option);
+  if (error.message.startsWith('The guide')) return new InvalidRequestError(error.message, guideParam);
   return new InvalidRequestError(error.message, error.message.startsWith('The prompt') ? promptParam : null);
 }

@@ -63,6 +63,8 @@ export interface TextRequest extends SamplingOptions {
   logitsPostProcessor?: string | undefined;
   /** What the answer has to look like. */
   guide?: Guide | undefined;
+  /** The caller's field that the guide came from, for errors. */
+  guideParam?: string | undefined;
   clientId?: bigint | undefined;
   /** Most tokens of a draft that the engine finds for it; 0: none. */
   maxDraftLen?: number | undefined;

@@ -51,7 +51,7 @@ export class TextStream implements PieceSource<TextPiece> {
         if (out.finishReason !== null) return;
       }
     } catch (error) {
-      throw inCallersWords(error, this.#request.promptParam ?? null);
+      throw this.#inCallersWords(error);
     }
   }
 
@@ -64,7 +64,7 @@ export class TextStream implements PieceSource<TextPiece> {
         if (out.finishReason !== null) this.leave();
         listener.onPiece(out);
       },
-      onError: (error) => listener.onError(inCallersWords(error, this.#request.promptParam ?? null)),
+      onError: (error) => listener.onError(this.#inCallersWords(error)),
     });
   }
 
@@ -78,6 +78,11 @@ export class TextStream implements PieceSource<TextPiece> {
 
   leave(): void {
     this.#tokens.leave();
+  }
+
+  #inCallersWords(error: unknown): unknown {
+    const { promptParam = null, guideParam = null } = this.#request;
+    return inCallersWords(error, promptParam, guideParam);
   }
 
   /** Null where nothing of the piece is to be shown. */

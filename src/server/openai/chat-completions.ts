@@ -3,7 +3,7 @@ import { ChatAnswer } from './chat-answer.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
-import { guideOfRequest } from './guides.js';
+import { guideOfRequest, guideParamOf } from './guides.js';
 import { inOtherWords, type OtherNames } from './other-words.js';
 import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
@@ -69,6 +69,7 @@ async function answerChat(
     logProbs: request.logprobs ? top : undefined,
     contextLogProbs: promptLogProbsAsked(model, request),
     guide,
+    guideParam: guideParamOf(request) ?? 'tools',
     shownTokens,
   });
   const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms);

@@ -5,7 +5,7 @@ import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { CompletionAnswer } from './completion-answer.js';
 import { ApiError } from './errors.js';
-import { guideOfRequest } from './guides.js';
+import { guideOfRequest, guideParamOf } from './guides.js';
 import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
@@ -42,6 +42,7 @@ export async function completions(
       logProbs,
       contextLogProbs,
       guide,
+      guideParam: guideParamOf(request),
     }),
   );
   const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe, exchange.terms);

@@ -63,8 +63,8 @@ function older<T extends z.ZodType>(schema: T, name: string): T {
 
 type Request = CommonRequest & Partial<Pick<ChatRequest, 'response_format'>>;
 
-/** What the answer has to look like; undefined: anything. @throws ApiError, InvalidRequestError. */
-export function guideOfRequest(request: Request): Guide | undefined {
+/** Forms that are asked for, each by the name of its field. */
+function askedForms(request: Request): [string, GuidedOptions][] {
   const asked: [string, GuidedOptions][] = [];
   const format = formatGuide(request.response_format);
   if (format !== null) asked.push(['response_format', format]);
@@ -85,6 +85,17 @@ export function guideOfRequest(request: Request): Guide | undefined {
   if (request.guided_regex != null) asked.push(['guided_regex', { regex: request.guided_regex }]);
   if (request.guided_choice != null) asked.push(['guided_choice', { choice: request.guided_choice }]);
   if (request.guided_grammar != null) asked.push(['guided_grammar', { grammar: request.guided_grammar }]);
+  return asked;
+}
+
+/** The field that says what the answer has to look like; undefined: none does. */
+export function guideParamOf(request: Request): string | undefined {
+  return askedForms(request)[0]?.[0];
+}
+
+/** What the answer has to look like; undefined: anything. @throws ApiError, InvalidRequestError. */
+export function guideOfRequest(request: Request): Guide | undefined {
+  const asked = askedForms(request);
   const [first, second] = asked;
   if (first === undefined) return undefined;
   if (second !== undefined) {

@@ -20,6 +20,7 @@ export function textRequest(
     logProbs?: number | undefined;
     contextLogProbs?: number | undefined;
     guide?: Guide | undefined;
+    guideParam?: string | undefined;
     shownTokens?: readonly string[] | undefined;
   },
 ): TextRequest {

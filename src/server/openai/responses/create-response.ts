@@ -5,7 +5,7 @@ import type { RequestTerms } from '../../request-terms.js';
 import type { ServedGenerator } from '../../served-model.js';
 import { ChoiceRun } from '../choice-run.js';
 import { ApiError } from '../errors.js';
-import { guideOfRequest } from '../guides.js';
+import { guideOfRequest, guideParamOf } from '../guides.js';
 import type { Exchange } from '../respond.js';
 import { collect, respondWithStream } from '../respond.js';
 import { findGenerator, type RouteContext } from '../route-context.js';
@@ -98,6 +98,7 @@ async function runOf(
     badWords: await badWordsOf(common, model),
     logProbs: hasLogProbs ? (request.top_logprobs ?? 0) : undefined,
     guide,
+    guideParam: guideParamOf(common) ?? 'tools',
     shownTokens,
   });
   return new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, terms);

@@ -110,6 +110,43 @@ describe('a request that is refused', () => {
     expect(((await response.json()) as ErrorBody).error).toMatchObject({ message: told, param });
   });
 
+  it.each<[string, object, string, string]>([
+    [chat, { messages, response_format: { type: 'json_object' } }, 'response_format', 'response_format'],
+    [chat, { messages, guided_regex: 'a+' }, 'guided_regex', 'guided_regex'],
+    [
+      chat,
+      { messages, tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'required' },
+      'tools',
+      'tools',
+    ],
+    [
+      '/v1/completions',
+      { prompt: 'a', structured_outputs: { regex: 'a+' } },
+      'structured_outputs',
+      'structured_outputs',
+    ],
+    [
+      '/v1/responses',
+      { input: 'a', text: { format: { type: 'json_object' } } },
+      'text.format',
+      'text.format',
+    ],
+  ])(
+    'of a guide by the engine (%s %j) is told by the name of its field',
+    async (path, body, param, written) => {
+      const model = { maxInputLen: 4000, maxSeqLen: 5000 };
+      for (const [message, told] of [
+        ['The guide is too large.', 'The guide is too large.'],
+        ['guided_decoding_guide is refused.', `${written} is refused.`],
+      ]) {
+        const toy = toyServer(() => [{ error: new RequestError(message!, { isInvalid: true }) }], { model });
+        const response = await toy.post(path, body);
+        expect(response.status).toBe(400);
+        expect(((await response.json()) as ErrorBody).error).toMatchObject({ message: told, param });
+      }
+    },
+  );
+
   it.each<[string, unknown]>([
     ['audio', {}],
     ['web_search_options', {}],
