@@ -198,7 +198,7 @@ async function program(): Promise<Command> {
     .addCommand(infoCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand());
-  for (const command of [root, ...root.commands]) {
+  for (const command of [root, ...root.commands, ...root.commands.flatMap(({ commands }) => commands)]) {
     command.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
     command.configureOutput({ outputError: () => {} });
   }

@@ -1,6 +1,7 @@
-import { type Command, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { BACKEND_NAMES } from '../../tools/loadgen/backends/backend.js';
 import { SLO_PRESETS } from '../../tools/loadgen/metrics/slo.js';
+import type { CompareFlags } from './bench-compare.js';
 import type { BenchFlags } from './bench-flags.js';
 
 const HELP = `
@@ -15,6 +16,8 @@ written, marked incomplete) and for a server that does not answer; 2 for what is
 
   skein bench http://127.0.0.1:8000 --concurrency 32 --requests 500
   skein bench http://127.0.0.1:8000 --rate 20 --duration 60 --slo ttft=500,tpot=50 -o run.json
+  skein bench http://127.0.0.1:8000 --sweep concurrency --duration 20 --html sweep.html
+  skein bench compare before.json after.json
   skein bench http://127.0.0.1:8000 --arrivals gamma --burstiness 0.5 --rate 10 --input-tokens lognormal:200:0.8
 `;
 
@@ -61,6 +64,11 @@ export function defineBench(command: Command): void {
   option('--duration <S>', 'seconds in which requests are issued');
   option('--max-duration <S>', 'a run is cut off after it (default: 600)');
   option('--warmup <N>', 'requests before the run that do not count (default: 4)');
+  option(
+    '--sweep <LOADS>',
+    'one run at each: rate=1,2,4 or concurrency=1,8,32; rate or concurrency alone doubles until saturated',
+  );
+  option('--refine <N>', 'of a sweep that doubles: further points around the knee (default: 2)');
   option('--seed <N>', 'of arrivals and data (default: 0)');
   option('--repeat <N>', 'runs, each with another seed, for confidence intervals (default: 1)');
 
@@ -94,15 +102,32 @@ export function defineBench(command: Command): void {
   );
   option('--no-keep-alive', 'a new connection for each request');
   option('--busy-wait', 'poll the clock for exact issue times; costs a processor for each worker');
+  option('--no-cpu-affinity', 'leave it to the system on which processors the load generator runs');
+  option('--no-scrape', "do not read the server's /metrics and /stats");
   option('--no-calibrate', 'do not ask the server first how many tokens words have');
 
   option('-o, --output <FILE>', 'the report as JSON; - for standard output, then without the summary');
+  option('--html <FILE>', 'the report as one page with plots');
+  option('--csv <FILE>', 'every request as a line');
   option('--quiet', 'no progress');
   option('-y, --yes', 'do not ask before loading a server that is not this machine');
   command.addHelpText('after', HELP).action(async (url: string, flags: BenchFlags) => {
     const { bench } = await import('./bench.js');
     await bench(url, flags);
   });
+  command.addCommand(
+    new Command('compare')
+      .description('what changed from one report to another, with 95 % intervals from repeated runs')
+      .argument('<A.json>', 'a report of skein bench')
+      .argument('<B.json>', 'another')
+      .option('--json', 'print the comparison as JSON')
+      .option('--html <FILE>', 'both on one page with plots')
+      .action(async (a: string, b: string, _: unknown, compare: Command) => {
+        const { compareFiles } = await import('./bench-compare.js');
+        // --html is an option of bench as well, which takes it wherever it stands.
+        compareFiles(a, b, compare.optsWithGlobals<CompareFlags>());
+      }),
+  );
 }
 
 function gather(value: string, before: string[] | undefined): string[] {

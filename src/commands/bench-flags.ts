@@ -51,6 +51,12 @@ export interface BenchFlags {
   keepAlive: boolean;
   busyWait?: boolean;
   calibrate: boolean;
+  sweep?: string;
+  refine?: string;
+  cpuAffinity: boolean;
+  scrape: boolean;
+  html?: string;
+  csv?: string;
   output?: string;
   quiet?: boolean;
   yes?: boolean;
@@ -86,6 +92,8 @@ export function benchOptionsOf(
     keepAlive: flags.keepAlive,
     calibrate: flags.calibrate,
     busyWait: flags.busyWait === true,
+    cpuAffinity: flags.cpuAffinity,
+    scrape: flags.scrape,
     arrivals: arrivalsOf(flags),
     data: dataOf(flags),
     headers: headersOf(flags.header ?? []),
@@ -96,6 +104,8 @@ export function benchOptionsOf(
   const apiKey = flags.apiKey ?? environment.OPENAI_API_KEY;
   if (apiKey !== undefined) options.apiKey = apiKey;
   if (flags.body !== undefined) options.fields = fieldsOf(flags.body);
+  if (flags.sweep !== undefined) options.sweep = sweepOf(flags);
+  needs(flags, 'refine', options.sweep?.over === 'auto', 'a --sweep that doubles');
   if (flags.slo !== undefined) options.slo = sloOf(flags.slo);
   for (const name of NUMBERS) {
     const value = numberOf(flags, name);
@@ -119,7 +129,7 @@ function arrivalsOf(flags: BenchFlags): NonNullable<BenchOptions['arrivals']> {
     needs(flags, 'rate', false, 'arrivals that have one');
     return { kind: 'max' };
   }
-  const rate = numberOf(flags, 'rate');
+  const rate = numberOf(flags, 'rate') ?? (flags.sweep?.startsWith('rate') ? 1 : undefined);
   if (rate === undefined) {
     if (flags.arrivals !== undefined) throw new UsageError(`--arrivals ${flags.arrivals} needs --rate R.`);
     return { kind: 'concurrency', concurrency: numberOf(flags, 'concurrency') ?? 8 };
@@ -208,6 +218,26 @@ function fieldsOf(text: string): Record<string, unknown> {
     }
   } catch {}
   throw new UsageError(`--body: expected a JSON object, found ${text}.`);
+}
+
+/** `rate=1,2,4`, `concurrency=1,8`, or one of the two alone, which doubles from --rate or --concurrency (1) on. */
+function sweepOf(flags: BenchFlags): NonNullable<BenchOptions['sweep']> {
+  const [over, list, ...rest] = flags.sweep!.split('=');
+  if ((over !== 'rate' && over !== 'concurrency') || rest.length > 0) {
+    throw new UsageError(
+      `--sweep: expected rate=LIST, concurrency=LIST, rate or concurrency, found "${flags.sweep}".`,
+    );
+  }
+  if (list === undefined) {
+    const from = numberOf(flags, over) ?? 1;
+    return { over: 'auto', of: over, from, refine: numberOf(flags, 'refine') ?? 2 };
+  }
+  refuseTogether(flags, 'sweep', over);
+  const points = list.split(',').map(Number);
+  if (!points.every((point) => point > 0)) {
+    throw new UsageError(`--sweep: expected numbers above 0 behind ${over}=, found "${list}".`);
+  }
+  return { over, points };
 }
 
 /** A preset, or limits in milliseconds. */

@@ -1,7 +1,11 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { type BenchReport, InputError, isThisMachine, runBenchmark } from '../../tools/loadgen/index.js';
-import { coloured, headLines, plain, runSummary } from '../../tools/loadgen/report/terminal.js';
+import { CSV_HEAD, csvLines } from '../../tools/loadgen/report/csv.js';
+import { htmlReport } from '../../tools/loadgen/report/html.js';
+import { LiveView } from '../../tools/loadgen/report/live.js';
+import { coloured, headLines, plain, runSummary, sweepSummary } from '../../tools/loadgen/report/terminal.js';
+import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 import { type BenchFlags, benchOptionsOf } from './bench-flags.js';
 
@@ -14,18 +18,31 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
  */
 export async function bench(url: string, flags: BenchFlags): Promise<void> {
   const options = benchOptionsOf(url, flags, process.env);
-  const paint = process.stdout.isTTY && process.env.NO_COLOR === undefined ? coloured : plain;
+  const colours = (stream: NodeJS.WriteStream) =>
+    stream.isTTY && process.env.NO_COLOR === undefined ? coloured : plain;
+  const paint = colours(process.stdout);
   const print = flags.output === '-' ? () => {} : (text: string) => void process.stdout.write(text);
+  const live =
+    process.stderr.isTTY && !flags.quiet ? new LiveView(process.stderr, colours(process.stderr)) : null;
   const interrupt = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => interrupt.abort(new Error(signal));
   let report: BenchReport;
   try {
     await askBeforeLoading(url, flags);
+    // What cannot be written is known before the load.
+    for (const path of [flags.output, flags.html])
+      if (path !== undefined && path !== '-') tryWriting(path, '');
+    if (flags.csv !== undefined) tryWriting(flags.csv, CSV_HEAD);
     for (const signal of SIGNALS) process.once(signal, onSignal);
     report = await runBenchmark(options, {
       signal: interrupt.signal,
       onNote: (note) => void process.stderr.write(`${note}\n`),
-      onRun: (run) => print(runSummary(run, paint)),
+      onProgress: (progress, label) => live?.show(progress, label),
+      onRun: (run, { records, startMs }) => {
+        live?.clear();
+        print(`${runSummary(run, paint)}\n`);
+        if (flags.csv !== undefined) appendFileSync(flags.csv, csvLines(run.label, records, startMs));
+      },
     });
   } catch (error) {
     if (error instanceof InputError) throw new UsageError(error.message);
@@ -33,11 +50,23 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
   } finally {
     for (const signal of SIGNALS) process.off(signal, onSignal);
   }
-  print(headLines(report));
+  print(sweepSummary(report) + headLines(report));
   if (flags.output !== undefined) write(flags.output, report);
+  if (flags.html !== undefined) {
+    writeFileSync(flags.html, htmlReport([{ name: `skein bench ${report.target.model}`, report }]));
+  }
   if (!report.complete) {
     const reason = report.runs.find(({ complete }) => !complete)?.cutOff ?? 'interrupted';
     throw new Error(`The run was cut off (${reason}): the report is marked incomplete.`);
+  }
+}
+
+/** @throws UsageError where the file cannot be written. */
+function tryWriting(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch (error) {
+    throw new UsageError(`${path} cannot be written: ${fileProblem(error)}`);
   }
 }
 

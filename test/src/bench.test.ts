@@ -74,6 +74,38 @@ describe('skein bench', () => {
     });
   });
 
+  it('writes a page and a table, and compares two reports', async () => {
+    server = await FakeLlm.start(goodChat);
+    const path = (name: string) => join(folder, name);
+    for (const name of ['a', 'b']) {
+      const args = ['--requests', '6', '--output-tokens', '3', '--repeat', '2', '--warmup', '0', '--quiet'];
+      const files = [
+        '-o',
+        path(`${name}.json`),
+        '--html',
+        path(`${name}.html`),
+        '--csv',
+        path(`${name}.csv`),
+      ];
+      expect((await runCli(['bench', server.url, ...args, ...files])).stderr).toBe('');
+    }
+    expect(readFileSync(path('a.csv'), 'utf8').trim().split('\n')).toHaveLength(13);
+    expect(readFileSync(path('a.html'), 'utf8')).toContain('"schema":"skein-bench/1"');
+    const compared = await runCli([
+      'bench',
+      'compare',
+      path('a.json'),
+      path('b.json'),
+      '--html',
+      path('c.html'),
+    ]);
+    expect([compared.code, compared.stderr]).toEqual([0, '']);
+    expect(compared.stdout).toMatch(/^concurrency 8\n.*\n {2}requests\/s .* ± .* ± .* % \[/);
+    expect(readFileSync(path('c.html'), 'utf8')).toContain('"name":"b"');
+    const wrong = await runCli(['bench', 'compare', path('a.json'), path('a.csv')]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('a.csv is not JSON')]);
+  });
+
   it('does not load another machine unless told to', async () => {
     const { code, stderr } = await runCli(['bench', 'http://example.com']);
     expect([code, stderr]).toEqual([
@@ -117,7 +149,14 @@ describe('skein bench', () => {
 });
 
 describe('the flags of skein bench', () => {
-  const flags = { stream: true, ignoreEos: true, keepAlive: true, calibrate: true };
+  const flags = {
+    stream: true,
+    ignoreEos: true,
+    keepAlive: true,
+    calibrate: true,
+    cpuAffinity: true,
+    scrape: true,
+  };
   const arrivals = (more: object) => benchOptionsOf('u', { ...flags, ...more }, {}).arrivals;
   const data = (more: object) => benchOptionsOf('u', { ...flags, ...more }, {}).data;
 

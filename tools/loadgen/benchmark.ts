@@ -1,10 +1,12 @@
-import { arch, platform, release } from 'node:os';
+import { arch, availableParallelism, platform, release } from 'node:os';
 import { skeinVersion } from '../../engine/package-info.js';
+import { readText } from '../../engine/read-text.js';
 import { describeMachine } from '../compare/machine.js';
 import type { ArrivalOptions } from './arrivals/arrivals.js';
 import type { BackendOptions } from './backends/backend.js';
 import { createBackend } from './backends/index.js';
-import { LoadRun, type Progress } from './coordinator/load-run.js';
+import { LoadRun, type Progress, type RunResult } from './coordinator/load-run.js';
+import { Scraper } from './coordinator/scraper.js';
 import { calibrate, firstModel, probe, type Target } from './coordinator/target.js';
 import { startWorkers } from './coordinator/workers.js';
 import { createData, type Data, needsScale } from './data/create-data.js';
@@ -15,11 +17,16 @@ import {
   type BenchOptions,
   DEFAULT_REQUESTS,
   type FullBenchOptions,
+  isThisMachine,
   parseOptions,
   serverUrl,
 } from './options.js';
+import { canPin, launcherOf, pinThisProcess } from './placement/pin.js';
+import { planPlacement } from './placement/plan.js';
+import { readTopology } from './placement/topology.js';
 import { runReport } from './report/run-report.js';
 import { type BenchReport, REPORT_SCHEMA, type RunReport } from './report/schema.js';
+import { kneeOf, nextLoad, pointsOf, saturation } from './sweep.js';
 import type { ClientHealth } from './worker/frames.js';
 import { HealthProbe } from './worker/health.js';
 import type { WorkerProcess } from './worker/worker-process.js';
@@ -30,7 +37,7 @@ export interface BenchHooks {
   /** Called some times a second while a run goes on. */
   onProgress?: (progress: Progress, label: string) => void;
   /** Called when a run is over. */
-  onRun?: (run: RunReport) => void;
+  onRun?: (run: RunReport, result: RunResult) => void;
   /** One line about what is going on before and between runs. */
   onNote?: (note: string) => void;
 }
@@ -47,34 +54,53 @@ export async function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}
   const full = parseOptions(options);
   const { target, backend } = await findTarget(full);
   const data = createData(full, await findScale(full, target, backend, hooks));
-  const dataset = data.of(full.seed);
-  const launchers = Array.from({ length: full.workers ?? 1 }, () => []);
-  const workers = await startWorkers(full, target.origin, target.headers, backend, launchers);
-  const report: BenchReport = {
-    schema: REPORT_SCHEMA,
-    skein: skeinVersion(),
-    startedAt: new Date().toISOString(),
-    complete: false,
-    target: {
-      url: target.origin + backend.path,
-      backend: full.backend,
-      model: backend.model,
-      streamed: full.stream,
-    },
-    machine: { ...describeMachine(), node: process.version, os: `${platform()} ${release()} ${arch()}` },
-    options: publicOptions(full),
-    data: { ...dataset.description },
-    placement: { isOn: false, message: '', coordinator: null, workers: workers.map(() => null) },
-    warmup: { requests: 0, completed: 0 },
-    runs: [],
-    sweep: null,
-  };
+  // Files are read before any process is started.
+  const { description } = data.of(full.seed);
+  const placement = planPlacement({
+    topology: readTopology(readText, availableParallelism()),
+    workers: full.workers,
+    isOn: full.cpuAffinity,
+    serverIsHere: isThisMachine(full.url),
+    canPin: canPin(),
+    most: mostAtOnce(full),
+  });
+  const unpin = placement.coordinator === null ? null : pinThisProcess(placement.coordinator);
   try {
-    await new Benchmark(full, data, workers, report, hooks).run();
-    return report;
+    const launchers = placement.workers.map(launcherOf);
+    const workers = await startWorkers(full, target.origin, target.headers, backend, launchers);
+    const report: BenchReport = {
+      schema: REPORT_SCHEMA,
+      skein: skeinVersion(),
+      startedAt: new Date().toISOString(),
+      complete: false,
+      target: {
+        url: target.origin + backend.path,
+        backend: full.backend,
+        model: backend.model,
+        streamed: full.stream,
+      },
+      machine: { ...describeMachine(), node: process.version, os: `${platform()} ${release()} ${arch()}` },
+      options: publicOptions(full),
+      data: { ...description },
+      placement: { isOn: placement.coordinator !== null, ...placement },
+      warmup: { requests: 0, completed: 0 },
+      runs: [],
+      sweep: null,
+    };
+    try {
+      await new Benchmark(full, data, target, workers, report, hooks).run();
+      return report;
+    } finally {
+      await Promise.all(workers.map((worker) => worker.close()));
+    }
   } finally {
-    await Promise.all(workers.map((worker) => worker.close()));
+    unpin?.();
   }
+}
+
+/** Requests at once: a closed loop has no more than its slots. */
+function mostAtOnce({ arrivals, sweep, maxInFlight }: FullBenchOptions): number {
+  return sweep === null && arrivals.kind === 'concurrency' ? arrivals.concurrency : maxInFlight;
 }
 
 async function findTarget(
@@ -123,6 +149,7 @@ function publicOptions({ apiKey, headers, ...rest }: FullBenchOptions): Record<s
 class Benchmark {
   readonly #options: FullBenchOptions;
   readonly #data: Data;
+  readonly #target: Target;
   readonly #workers: readonly WorkerProcess[];
   readonly #report: BenchReport;
   readonly #hooks: BenchHooks;
@@ -131,12 +158,14 @@ class Benchmark {
   constructor(
     options: FullBenchOptions,
     data: Data,
+    target: Target,
     workers: readonly WorkerProcess[],
     report: BenchReport,
     hooks: BenchHooks,
   ) {
     this.#options = options;
     this.#data = data;
+    this.#target = target;
     this.#workers = workers;
     this.#report = report;
     this.#hooks = hooks;
@@ -145,12 +174,48 @@ class Benchmark {
 
   async run(): Promise<void> {
     await this.#warmUp();
-    const { arrivals, repeat } = this.#options;
-    for (let repetition = 0; repetition < repeat && !this.#signal.aborted; repetition++) {
+    const { sweep, arrivals } = this.#options;
+    const isWhole = sweep === null ? await this.#repeat(arrivals) : await this.#sweep(sweep);
+    this.#report.complete = isWhole && this.#report.runs.every(({ complete }) => complete);
+  }
+
+  /** @returns false where it was cut off. */
+  async #repeat(arrivals: ArrivalOptions): Promise<boolean> {
+    for (let repetition = 0; repetition < this.#options.repeat; repetition++) {
+      if (this.#signal.aborted) return false;
       await this.#measure(arrivals, repetition);
     }
-    const { runs } = this.#report;
-    this.#report.complete = runs.length === repeat && runs.every(({ complete }) => complete);
+    return true;
+  }
+
+  async #sweep(sweep: NonNullable<FullBenchOptions['sweep']>): Promise<boolean> {
+    const over = sweep.over === 'auto' ? sweep.of : sweep.over;
+    const at = (load: number) => this.#repeat(atLoad(this.#options.arrivals, over, load));
+    let isWhole = true;
+    if (sweep.over === 'auto') {
+      const next = () =>
+        nextLoad(pointsOf(this.#report.runs), sweep.from, sweep.refine, over === 'concurrency');
+      for (let load = next(); load !== null && isWhole; load = next()) isWhole = await at(load);
+    } else {
+      for (const load of sweep.points) isWhole &&= await at(load);
+    }
+    const points = pointsOf(this.#report.runs);
+    const knee = kneeOf(points);
+    const found = saturation(points);
+    this.#report.sweep = {
+      over,
+      knee:
+        knee === null
+          ? null
+          : {
+              load: points[knee]!.load,
+              requestsPerSecond: points[knee]!.throughput,
+              outputTokensPerSecond: points[knee]!.outputTokens,
+            },
+      sustained: points[found?.last ?? points.length - 1]?.load ?? null,
+      isSaturated: found !== null,
+    };
+    return isWhole;
   }
 
   async #warmUp(): Promise<void> {
@@ -171,6 +236,8 @@ class Benchmark {
     const run = this.#newRun(arrivals, count, (duration ?? Number.POSITIVE_INFINITY) * 1000, seed);
     const probe = new HealthProbe();
     const health: ClientHealth[] = [];
+    const scraper = this.#options.scrape ? new Scraper(this.#target) : null;
+    scraper?.start();
     const timers = [
       setInterval(() => health.push(probe.read(0)), HEALTH_MS),
       setInterval(() => this.#hooks.onProgress?.(run.progress(), label), PROGRESS_MS),
@@ -187,12 +254,13 @@ class Benchmark {
         slo: sloOf(this.#options.slo),
         dataset: this.#data.of(seed),
         coordinator: summarizeHealth(health),
-        server: null,
+        server: (await scraper?.stop()) ?? null,
       });
       this.#report.runs.push(report);
-      this.#hooks.onRun?.(report);
+      this.#hooks.onRun?.(report, result);
     } finally {
       for (const timer of timers) clearInterval(timer);
+      await scraper?.stop();
       probe.close();
     }
   }
@@ -209,6 +277,13 @@ class Benchmark {
       signal: this.#signal,
     });
   }
+}
+
+/** The arrivals at another load; of a closed loop where that is swept over, else of the kind they are. */
+function atLoad(arrivals: ArrivalOptions, over: 'rate' | 'concurrency', load: number): ArrivalOptions {
+  if (over === 'concurrency') return { kind: 'concurrency', concurrency: load };
+  if ('rate' in arrivals) return { ...arrivals, rate: load };
+  return { kind: 'poisson', rate: load };
 }
 
 function labelOf(arrivals: ArrivalOptions): string {

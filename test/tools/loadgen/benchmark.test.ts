@@ -118,6 +118,77 @@ describe('runBenchmark', () => {
     expect(tokens.fullLength).toEqual({ requests: 5, exact: 0 });
   });
 
+  it('sweeps over loads, finds where more load stops to pay, and repeats each', async () => {
+    let busy = 0;
+    // Serves two at a time, 20 ms each.
+    const answer: Answer = async (asked, response, number) => {
+      while (busy >= 2) await new Promise((resolve) => setTimeout(resolve, 1));
+      busy++;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      busy--;
+      return goodChat(asked, response, number);
+    };
+    const report = await bench(answer, {
+      requests: 16,
+      repeat: 2,
+      sweep: { over: 'auto', of: 'concurrency', from: 1, refine: 0 },
+    });
+    const loads = report.runs.map(({ load }) => load);
+    expect(loads.slice(0, 4)).toEqual([1, 1, 2, 2]);
+    expect(report.sweep).toMatchObject({ over: 'concurrency', isSaturated: true });
+    expect(report.runs[0]!.label).toBe('concurrency 1 #1');
+    expect(new Set(report.runs.map(({ seed }) => seed))).toEqual(new Set([0, 1]));
+  });
+
+  it("reads the server's metrics along", async () => {
+    let scrapes = 0;
+    server = await FakeLlm.start(goodChat, (url, response) => {
+      if (url === '/metrics')
+        response.end(`# TYPE a counter\na_total{x="1"} ${++scrapes}\nh_bucket{le="1"} 3\n`);
+      else if (url === '/stats') response.end('{"Iteration Counter": 5}');
+      else response.writeHead(404).end();
+    });
+    const report = await runBenchmark({ url: server.url, data, requests: 3, warmup: 0 });
+    const seen = report.runs[0]!.server!;
+    expect(seen.metrics).toEqual({ 'a_total{x="1"}': expect.objectContaining({ first: 1, min: 1 }) });
+    expect(seen.metrics['a_total{x="1"}']!.last).toBe(scrapes);
+    expect(seen.stats).toEqual({ 'Iteration Counter': 5 });
+  });
+
+  it('speaks completions, responses, kserve and raw', async () => {
+    const answers: Record<string, [BenchOptions['backend'], string]> = {
+      '/v1/completions': [
+        'completions',
+        'data: {"choices":[{"text":"a"}]}\n\ndata: {"choices":[{"text":"","finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":4}}\n\ndata: [DONE]\n\n',
+      ],
+      '/v1/responses': [
+        'responses',
+        'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"a"}\n\nevent: response.completed\ndata: {"type":"response.completed","response":{"usage":{"input_tokens":20,"output_tokens":4}}}\n\n',
+      ],
+      '/v2/models/fake/generate_stream': ['kserve', 'data: {"text_output":"a"}\n\n'],
+      '/': ['raw', 'data: anything\n\n'],
+    };
+    server = await FakeLlm.start(({ path }, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(answers[path]![1]);
+    });
+    for (const [path, [backend]] of Object.entries(answers)) {
+      const before = server.asked.length;
+      const options = { url: server.url, data, requests: 3, warmup: 0, scrape: false, calibrate: false };
+      const report = await runBenchmark({ ...options, backend });
+      expect(report.runs[0]!.requests.outcomes.completed).toBe(3);
+      expect(report.runs[0]!.tokens.withoutUsage).toBe(backend === 'kserve' || backend === 'raw' ? 3 : 0);
+      const { body, path: asked } = server.asked[before]!;
+      expect(asked).toBe(path);
+      const text = {
+        completions: body.prompt,
+        responses: body.input?.[0].content,
+        kserve: body.text_input,
+        raw: body,
+      };
+      expect(text[backend as keyof typeof text].split(' ')).toHaveLength(20);
+    }
+  });
+
   it('has no keys in its report', async () => {
     const report = await bench(goodChat, {
       requests: 1,

@@ -77,7 +77,7 @@ export class LoadRun {
   readonly #metrics: RunMetrics;
   readonly #records = new RecordList(1024);
   readonly #timeline: Timeline;
-  readonly #startMs = monotonicMs() + LEAD_MS;
+  readonly #startMs: number;
   readonly #dealer: Dealer;
   readonly #messages: { request: number; message: string }[] = [];
   readonly #health: ClientHealth[][];
@@ -100,6 +100,8 @@ export class LoadRun {
     // A worker without a slot would keep what it is dealt.
     this.#workers = arrivals.kind === 'concurrency' ? workers.slice(0, arrivals.concurrency) : workers;
     this.#plan = plan;
+    // Slots of a closed loop are filled at once; times need to be ahead.
+    this.#startMs = monotonicMs() + (arrivals.kind === 'concurrency' ? 0 : LEAD_MS);
     this.#metrics = new RunMetrics(plan.slo);
     this.#timeline = new Timeline(this.#startMs);
     this.#dealer = new Dealer(

@@ -86,9 +86,31 @@ function findings({ client }: RunReport, paint: Paint): string[] {
   return lines;
 }
 
-/** What stands above the runs. */
-export function headLines({ target, data, machine }: BenchReport): string {
-  return `${target.url}  ${target.model}  ${target.streamed ? 'streamed' : 'whole'}  data: ${String(data.kind)}  (${machine.cpu}, ${machine.cores} cores)\n`;
+/** What a sweep found; empty without one. */
+export function sweepSummary({ sweep, runs }: BenchReport): string {
+  if (sweep === null) return '';
+  const unit = sweep.over === 'rate' ? 'requests/s' : 'requests at once';
+  const lines = runs.map(({ load, throughput, latencies }) => {
+    const { ttft, tpot } = latencies;
+    const figures = [load!, throughput.requests, throughput.outputTokens].map((value) =>
+      rate(value).padStart(12),
+    );
+    return (
+      figures.join('') +
+      [ttft.p99, tpot.p99].map((value) => (value === null ? '-' : rate(value)).padStart(14)).join('')
+    );
+  });
+  const knee =
+    sweep.knee === null
+      ? 'No knee: throughput still grew with the load.'
+      : `Knee at ${rate(sweep.knee.load)} ${unit}: ${rate(sweep.knee.requestsPerSecond)} requests/s, ${rate(sweep.knee.outputTokensPerSecond)} output tokens/s.`;
+  const head = `${'load'.padStart(12)}${'requests/s'.padStart(12)}${'tokens/s'.padStart(12)}${'TTFT p99'.padStart(14)}${'TPOT p99'.padStart(14)}`;
+  return `${[head, ...lines, '', knee].join('\n')}\n\n`;
+}
+
+/** What stands below the runs. */
+export function headLines({ target, data, machine, placement }: BenchReport): string {
+  return `${placement.message}\n${target.url}  ${target.model}  ${target.streamed ? 'streamed' : 'whole'}  data: ${String(data.kind)}  (${machine.cpu}, ${machine.cores} cores)\n`;
 }
 
 function outcomes({ requests }: RunReport): string {

@@ -10,6 +10,10 @@ export interface Asked {
 
 export type Answer = (asked: Asked, response: ServerResponse, number: number) => void | Promise<void>;
 
+/** What is answered to a GET of another path than /v1/models. */
+export type Get = (url: string, response: ServerResponse) => void;
+const notFound: Get = (_, response) => void response.writeHead(404).end();
+
 /** A server of scripted answers. `number` counts the requests of POST from 0. */
 export class FakeLlm {
   readonly asked: Asked[] = [];
@@ -22,14 +26,14 @@ export class FakeLlm {
     this.#server = server;
   }
 
-  static async start(answer: Answer): Promise<FakeLlm> {
+  static async start(answer: Answer, get: Get = notFound): Promise<FakeLlm> {
     const server = createServer(async (request, response) => {
       if (request.url === '/v1/models') {
         response.end(JSON.stringify({ data: [{ id: 'fake' }] }));
         return;
       }
       if (request.method !== 'POST') {
-        response.writeHead(404).end();
+        get(request.url!, response);
         return;
       }
       const parts: Buffer[] = [];

@@ -1,0 +1,50 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { InputError } from '../../tools/loadgen/input-error.js';
+import { compareReports, comparisonText, readReport } from '../../tools/loadgen/report/compare.js';
+import { htmlReport } from '../../tools/loadgen/report/html.js';
+import { fileProblem } from '../file-problem.js';
+import { UsageError } from '../usage-error.js';
+
+export interface CompareFlags {
+  json?: boolean;
+  html?: string;
+}
+
+/** skein bench compare A.json B.json. @throws UsageError for what is no report, or has nothing in common. */
+export function compareFiles(a: string, b: string, flags: CompareFlags): void {
+  try {
+    const [left, right] = [read(a), read(b)];
+    const names = namesOf(a, b);
+    const comparisons = compareReports(left, right);
+    if (flags.html !== undefined) {
+      const reports = [left, right].map((report, i) => ({ name: names[i]!, report }));
+      writeFileSync(flags.html, htmlReport(reports));
+    }
+    process.stdout.write(
+      flags.json ? `${JSON.stringify(comparisons)}\n` : comparisonText(comparisons, names),
+    );
+  } catch (error) {
+    if (error instanceof InputError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+function read(path: string): ReturnType<typeof readReport> {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`The report ${path} cannot be read: ${fileProblem(error)}`);
+  }
+  return readReport(text, path);
+}
+
+/** File names without what is the same in both. */
+function namesOf(a: string, b: string): [string, string] {
+  const short = (path: string) =>
+    basename(path)
+      .replace(/\.json$/, '')
+      .slice(-20);
+  return short(a) === short(b) ? ['A', 'B'] : [short(a), short(b)];
+}

@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../../engine/package-info.js';
+import type { BenchReport } from './schema.js';
+
+/** Reports that stand on one page, each under a name. */
+export interface NamedReport {
+  name: string;
+  report: BenchReport;
+}
+
+/** One page that needs nothing else: data, script, library and style are in it. Several reports are compared. */
+export function htmlReport(reports: readonly NamedReport[]): string {
+  const title = reports.map(({ name }) => name).join(' and ');
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+<link rel="icon" href="data:,">
+<style>${asset('uPlot.min.css')}${asset('report.css')}</style>
+</head>
+<body>
+<main id="report"></main>
+<script type="application/json" id="reports">${inScript(JSON.stringify(reports))}</script>
+<script>${inScript(asset('uPlot.iife.min.js'))}</script>
+<script>${inScript(asset('report.js'))}</script>
+</body>
+</html>
+`;
+}
+
+/** Where the build puts the page's files and those of the library. */
+function asset(name: string): string {
+  return readFileSync(join(packageRoot(), 'dist/loadgen', name), 'utf8');
+}
+
+/** Nothing in it ends the element, or begins one. In JSON and in strings of scripts < may be written so. */
+function inScript(text: string): string {
+  return text.replaceAll('</', '<\\/').replaceAll('<!--', '<\\!--');
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+}
