@@ -12,7 +12,7 @@ import { bytesNear, mutationOf } from './mutations.js';
 /** The same every time, so that what passes here passes everywhere; others: SKEIN_FUZZ_SEED=7 SKEIN_FUZZ_RUNS=5000. */
 const OPTIONS = {
   seed: Number(process.env.SKEIN_FUZZ_SEED ?? 1),
-  numRuns: Number(process.env.SKEIN_FUZZ_RUNS ?? 25),
+  numRuns: Number(process.env.SKEIN_FUZZ_RUNS ?? 15),
   endOnFailure: true,
 };
 /** Long enough for any machine: a request that is not answered by then never is. */
@@ -146,7 +146,7 @@ it('has an answer to bodies of 10 MB and to prompts of 100,000 tokens, by the na
     // Texts and lists: whatever else is one of these is refused by its type.
     for (const path of pathsOf(example).filter((one) => one.length > 0 && isLong(valueAt(example, one)))) {
       const name = nameOf(path);
-      for (const value of [long, tokens]) {
+      for (const value of Array.isArray(valueAt(example, path)) ? [long, tokens] : [long]) {
         const what = `${route.name} with a long ${name}`;
         const body = changedAt(example, path, () => value);
         const refusal = await refusalOf(await send('POST', route.path, body), what);
