@@ -97,6 +97,24 @@ export class ChatTemplate {
 
   /** @throws ChatTemplateError where the template refuses the messages, or the options contradict each other. */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): RenderedPrompt {
+    return this.#render(messages, options, MAX_TEMPLATE_STEPS);
+  }
+
+  /** The same, or null where it takes more than `steps` steps. */
+  renderWithin(
+    steps: number,
+    messages: readonly ChatMessage[],
+    options: RenderOptions,
+  ): RenderedPrompt | null {
+    try {
+      return this.#render(messages, options, steps);
+    } catch (error) {
+      if (error instanceof ChatTemplateError && error.cause instanceof StepsError) return null;
+      throw error;
+    }
+  }
+
+  #render(messages: readonly ChatMessage[], options: RenderOptions, steps: number): RenderedPrompt {
     if (this.#template === null || this.#source === null) {
       throw new ChatTemplateError(
         'The model has no chat template: give it one (chat_template.jinja beside its tokenizer.json), ' +
@@ -119,7 +137,7 @@ export class ChatTemplate {
       tools: options.tools ?? null,
       kwargs: options.templateKwargs ?? {},
     });
-    let text = this.#run(given.kwargs, {
+    let text = this.#run(steps, given.kwargs, {
       messages: given.messages,
       tools: given.tools,
       add_generation_prompt: addGenerationPrompt,
@@ -141,11 +159,16 @@ export class ChatTemplate {
     }
   }
 
-  #run(kwargs: Record<string, unknown>, variables: Record<string, unknown>): string {
+  #run(steps: number, kwargs: Record<string, unknown>, variables: Record<string, unknown>): string {
     const environment = new Environment();
+    const count = new StepCount(steps);
     const globals: Record<string, unknown> = {
       ...{ true: true, false: false, none: null, True: true, False: false, None: null },
-      range,
+      range: (...args: Parameters<typeof range>) => {
+        const numbers = range(...args);
+        count.spend(numbers.length);
+        return numbers;
+      },
       raise_exception: (message: unknown) => {
         throw new ChatTemplateError(String(message));
       },
@@ -154,7 +177,7 @@ export class ChatTemplate {
     try {
       const all = { documents: null, ...kwargs, ...globals, ...variables };
       for (const [name, value] of Object.entries(all)) environment.set(name, value);
-      const result = boundedInterpreter(environment).run(this.#template!.parsed);
+      const result = countingInterpreter(environment, count).run(this.#template!.parsed);
       return String(result.value);
     } catch (error) {
       throw new ChatTemplateError(`The chat template refused the messages: ${asSentence(reasonOf(error))}`, {
@@ -235,20 +258,41 @@ function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): s
  * more loops without an end, and the server with it.
  */
 export const MAX_TEMPLATE_STEPS = 500_000;
+
 /** Numbers of one range(). */
 const MAX_RANGE = 100_000;
 
-/** An interpreter that counts what it evaluates, and gives up. */
-function boundedInterpreter(environment: Environment): Interpreter {
+class StepsError extends Error {}
+
+/** Counts what a rendering does, and gives up. */
+class StepCount {
+  readonly #most: number;
+  #steps = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  spend(steps: number): void {
+    this.#steps += steps;
+    if (this.#steps > this.#most) throw new StepsError(`it took more than ${this.#most} steps`);
+  }
+}
+
+/** An interpreter that counts what it evaluates, and the rounds of loops, in which there may be nothing to evaluate. */
+function countingInterpreter(environment: Environment, count: StepCount): Interpreter {
   const interpreter = new Interpreter(environment);
-  const evaluate = interpreter.evaluate.bind(interpreter);
-  let steps = 0;
-  interpreter.evaluate = (...args: Parameters<typeof evaluate>) => {
-    if (++steps > MAX_TEMPLATE_STEPS) {
-      throw new ChatTemplateError(`it took more than ${MAX_TEMPLATE_STEPS} steps`);
-    }
-    return evaluate(...args);
-  };
+  const counted = interpreter as unknown as Record<
+    'evaluate' | 'evaluateBlock',
+    (...args: unknown[]) => unknown
+  >;
+  for (const name of ['evaluate', 'evaluateBlock'] as const) {
+    const original = counted[name].bind(interpreter);
+    counted[name] = (...args) => {
+      count.spend(1);
+      return original(...args);
+    };
+  }
   return interpreter;
 }
 

@@ -232,7 +232,7 @@ export class Skein {
       promptTokens,
       promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
       maxTokens: maxTokens ?? Math.min(room, DEFAULT_MAX_TOKENS),
-      ...(guided === undefined ? {} : { guide: guideOf(guided, 'guided') }),
+      ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec) }),
       stop: typeof stop === 'string' ? [stop] : stop,
       badWords: badWords && (await badWordTokens(model.codec, badWords)),
     };

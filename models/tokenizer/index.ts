@@ -5,6 +5,8 @@ export { type DecodeOptions, type EncodeOptions, type TextSegment, Tokenizer } f
 export { readTokenizerFiles } from './tokenizer-files.js';
 export { TokenizerError } from './tokenizer-json.js';
 export {
+  PromptTimeError,
+  PromptUnitsError,
   TokenizerBusyError,
   TokenizerPool,
   type TokenizerPoolOptions,

@@ -1,20 +1,36 @@
-import { Worker } from 'node:worker_threads';
+import {
+  type ChatMessage,
+  type ChatTemplate,
+  ChatTemplateError,
+  type RenderOptions,
+} from '../chat-template.js';
+import {
+  HelperBusyError,
+  HelperError,
+  HelperLostError,
+  HelperPool,
+  HelperTimeError,
+} from '../helper-pool.js';
 import type { EncodeOptions, TextSegment, Tokenizer, TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
 /** Where a worker gets its tokenizer: from a folder, which costs the main thread nothing, or from a copy. */
-export type TokenizerSource = { directory: string } | { files: TokenizerSourceFiles };
+export type TokenizerSource =
+  | { directory: string }
+  | { files: TokenizerSourceFiles & { chatTemplate?: string | null } };
 
 export interface TokenizerPoolOptions {
   /** Threads at most; each is started when it is first needed. Default 1. */
   workers?: number;
   /**
    * Texts longer than this many UTF-16 units go to a worker. Default 8192: some 10 ms of work for prose, ten times
-   * that for one endless word.
+   * that for one endless word. A chat's values count too, 32 units each: a template has work with each of them.
    */
   threshold?: number;
   /** Texts that may wait or be in work at a time. Default 256. */
   maxJobs?: number;
+  /** Milliseconds that one of them may take. Default 60,000. */
+  timeLimitMs?: number;
 }
 
 /** More long texts at a time than the pool takes: try again later. */
@@ -22,136 +38,146 @@ export class TokenizerBusyError extends Error {
   override name = 'TokenizerBusyError';
 }
 
-export interface TokenizerJob {
-  segments: readonly TextSegment[];
-  addSpecialTokens: boolean;
+/** To make a prompt of it took longer than it may. The request's fault, or the template's. */
+export class PromptTimeError extends Error {
+  override name = 'PromptTimeError';
 }
 
-export type TokenizerReply = { tokens: Int32Array } | { error: string };
+/** What the template made of a chat is longer than it may be; it was not encoded. */
+export class PromptUnitsError extends Error {
+  override name = 'PromptUnitsError';
+  /** UTF-16 units of the text. */
+  readonly units: number;
 
-interface PendingJob extends TokenizerJob {
-  resolve(tokens: Int32Array): void;
-  reject(error: Error): void;
+  constructor(units: number) {
+    // The message alone crosses from one thread to another.
+    super(String(units));
+    this.units = units;
+  }
 }
 
-interface PoolWorker {
-  thread: Worker;
-  job: PendingJob | null;
+export type TokenizerJob = { addSpecialTokens: boolean } & (
+  | { segments: readonly TextSegment[] }
+  | { messages: readonly ChatMessage[]; render: RenderOptions; maxUnits: number }
+);
+
+/** How a text is encoded. `signal`: once raised, a text that waits is dropped, and its promise rejects with the reason. */
+export interface PoolEncodeOptions {
+  addSpecialTokens?: boolean;
+  signal?: AbortSignal | undefined;
 }
+
+/** Units that a value of a chat counts beside its text. */
+const UNITS_PER_VALUE = 32;
+/** Steps of a template in the thread that asks; one that needs more is rendered in a worker, from the beginning. */
+const MAX_STEPS_HERE = 20_000;
 
 /**
- * Encodes short texts at once and long ones in worker threads, so that the thread that serves HTTP is never busy with
- * one prompt for long. The token ids are the same either way.
+ * Encodes short texts and chats at once and long ones in worker threads, so that the thread that serves HTTP is never busy
+ * with one prompt for long. The token ids are the same either way.
  */
 export class TokenizerPool {
   readonly #tokenizer: Tokenizer;
-  readonly #source: TokenizerSource;
-  readonly #maxWorkers: number;
   readonly #threshold: number;
-  readonly #maxJobs: number;
-  readonly #workers = new Set<PoolWorker>();
-  readonly #waiting: PendingJob[] = [];
-  #closed = false;
+  readonly #helpers: HelperPool<TokenizerJob, Int32Array>;
 
   constructor(tokenizer: Tokenizer, source: TokenizerSource, options: TokenizerPoolOptions = {}) {
+    const { workers, threshold = 8192, maxJobs, timeLimitMs = 60_000 } = options;
     this.#tokenizer = tokenizer;
-    this.#source = source;
-    this.#maxWorkers = Math.max(1, options.workers ?? 1);
-    this.#threshold = options.threshold ?? 8192;
-    this.#maxJobs = options.maxJobs ?? 256;
+    this.#threshold = threshold;
+    const script = new URL('./tokenizer-worker.js', import.meta.url);
+    this.#helpers = new HelperPool({ script, workerData: source, workers, maxJobs, timeLimitMs });
   }
 
-  /** Like Tokenizer.encode. @throws TokenizerBusyError when too many long texts are waiting. */
-  async encode(text: string, options: EncodeOptions = {}): Promise<Int32Array> {
-    const { addSpecialTokens = true, allowSpecial = true } = options;
-    return this.encodeSegments([{ text, special: allowSpecial }], { addSpecialTokens });
+  /** Like Tokenizer.encode. @throws TokenizerBusyError when too many long texts are waiting, PromptTimeError. */
+  async encode(text: string, options: EncodeOptions & PoolEncodeOptions = {}): Promise<Int32Array> {
+    const { addSpecialTokens = true, allowSpecial = true, signal } = options;
+    return this.encodeSegments([{ text, special: allowSpecial }], { addSpecialTokens, signal });
   }
 
-  /** Like Tokenizer.encodeSegments. @throws TokenizerBusyError when too many long texts are waiting. */
+  /** Like Tokenizer.encodeSegments. @throws TokenizerBusyError when too many long texts are waiting, PromptTimeError. */
   async encodeSegments(
     segments: readonly TextSegment[],
-    options: { addSpecialTokens?: boolean } = {},
+    { addSpecialTokens = false, signal }: PoolEncodeOptions = {},
   ): Promise<Int32Array> {
-    const addSpecialTokens = options.addSpecialTokens ?? false;
     const length = segments.reduce((sum, segment) => sum + segment.text.length, 0);
     if (length <= this.#threshold) return this.#tokenizer.encodeSegments(segments, { addSpecialTokens });
-    if (this.#closed) throw new TokenizerError('The tokenizer pool is closed.');
-    if (this.jobs >= this.#maxJobs) {
-      throw new TokenizerBusyError(
-        `${this.jobs} long texts are being tokenized, the limit is ${this.#maxJobs}.`,
-      );
+    return this.#run({ segments, addSpecialTokens }, signal);
+  }
+
+  /**
+   * The tokens of a chat as the template renders it.
+   * @param template that of the source, for chats that are rendered here.
+   * @param options `maxUnits`: a rendered text of more UTF-16 units is not encoded.
+   * @throws ChatTemplateError; TokenizerBusyError when too many long texts are waiting; PromptTimeError; PromptUnitsError.
+   */
+  async encodeChat(
+    template: ChatTemplate,
+    messages: readonly ChatMessage[],
+    render: RenderOptions,
+    options: PoolEncodeOptions & { maxUnits?: number } = {},
+  ): Promise<Int32Array> {
+    const { addSpecialTokens = false, signal, maxUnits = Number.POSITIVE_INFINITY } = options;
+    if (unitsOf([messages, render], this.#threshold) <= this.#threshold) {
+      const rendered = template.renderWithin(MAX_STEPS_HERE, messages, render);
+      if (rendered !== null) {
+        if (rendered.text.length > maxUnits) throw new PromptUnitsError(rendered.text.length);
+        return this.encodeSegments(rendered.segments, options);
+      }
     }
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ segments, addSpecialTokens, resolve, reject });
-      this.#dispatch();
-    });
+    return this.#run({ messages, render, maxUnits, addSpecialTokens }, signal);
   }
 
   /** Long texts that wait or are in work. */
   get jobs(): number {
-    let inWork = 0;
-    for (const worker of this.#workers) if (worker.job !== null) inWork++;
-    return this.#waiting.length + inWork;
+    return this.#helpers.jobs;
   }
 
   /** Fails what is still waiting or in work and ends the threads. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    const error = new TokenizerError('The tokenizer pool was closed before the text was encoded.');
-    for (const job of this.#waiting.splice(0)) job.reject(error);
-    const workers = [...this.#workers];
-    this.#workers.clear();
-    for (const worker of workers) worker.job?.reject(error);
-    await Promise.all(workers.map((worker) => worker.thread.terminate()));
+  close(): Promise<void> {
+    return this.#helpers.close();
   }
 
-  #dispatch(): void {
-    while (this.#waiting.length > 0) {
-      const worker = this.#idleWorker();
-      if (worker === null) return;
-      const job = this.#waiting.shift()!;
-      worker.job = job;
-      worker.thread.ref();
-      const message: TokenizerJob = { segments: job.segments, addSpecialTokens: job.addSpecialTokens };
-      worker.thread.postMessage(message);
+  async #run(job: TokenizerJob, signal: AbortSignal | undefined): Promise<Int32Array> {
+    try {
+      return await this.#helpers.run(job, signal);
+    } catch (error) {
+      throw inTokenizersWords(error);
     }
-  }
-
-  #idleWorker(): PoolWorker | null {
-    for (const worker of this.#workers) if (worker.job === null) return worker;
-    return this.#workers.size < this.#maxWorkers ? this.#startWorker() : null;
-  }
-
-  #startWorker(): PoolWorker {
-    const thread = new Worker(new URL('./tokenizer-worker.js', import.meta.url), {
-      workerData: this.#source,
-    });
-    const worker: PoolWorker = { thread, job: null };
-    this.#workers.add(worker);
-    thread.on('message', (reply: TokenizerReply) => {
-      const job = worker.job;
-      worker.job = null;
-      // An idle thread does not keep the process alive.
-      thread.unref();
-      if (job !== null) settle(job, reply);
-      this.#dispatch();
-    });
-    thread.on('error', (error) => this.#lose(worker, error));
-    thread.on('exit', (code) => this.#lose(worker, new Error(`exit code ${code}`)));
-    return worker;
-  }
-
-  /** A dead thread fails its own text only; the next one gets a new thread. */
-  #lose(worker: PoolWorker, reason: unknown): void {
-    if (!this.#workers.delete(worker)) return;
-    const text = reason instanceof Error ? reason.message : String(reason);
-    worker.job?.reject(new TokenizerError(`A tokenizer thread ended: ${text}.`, { cause: reason }));
-    worker.job = null;
-    this.#dispatch();
   }
 }
 
-function settle(job: PendingJob, reply: TokenizerReply): void {
-  if ('tokens' in reply) job.resolve(reply.tokens);
-  else job.reject(new TokenizerError(reply.error));
+function inTokenizersWords(error: unknown): unknown {
+  if (error instanceof HelperBusyError) {
+    return new TokenizerBusyError('Too many long texts are being tokenized; try again later.');
+  }
+  if (error instanceof HelperTimeError) {
+    return new PromptTimeError(`The prompt could not be made in time. ${error.message}`);
+  }
+  if (error instanceof HelperLostError) return new TokenizerError(error.message, { cause: error });
+  if (!(error instanceof HelperError)) return error;
+  if (error.name === 'PromptUnitsError') return new PromptUnitsError(Number(error.message));
+  if (error.name === 'ChatTemplateError') return new ChatTemplateError(error.message);
+  return new TokenizerError(error.message, { cause: error });
+}
+
+/** Units of a JSON value: of its texts, and so many for each value in it. Counts no further than `limit`. */
+function unitsOf(value: unknown, limit: number): number {
+  let units = 0;
+  const open: unknown[] = [value];
+  while (open.length > 0 && units <= limit) {
+    const one = open.pop();
+    units += UNITS_PER_VALUE;
+    if (typeof one === 'string') units += one.length;
+    else if (Array.isArray(one)) {
+      if (one.length * UNITS_PER_VALUE > limit) return Number.POSITIVE_INFINITY;
+      for (const item of one) open.push(item);
+    } else if (typeof one === 'object' && one !== null) {
+      for (const [name, item] of Object.entries(one)) {
+        units += name.length;
+        open.push(item);
+      }
+    }
+  }
+  return units;
 }

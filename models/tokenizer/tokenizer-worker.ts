@@ -1,25 +1,24 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
+import { answerJobs } from '../answer-jobs.js';
+import { ChatTemplate } from '../chat-template.js';
 import { Tokenizer } from './tokenizer.js';
 import { readTokenizerFiles } from './tokenizer-files.js';
-import type { TokenizerJob, TokenizerReply, TokenizerSource } from './tokenizer-pool.js';
+import { PromptUnitsError, type TokenizerJob, type TokenizerSource } from './tokenizer-pool.js';
 
-/** Entry of a tokenizer pool's thread: one job in, one reply out, in order. */
-const port = parentPort;
-if (port === null) throw new Error('tokenizer-worker is the entry of a worker thread.');
+/** Entry of a tokenizer pool's thread. */
 const source = workerData as TokenizerSource;
-const tokenizer = new Tokenizer(
-  'files' in source ? source.files : await readTokenizerFiles(source.directory),
+const files = 'files' in source ? source.files : await readTokenizerFiles(source.directory);
+const tokenizer = new Tokenizer(files);
+let template: ChatTemplate | null = null;
+
+answerJobs(
+  (job: TokenizerJob): Int32Array => {
+    const { addSpecialTokens } = job;
+    if ('segments' in job) return tokenizer.encodeSegments(job.segments, { addSpecialTokens });
+    template ??= new ChatTemplate(files.chatTemplate ?? null, tokenizer);
+    const { text, segments } = template.render(job.messages, job.render);
+    if (text.length > job.maxUnits) throw new PromptUnitsError(text.length);
+    return tokenizer.encodeSegments(segments, { addSpecialTokens });
+  },
+  (tokens) => [tokens.buffer as ArrayBuffer],
 );
-
-port.on('message', (job: TokenizerJob) => {
-  const reply = encode(job);
-  port.postMessage(reply, 'tokens' in reply ? [reply.tokens.buffer as ArrayBuffer] : []);
-});
-
-function encode(job: TokenizerJob): TokenizerReply {
-  try {
-    return { tokens: tokenizer.encodeSegments(job.segments, { addSpecialTokens: job.addSpecialTokens }) };
-  } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
-  }
-}

@@ -10,7 +10,7 @@ import {
   THINK_END,
 } from './reasoning/reasoning-parser.js';
 import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
-import type { PromptTokens, TextModel } from './text-model.js';
+import type { PromptTokens, TextCodec, TextModel } from './text-model.js';
 import {
   CALL_BEGIN,
   CALL_END,
@@ -91,11 +91,12 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
     promptTokens,
   );
   const specialTexts = new Set(model.codec.specialTexts ?? []);
-  const calls = tools.length === 0 ? null : callGuide(ask, choice, tools, { style, source, specialTexts });
+  const known = { style, source, specialTexts, codec: model.codec };
+  const calls = tools.length === 0 ? null : await callGuide(ask, choice, tools, known);
   const hasParts = tools.length > 0 || reasoning !== null;
   return {
     promptTokens,
-    guide: wholeGuide(ask, choice, calls, { reasoning, specialTexts }),
+    guide: await wholeGuide(ask, choice, calls, { reasoning, specialTexts, codec: model.codec }),
     shownTokens: [
       ...(tools.length > 0 ? MARKERS[style.format] : []),
       ...(reasoning === null ? [] : [THINK_BEGIN, THINK_END]),
@@ -155,18 +156,19 @@ function callParser(format: ToolFormatName, tools: readonly FunctionTool[]): Ans
 }
 
 /** What the calls have to look like; null: as the model likes. @throws InvalidRequestError naming the schema at fault. */
-function callGuide(
+async function callGuide(
   ask: ChatAsk,
   choice: ToolChoice,
   tools: readonly FunctionTool[],
-  known: { style: ToolStyle; source: string | null; specialTexts: ReadonlySet<string> },
-): TagFormat | null {
+  known: { style: ToolStyle; source: string | null; specialTexts: ReadonlySet<string>; codec: TextCodec },
+): Promise<TagFormat | null> {
   const isForced = choice.mode === 'required' || choice.mode === 'named';
   const isSingle = choice.mode === 'named' || ask.parallelToolCalls === false;
   const isStrict = tools.some(({ strict }) => strict);
   if (!isForced && !isSingle && !isStrict && !ask.onlyKnownTools && ask.guide === undefined) return null;
   const followsSchema = (tool: FunctionTool) => isForced || (tool.strict ?? false);
-  for (const tool of tools) if (followsSchema(tool)) checkParameters(tool, ask.tools ?? []);
+  for (const tool of tools)
+    if (followsSchema(tool)) await checkParameters(tool, ask.tools ?? [], known.codec);
   checkGuideEnds(ask.ignoreEos ?? false, isForced || isSingle ? 'tool_choice' : 'tools');
   const { format } = known.style;
   const options: CallGuideOptions = {
@@ -182,10 +184,14 @@ function callGuide(
   return isForced || ask.guide !== undefined ? callsFormat(options) : freeFormat(options);
 }
 
-function checkParameters(tool: FunctionTool, tools: readonly FunctionTool[]): void {
+async function checkParameters(
+  tool: FunctionTool,
+  tools: readonly FunctionTool[],
+  codec: TextCodec,
+): Promise<void> {
   const param = `tools[${tools.indexOf(tool)}].function.parameters`;
   try {
-    guideOf({ json: parametersOf(tool) }, param);
+    await guideOf({ json: parametersOf(tool) }, param, codec);
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     throw new InvalidRequestError(`${param}: ${error.message}`, param, error.code);
@@ -193,12 +199,13 @@ function checkParameters(tool: FunctionTool, tools: readonly FunctionTool[]): vo
 }
 
 /** Calls, what the client asked for, and the reasoning in front of both, as one guide. */
-function wholeGuide(
+async function wholeGuide(
   ask: ChatAsk,
   choice: ToolChoice,
   calls: TagFormat | null,
-  { reasoning, specialTexts }: { reasoning: ReasoningStart | null; specialTexts: ReadonlySet<string> },
-): Guide | undefined {
+  known: { reasoning: ReasoningStart | null; specialTexts: ReadonlySet<string>; codec: TextCodec },
+): Promise<Guide | undefined> {
+  const { reasoning, specialTexts, codec } = known;
   if (calls === null && (ask.guide === undefined || reasoning === null)) return ask.guide;
   const isForced = choice.mode === 'required' || choice.mode === 'named';
   const asked = ask.guide === undefined || (calls !== null && isForced) ? null : guideAsFormat(ask.guide);
@@ -208,6 +215,7 @@ function wholeGuide(
   return guideOf(
     { structuralTag: { type: 'structural_tag', format } },
     calls === null ? 'response_format' : 'tools',
+    codec,
   );
 }
 

@@ -1,7 +1,8 @@
-import { checkedGrammar } from '../../engine/guided/check-grammar.js';
 import { GuideError } from '../../engine/guided/grammar.js';
-import { type Guide, guideGrammar } from '../../engine/guided/guide.js';
+import type { Guide } from '../../engine/guided/guide.js';
 import { InvalidRequestError } from './errors.js';
+import { checkGuideHere } from './guide-checks.js';
+import type { TextCodec } from './text-model.js';
 
 /** What an answer has to look like: one of these. */
 export interface GuidedOptions {
@@ -17,11 +18,14 @@ export interface GuidedOptions {
   structuralTag?: object | string | undefined;
 }
 
+/** What of a codec checks guides. */
+type GuideCodec = Pick<TextCodec, 'checkGuide'>;
+
 /**
  * The guide in the engine's form, checked as far as that can be done without the vocabulary.
  * @param param the caller's name for it. @throws InvalidRequestError.
  */
-export function guideOf(guided: GuidedOptions, param: string): Guide {
+export async function guideOf(guided: GuidedOptions, param: string, codec: GuideCodec): Promise<Guide> {
   const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
   if (wrong !== undefined) {
     throw new InvalidRequestError(
@@ -39,7 +43,7 @@ export function guideOf(guided: GuidedOptions, param: string): Guide {
     );
   }
   const guide = inEnginesForm(guided);
-  checkGuide(guide, param);
+  await checkGuide(guide, param, codec);
   return guide;
 }
 
@@ -62,21 +66,14 @@ const FORMS: Readonly<Record<string, (value: unknown) => boolean>> = {
   structuralTag: (value) => isText(value) || isObject(value),
 };
 
-/** Guides that were found right, the latest last: clients send the same ones again and again. */
-const known = new Set<string>();
-const MAX_KNOWN = 64;
-
-function checkGuide(guide: Guide, param: string): void {
-  const key = `${guide.type} ${guide.guide}`;
-  if (known.has(key)) return;
+async function checkGuide(guide: Guide, param: string, codec: GuideCodec): Promise<void> {
   try {
-    checkedGrammar(guideGrammar(guide));
+    if (codec.checkGuide === undefined) checkGuideHere(guide);
+    else await codec.checkGuide(guide);
   } catch (error) {
     if (error instanceof GuideError) throw new InvalidRequestError(error.message, param, 'invalid_guide');
     throw error;
   }
-  known.add(key);
-  if (known.size > MAX_KNOWN) known.delete(known.values().next().value!);
 }
 
 /** @throws InvalidRequestError where the answer could not end when what the guide asks for is complete. */

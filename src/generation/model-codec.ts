@@ -1,10 +1,13 @@
+import type { Guide } from '../../engine/guided/guide.js';
 import { type ChatMessage, ChatTemplate, type RenderOptions } from '../../models/chat-template.js';
 import {
+  PromptUnitsError,
   readTokenizerFiles,
   StreamingDetokenizer,
   Tokenizer,
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
+import { GuideChecks } from './guide-checks.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type {
   ChatRenderOptions,
@@ -14,11 +17,12 @@ import type {
   TextCodec,
 } from './text-model.js';
 
-/** The tokenizer and the chat template of an engine directory. Long texts are encoded in a thread of their own. */
+/** The tokenizer and the chat template of an engine directory. Long texts and chats have a thread of their own. */
 export class ModelCodec implements TextCodec {
   readonly #tokenizer: Tokenizer;
   readonly #pool: TokenizerPool;
   readonly #chatTemplate: ChatTemplate;
+  readonly #guideChecks = new GuideChecks();
 
   readonly templateSource: string | null;
 
@@ -38,15 +42,15 @@ export class ModelCodec implements TextCodec {
   }
 
   /** A prompt for completion is the caller's own: special tokens in it are tokens. */
-  encodeText(text: string): Promise<PromptTokens> {
-    return this.#pool.encode(text);
+  encodeText(text: string, signal?: AbortSignal): Promise<PromptTokens> {
+    return this.#pool.encode(text, { signal });
   }
 
-  encodePiece(text: string): Promise<PromptTokens> {
-    return this.#pool.encode(text, { addSpecialTokens: false });
+  encodePiece(text: string, signal?: AbortSignal): Promise<PromptTokens> {
+    return this.#pool.encode(text, { addSpecialTokens: false, signal });
   }
 
-  encodeChat(messages: readonly ChatMessage[], options: ChatRenderOptions): Promise<PromptTokens> {
+  async encodeChat(messages: readonly ChatMessage[], options: ChatRenderOptions): Promise<PromptTokens> {
     const render: RenderOptions = {
       addGenerationPrompt: options.addGenerationPrompt ?? true,
       continueFinalMessage: options.continueFinalMessage ?? false,
@@ -54,11 +58,18 @@ export class ModelCodec implements TextCodec {
     if (options.tools !== undefined) render.tools = options.tools;
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
     // The template writes its own BOS: the tokenizer adds no second one.
-    const { text, segments } = this.#chatTemplate.render(messages, render);
-    const { maxTokens } = options;
-    if (maxTokens !== undefined)
-      checkTextLength(text.length, { maxTokens, unitsPerToken: this.unitsPerToken }, 'messages');
-    return this.#pool.encodeSegments(segments, { addSpecialTokens: options.addSpecialTokens ?? false });
+    const { addSpecialTokens = false, signal, maxTokens } = options;
+    const { unitsPerToken } = this;
+    const most = maxTokens === undefined ? {} : { maxUnits: maxTokens * unitsPerToken };
+    try {
+      const asked = { addSpecialTokens, signal, ...most };
+      return await this.#pool.encodeChat(this.#chatTemplate, messages, render, asked);
+    } catch (error) {
+      if (error instanceof PromptUnitsError) {
+        checkTextLength(error.units, { maxTokens: maxTokens!, unitsPerToken }, 'messages');
+      }
+      throw error;
+    }
   }
 
   createDetokenizer({ skipSpecialTokens, shownTokens = [] }: DetokenizerOptions): Detokenizer {
@@ -82,7 +93,11 @@ export class ModelCodec implements TextCodec {
     return this.#tokenizer.tokenBytes(token);
   }
 
+  checkGuide(guide: Guide): Promise<void> {
+    return this.#guideChecks.check(guide);
+  }
+
   async close(): Promise<void> {
-    await this.#pool.close();
+    await Promise.all([this.#pool.close(), this.#guideChecks.close()]);
   }
 }

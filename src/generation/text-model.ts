@@ -1,5 +1,6 @@
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
+import type { Guide } from '../../engine/guided/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import type { ReasoningParserName } from './reasoning/reasoning-style.js';
 import type { ToolFormatName } from './tools/types.js';
@@ -17,6 +18,8 @@ export interface ChatRenderOptions {
   tools?: readonly unknown[] | undefined;
   /** A prompt that has more tokens for certain is refused before it is encoded. */
   maxTokens?: number | undefined;
+  /** Raised where nobody wants the tokens any more: then the promise rejects with its reason. */
+  signal?: AbortSignal | undefined;
 }
 
 export interface DetokenizerOptions {
@@ -39,15 +42,17 @@ export interface TextCodec {
   /** UTF-16 units of a text that one token stands for at most. Absent: not known. */
   readonly unitsPerToken?: number;
   /** Encodes plain text, with the tokens that the model wants around a text (a BOS, where it has one). */
-  encodeText(text: string): PromptTokens | Promise<PromptTokens>;
+  encodeText(text: string, signal?: AbortSignal): PromptTokens | Promise<PromptTokens>;
   /** Encodes a part of a text: nothing is added to it. */
-  encodePiece(text: string): PromptTokens | Promise<PromptTokens>;
+  encodePiece(text: string, signal?: AbortSignal): PromptTokens | Promise<PromptTokens>;
   /** Renders the chat template and encodes it without adding special tokens a second time. */
   encodeChat(
     messages: readonly ChatMessage[],
     options: ChatRenderOptions,
   ): PromptTokens | Promise<PromptTokens>;
   createDetokenizer(options: DetokenizerOptions): Detokenizer;
+  /** Says whether a guide can be followed, without holding up this thread. Absent: it is checked here. @throws GuideError. */
+  checkGuide?(guide: Guide): Promise<void>;
   /** The token's entry in the vocabulary, as its file spells it; null for an id outside of it. */
   tokenEntry(token: number): string | null;
   /** The bytes that a token stands for; of one character possibly only a part. */

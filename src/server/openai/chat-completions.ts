@@ -49,7 +49,7 @@ async function answerChat(
   const plan = await planChat(model, {
     ...asked,
     messages: request.messages.map(templateMessage),
-    guide: guideOfRequest(request),
+    guide: await guideOfRequest(request, model.codec),
     ignoreEos: request.ignore_eos,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,

@@ -32,7 +32,7 @@ export async function completions(
     ofPrompt === undefined && echoed === undefined ? undefined : Math.max(ofPrompt ?? 0, echoed ?? 0);
   const prompts = await Promise.all(request.prompt.map((prompt) => promptTokens(model, request, prompt)));
   const badWords = await badWordsOf(request, model);
-  const guide = guideOfRequest(request);
+  const guide = await guideOfRequest(request, model.codec);
   const requests = prompts.map((promptTokens) =>
     textRequest(request, {
       promptTokens,

@@ -1,7 +1,8 @@
 import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
 import { ParameterError } from '../../../engine/decoding/sampling-params.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
-import { TokenizerBusyError } from '../../../models/tokenizer/index.js';
+import { HelperBusyError } from '../../../models/helper-pool.js';
+import { PromptTimeError, TokenizerBusyError } from '../../../models/tokenizer/index.js';
 import { withFlagNames } from '../../flag-names.js';
 import { InvalidRequestError } from '../../generation/errors.js';
 import { inCallersWords } from '../../generation/refusals.js';
@@ -126,7 +127,9 @@ export function toApiError(error: unknown): ApiError {
       headers: { 'retry-after': retryAfter(error.retryAfterMs) },
     });
   }
-  if (error instanceof TokenizerBusyError) {
+  if (error instanceof PromptTimeError)
+    return new ApiError(400, error.message, { code: 'prompt_too_complex' });
+  if (error instanceof TokenizerBusyError || error instanceof HelperBusyError) {
     const headers = { 'retry-after': String(RETRY_AFTER_S) };
     return new ApiError(429, error.message, { type: 'rate_limit_error', code: 'queue_full', headers });
   }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Guide } from '../../../engine/guided/guide.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from '../../generation/guided.js';
+import type { TextCodec } from '../../generation/text-model.js';
 import { ApiError } from './errors.js';
 import type { ChatRequest } from './schemas/chat.js';
 import type { CommonRequest } from './schemas/common.js';
@@ -94,7 +95,7 @@ export function guideParamOf(request: Request): string | undefined {
 }
 
 /** What the answer has to look like; undefined: anything. @throws ApiError, InvalidRequestError. */
-export function guideOfRequest(request: Request): Guide | undefined {
+export async function guideOfRequest(request: Request, codec: TextCodec): Promise<Guide | undefined> {
   const asked = askedForms(request);
   const [first, second] = asked;
   if (first === undefined) return undefined;
@@ -105,7 +106,7 @@ export function guideOfRequest(request: Request): Guide | undefined {
   }
   const [param, guided] = first;
   checkGuideEnds(request.ignore_eos ?? false, param);
-  return guideOf(guided, param);
+  return guideOf(guided, param, codec);
 }
 
 function formatGuide(format: ChatRequest['response_format']): GuidedOptions | null {

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ChatTemplateError } from '../../../models/chat-template.js';
-import { TokenizerError } from '../../../models/tokenizer/index.js';
-import { ModelCodec } from '../../../src/generation/model-codec.js';
+// The codec's threads run compiled files, so this test takes the compiled modules (npm run build:ts).
+import { ChatTemplateError } from '../../../dist/models/chat-template.js';
+import { TokenizerError } from '../../../dist/models/tokenizer/index.js';
+import { ModelCodec } from '../../../dist/src/generation/model-codec.js';
 import { tinyModelPath } from '../../support/test-engine.js';
 
 let codec: ModelCodec;

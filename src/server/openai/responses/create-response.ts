@@ -58,12 +58,13 @@ async function planOf(
   { messages }: Conversation,
 ): Promise<ChatPlan> {
   const tools = toolRequest(toolFieldsOfChat(request));
+  const guide = await guideOfRequest(commonOf(request), model.codec);
   const plan = (kept: readonly ChatMessage[]) =>
     planChat(model, {
       ...tools,
       messages: kept,
       addGenerationPrompt: true,
-      guide: guideOfRequest(commonOf(request)),
+      guide,
       ignoreEos: request.ignore_eos,
       variables: request.chat_template_kwargs,
       reasoningEffort: request.reasoning?.effort,

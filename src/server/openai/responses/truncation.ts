@@ -10,22 +10,24 @@ export async function truncated(
   messages: readonly ChatMessage[],
   fits: (messages: readonly ChatMessage[]) => Promise<boolean>,
 ): Promise<readonly ChatMessage[]> {
-  const ends = endsOf(messages);
-  let [low, high] = [0, ends.length - 1];
+  const starts = startsOf(messages);
+  // Each is made when it is asked for: all of them would be half the square of the messages.
+  const from = (start: number) => messages.filter(({ role }, index) => index >= start || role === 'system');
+  let [low, high] = [0, starts.length - 1];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (await fits(ends[middle]!)) high = middle;
+    if (await fits(from(starts[middle]!))) high = middle;
     else low = middle + 1;
   }
-  return ends[low]!;
+  return from(starts[low]!);
 }
 
-/** What is left when 0, 1, 2, ... of the oldest messages are gone. */
-function endsOf(messages: readonly ChatMessage[]): (readonly ChatMessage[])[] {
-  const ends: (readonly ChatMessage[])[] = [messages];
+/** Messages before which the conversation may be cut: 0 leaves all of it. */
+function startsOf(messages: readonly ChatMessage[]): number[] {
+  const starts = [0];
   for (let start = 1; start < messages.length; start++) {
     if (messages[start - 1]!.role === 'system' || messages[start]!.role === 'tool') continue;
-    ends.push(messages.filter(({ role }, index) => index >= start || role === 'system'));
+    starts.push(start);
   }
-  return ends;
+  return starts;
 }

@@ -5,7 +5,8 @@ import OpenAI from 'openai';
 import type { ChatCompletionMessageParam, ChatCompletionTool } from 'openai/resources/chat/completions';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { ModelCodec } from '../../../../src/generation/model-codec.js';
+// Its threads run compiled files (npm run build:ts).
+import { ModelCodec } from '../../../../dist/src/generation/model-codec.js';
 import { toolStyle } from '../../../../src/generation/tools/detect-format.js';
 import { type SkeinProcess, startFakeServer } from '../../support/skein-process.js';
 import { listen, type ToyServer, toyServer } from '../../support/toy-server.js';

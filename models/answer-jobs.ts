@@ -1,0 +1,21 @@
+import { parentPort } from 'node:worker_threads';
+import type { HelperReply } from './helper-pool.js';
+
+/** The life of a HelperPool's thread. @param transfer what of a result is handed over instead of copied */
+export function answerJobs<Job, Result>(
+  answer: (job: Job) => Result,
+  transfer: (result: Result) => ArrayBuffer[] = () => [],
+): void {
+  const port = parentPort;
+  if (port === null) throw new Error('This module is the entry of a worker thread.');
+  port.on('message', (job: Job) => {
+    let reply: HelperReply<Result>;
+    try {
+      reply = { result: answer(job) };
+    } catch (error) {
+      const { name, message } = error instanceof Error ? error : new Error(String(error));
+      reply = { failure: { name, message } };
+    }
+    port.postMessage(reply, 'result' in reply ? transfer(reply.result) : []);
+  });
+}

@@ -1,0 +1,198 @@
+import { Worker } from 'node:worker_threads';
+
+export interface HelperPoolOptions {
+  /** Module of a thread: it answers each message, a job, with one HelperReply, in order (see answerJobs). */
+  script: URL;
+  workerData?: unknown;
+  /** Threads at most; each is started when it is first needed. Default 1. */
+  workers?: number | undefined;
+  /** Jobs that may wait or be in work at a time. Default 256. */
+  maxJobs?: number | undefined;
+  /** A thread that works longer on one job is ended, and the job fails with a HelperTimeError. Default: no limit. */
+  timeLimitMs?: number | undefined;
+}
+
+export type HelperReply<Result> = { result: Result } | { failure: { name: string; message: string } };
+
+/** More jobs at a time than the pool takes: try again later. */
+export class HelperBusyError extends Error {
+  override name = 'HelperBusyError';
+}
+
+/** A job took longer than it may. */
+export class HelperTimeError extends Error {
+  override name = 'HelperTimeError';
+}
+
+/** What a job threw in its thread: `name` and `message` are those of the error there. */
+export class HelperError extends Error {
+  constructor({ name, message }: { name: string; message: string }) {
+    super(message);
+    this.name = name;
+  }
+}
+
+/** The thread of a job ended, or the pool was closed: the job is not to blame. */
+export class HelperLostError extends Error {
+  override name = 'HelperLostError';
+}
+
+interface PendingJob<Job, Result> {
+  job: Job;
+  resolve(result: Result): void;
+  reject(error: Error): void;
+}
+
+interface PoolWorker<Job, Result> {
+  thread: Worker;
+  pending: PendingJob<Job, Result> | null;
+  timer: NodeJS.Timeout | null;
+}
+
+/**
+ * Does jobs in threads of its own, in order, one at a time in each: what would otherwise hold up the thread that asks. A job
+ * crosses the border by structured clone.
+ */
+export class HelperPool<Job, Result> {
+  readonly #options: HelperPoolOptions;
+  readonly #workers = new Set<PoolWorker<Job, Result>>();
+  #waiting: PendingJob<Job, Result>[] = [];
+  #closed = false;
+
+  constructor(options: HelperPoolOptions) {
+    this.#options = options;
+  }
+
+  /** Jobs that wait or are in work. */
+  get jobs(): number {
+    let inWork = 0;
+    for (const { pending } of this.#workers) if (pending !== null) inWork++;
+    return this.#waiting.length + inWork;
+  }
+
+  /**
+   * @throws HelperError with what the job threw, HelperBusyError, HelperTimeError, HelperLostError; the signal's reason where
+   * it was raised: a job that waits is then not begun, and what one brings that runs is dropped.
+   */
+  run(job: Job, signal?: AbortSignal): Promise<Result> {
+    if (this.#closed) return Promise.reject(new HelperLostError('The pool is closed.'));
+    const { maxJobs = 256 } = this.#options;
+    if (this.jobs >= maxJobs) {
+      return Promise.reject(new HelperBusyError(`${this.jobs} jobs are waiting, the limit is ${maxJobs}.`));
+    }
+    return new Promise<Result>((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason as Error);
+        return;
+      }
+      const pending: PendingJob<Job, Result> = { job, resolve, reject };
+      if (signal !== undefined) this.#follow(pending, signal);
+      this.#waiting.push(pending);
+      this.#dispatch();
+    });
+  }
+
+  /** Fails what is still waiting or in work and ends the threads. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const error = new HelperLostError('The pool was closed before the job was done.');
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    const workers = [...this.#workers];
+    this.#workers.clear();
+    for (const { pending, timer } of workers) {
+      if (timer !== null) clearTimeout(timer);
+      pending?.reject(error);
+    }
+    await Promise.all(workers.map(({ thread }) => thread.terminate()));
+  }
+
+  #follow(pending: PendingJob<Job, Result>, signal: AbortSignal): void {
+    const drop = () => {
+      this.#waiting = this.#waiting.filter((one) => one !== pending);
+      reject(signal.reason as Error);
+    };
+    const { resolve, reject } = pending;
+    signal.addEventListener('abort', drop, { once: true });
+    const release = () => signal.removeEventListener('abort', drop);
+    pending.resolve = (result) => {
+      release();
+      resolve(result);
+    };
+    pending.reject = (error) => {
+      release();
+      reject(error);
+    };
+  }
+
+  #dispatch(): void {
+    while (this.#waiting.length > 0) {
+      const worker = this.#idleWorker();
+      if (worker === null) return;
+      const pending = this.#waiting.shift()!;
+      try {
+        worker.thread.postMessage(pending.job);
+      } catch (error) {
+        // It cannot be cloned.
+        pending.reject(error as Error);
+        continue;
+      }
+      worker.pending = pending;
+      worker.thread.ref();
+      const { timeLimitMs } = this.#options;
+      if (timeLimitMs !== undefined) worker.timer = setTimeout(() => this.#giveUp(worker), timeLimitMs);
+    }
+  }
+
+  #idleWorker(): PoolWorker<Job, Result> | null {
+    for (const worker of this.#workers) if (worker.pending === null) return worker;
+    return this.#workers.size < (this.#options.workers ?? 1) ? this.#startWorker() : null;
+  }
+
+  #startWorker(): PoolWorker<Job, Result> {
+    const { script, workerData } = this.#options;
+    const thread = new Worker(script, { workerData });
+    const worker: PoolWorker<Job, Result> = { thread, pending: null, timer: null };
+    this.#workers.add(worker);
+    thread.on('message', (reply: HelperReply<Result>) => {
+      const { pending } = worker;
+      this.#rest(worker);
+      // An idle thread does not keep the process alive.
+      thread.unref();
+      if ('result' in reply) pending?.resolve(reply.result);
+      else pending?.reject(new HelperError(reply.failure));
+      this.#dispatch();
+    });
+    thread.on('error', (error) => this.#lose(worker, messageOf(error)));
+    thread.on('exit', (code) => this.#lose(worker, `exit code ${code}`));
+    return worker;
+  }
+
+  #rest(worker: PoolWorker<Job, Result>): void {
+    if (worker.timer !== null) clearTimeout(worker.timer);
+    worker.timer = null;
+    worker.pending = null;
+  }
+
+  #giveUp(worker: PoolWorker<Job, Result>): void {
+    const error = new HelperTimeError(`It took more than ${this.#options.timeLimitMs! / 1000} s.`);
+    this.#end(worker, error);
+    void worker.thread.terminate();
+  }
+
+  /** A dead thread fails its own job only; the next one gets a new thread. */
+  #lose(worker: PoolWorker<Job, Result>, reason: string): void {
+    this.#end(worker, new HelperLostError(`A helper thread ended: ${reason}.`));
+  }
+
+  #end(worker: PoolWorker<Job, Result>, error: Error): void {
+    if (!this.#workers.delete(worker)) return;
+    const { pending } = worker;
+    this.#rest(worker);
+    pending?.reject(error);
+    this.#dispatch();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,9 @@
+import type { Guide } from '../../engine/guided/guide.js';
+import { answerJobs } from '../../models/answer-jobs.js';
+import { checkGuideHere } from './guide-checks.js';
+
+/** Entry of the thread that checks long guides. */
+answerJobs((guide: Guide): true => {
+  checkGuideHere(guide);
+  return true;
+});

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GuideError } from '../../../dist/engine/guided/grammar.js';
+// The threads run compiled files, so this test takes the compiled modules (npm run build:ts).
+import { ChatTemplate } from '../../../dist/models/chat-template.js';
+import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../../dist/models/tokenizer/index.js';
+import { checkGuideHere } from '../../../dist/src/generation/guide-checks.js';
+import { guideOf } from '../../../dist/src/generation/guided.js';
+import { ModelCodec } from '../../../dist/src/generation/model-codec.js';
+import { tinyModelPath } from '../../support/test-engine.js';
+
+const directory = tinyModelPath('gqa');
+let codec: ModelCodec;
+let template: ChatTemplate;
+let tokenizer: Tokenizer;
+beforeAll(async () => {
+  codec = await ModelCodec.open(directory);
+  const files = await readTokenizerFiles(directory);
+  tokenizer = new Tokenizer(files);
+  template = new ChatTemplate(files.chatTemplate, tokenizer);
+});
+afterAll(() => codec?.close());
+
+/** How often this thread had a turn of its event loop until the work was done. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isDone = false;
+  const count = () => {
+    if (isDone) return;
+    turns++;
+    setImmediate(count);
+  };
+  setImmediate(count);
+  await work().catch(() => {});
+  isDone = true;
+  return turns;
+}
+
+/** What would be one or two turns in this thread is hundreds of them where another thread works. */
+const MANY = 50;
+
+const conversation = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    role: i % 2 === 0 ? 'user' : 'assistant',
+    content: `Turn ${i}: <|im_end|> is text.`,
+  }));
+
+describe('a long chat', () => {
+  it.each([
+    ['many messages', conversation(2000)],
+    ['a message of control tokens', [{ role: 'user', content: '<|im_start|>user '.repeat(8000) }]],
+  ])('of %s is rendered and encoded in a thread, to the same tokens', async (_, messages) => {
+    let tokens: Int32Array | null = null;
+    const turns = await turnsDuring(async () => {
+      tokens = Int32Array.from(await codec.encodeChat(messages, {}));
+    });
+    expect(turns).toBeGreaterThan(MANY);
+    const { segments } = template.render(messages, { addGenerationPrompt: true });
+    // A difference of two long lists would take minutes to be written.
+    expect(Buffer.from(tokens!.buffer).equals(Buffer.from(tokenizer.encodeSegments(segments).buffer))).toBe(
+      true,
+    );
+  });
+
+  it('is refused in the same words', async () => {
+    const wrong = [...conversation(2000), { role: 'user', content: [{ type: 'image_url' }] }];
+    const words = /messages\[2000\]\.content: a part of type "image_url" is not text/;
+    expect(() => template.render(wrong)).toThrow(words);
+    const refused = codec.encodeChat(wrong, {});
+    await expect(refused).rejects.toThrow(words);
+    await expect(refused).rejects.toHaveProperty('name', 'ChatTemplateError');
+  });
+
+  it('that has too many tokens for certain is refused with the numbers', async () => {
+    const refused = codec.encodeChat(conversation(2000), { maxTokens: 10 });
+    await expect(refused).rejects.toThrow(/has at least \d+ tokens .* takes has 10\./);
+  });
+
+  it('is dropped when nobody wants it any more', async () => {
+    const abort = new AbortController();
+    const pending = codec.encodeChat(conversation(2000), { signal: abort.signal });
+    const reason = new Error('The client left.');
+    abort.abort(reason);
+    await expect(pending).rejects.toBe(reason);
+    expect(await codec.encodeText('And on it goes.')).toEqual(tokenizer.encode('And on it goes.'));
+  });
+});
+
+describe('a template that works long on a short chat', () => {
+  const LONG =
+    '{% for i in range(300) %}{% for j in range(300) %}{% endfor %}{% endfor %}{{ messages[0].content }}';
+  const ENDLESS = LONG.replaceAll('300', '90000');
+
+  async function render(source: string, timeLimitMs: number) {
+    const files = await readTokenizerFiles(directory);
+    const pool = new TokenizerPool(tokenizer, { files: { ...files, chatTemplate: source } }, { timeLimitMs });
+    try {
+      const own = new ChatTemplate(source, tokenizer);
+      let tokens: unknown;
+      let error: unknown = null;
+      const turns = await turnsDuring(async () => {
+        try {
+          tokens = await pool.encodeChat(own, [{ role: 'user', content: 'geese' }], {});
+        } catch (thrown) {
+          error = thrown;
+        }
+      });
+      return { tokens, error, turns };
+    } finally {
+      await pool.close();
+    }
+  }
+
+  it('is rendered in a thread', async () => {
+    const { tokens, error, turns } = await render(LONG, 60_000);
+    expect(error).toBeNull();
+    expect(tokens).toEqual(tokenizer.encode('geese', { addSpecialTokens: false }));
+    expect(turns).toBeGreaterThan(MANY);
+  });
+
+  it('is given up after so many steps, or when its time is over', async () => {
+    const { error, turns } = await render(ENDLESS, 60_000);
+    expect(String(error)).toMatch(/took more than 500000 steps/);
+    expect(turns).toBeGreaterThan(MANY);
+    expect(String((await render(ENDLESS, 1)).error)).toMatch(/PromptTimeError: .*took more than 0.001 s/);
+  });
+});
+
+describe('a long guide', () => {
+  const schema = (count: number) => ({
+    allOf: Array.from({ length: count }, (_, i) => ({
+      type: 'object',
+      properties: { [`a${i}`]: { type: 'string' } },
+    })),
+  });
+
+  it('is checked in a thread', async () => {
+    const turns = await turnsDuring(() => guideOf({ json: schema(400) }, 'p', codec));
+    expect(turns).toBeGreaterThan(MANY);
+  });
+
+  it('is refused as a short one is', async () => {
+    const short = guideOf({ regex: 'a{2,1}' }, 'guided_regex', codec);
+    await expect(short).rejects.toThrow(/is refused at place \d+/);
+    const long = guideOf({ regex: `${'b'.repeat(1000)}a{2,1}` }, 'guided_regex', codec);
+    await expect(long).rejects.toMatchObject({ param: 'guided_regex', code: 'invalid_guide' });
+    await expect(long).rejects.toThrow(/is refused at place \d+/);
+  });
+
+  it('of more parts than can be followed is the fault of who sent it', () => {
+    const optional = Array.from({ length: 6000 }, (_, i) => [`p${i}`, { type: 'string', maxLength: 9 }]);
+    const guide = JSON.stringify({ type: 'object', properties: Object.fromEntries(optional) });
+    let thrown: unknown = new GuideError('none');
+    try {
+      checkGuideHere({ type: 'json_schema', guide });
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(GuideError);
+  });
+});
