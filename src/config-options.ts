@@ -112,7 +112,7 @@ export const OPTIONS = {
   model: list(PATHS, {
     metavar: '[NAME=]PATH',
     help: 'a model: a Hugging Face directory, a GGUF file or a folder with one, an engine directory, or ORG/NAME[:QUANT] of the Hugging Face hub, downloaded where it is not in the cache; again for further ones, each under its name (separated by commas in the variable)',
-    defaultText: 'required',
+    defaultText: 'the demo model',
     gptManagerField: 'enginePath',
     seedName: 'trtEnginePath',
   }),

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type * as z from 'zod';
 import { closestName } from '../callbacks/did-you-mean.js';
 import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
+import { DEMO_MODEL_NAME, demoModelPath } from './demo-model.js';
 import { fileProblem } from './file-problem.js';
 import {
   checkNames,
@@ -73,17 +74,14 @@ function modelsOf(
   list: Given | undefined,
   where: Partial<Record<OptionName, string>>,
 ): ConfiguredModel[] {
-  if (texts === undefined && list === undefined) {
-    throw new UsageError(
-      `--model is required: ${OPTIONS.model.help} (SKEIN_MODEL, and "model" or "models" in a --config file do as well).`,
-    );
-  }
   const models =
-    texts === undefined
-      ? fileEntries(list!.value, list!.where).map((entry, index) =>
-          configured(entry, `${list!.where}[${index}]`),
-        )
-      : texts.map((text) => ({ ...modelEntry(text, where.model!), options: {} }));
+    texts === undefined && list === undefined
+      ? [demoModel()]
+      : texts === undefined
+        ? fileEntries(list!.value, list!.where).map((entry, index) =>
+            configured(entry, `${list!.where}[${index}]`),
+          )
+        : texts.map((text) => ({ ...modelEntry(text, where.model!), options: {} }));
   if (names !== undefined) {
     if (models.length > 1 || texts?.[0]?.startsWith(`${models[0]!.name}=`)) {
       throw new UsageError(
@@ -95,6 +93,15 @@ function modelsOf(
   }
   checkNames(models);
   return models;
+}
+
+/** The model that comes with the package. @throws UsageError where the package was made without it. */
+function demoModel(): ConfiguredModel {
+  const model = demoModelPath();
+  if (model !== null) return { name: DEMO_MODEL_NAME, aliases: [], model, options: {} };
+  throw new UsageError(
+    `--model is required: ${OPTIONS.model.help} (SKEIN_MODEL, and "model" or "models" in a --config file do as well).`,
+  );
 }
 
 function configured({ options, ...entry }: FileEntry, where: string): ConfiguredModel {

@@ -116,6 +116,22 @@ describe('the package that npm pack makes', () => {
     }
   });
 
+  it('has the demo model with its card, and stays under 15 MB', () => {
+    for (const name of [
+      'model.safetensors',
+      'config.json',
+      'generation_config.json',
+      'tokenizer.json',
+      'tokenizer_config.json',
+      'README.md',
+    ]) {
+      expect(paths).toContain(`models/demo/gosling/${name}`);
+    }
+    const demo = packed.files.filter(({ path }) => path.startsWith('models/demo/'));
+    expect(demo.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(10e6);
+    expect(packed.unpackedSize).toBeLessThan(15e6);
+  });
+
   it('has the page of its API, compressed, with the licence', () => {
     for (const name of ['swagger-ui-bundle.js.gz', 'swagger-ui.css.gz', 'LICENSE', 'NOTICE']) {
       expect(paths).toContain(`dist/swagger-ui/${name}`);

@@ -1,5 +1,6 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
+import { demoModelPath } from '../demo-model.js';
 import { withFlagNames } from '../flag-names.js';
 import type { EncoderInfoOfModel } from '../load-encoder-model.js';
 import { type LoadedAny, loadModels } from '../load-models.js';
@@ -84,6 +85,11 @@ async function end(server: HttpServer, loaded: readonly LoadedAny[], failure: Er
   if (failure !== null) throw failure;
 }
 
+const ABOUT_THE_DEMO = [
+  '  this is the demo model that comes with skein: it tells little stories, offline, and knows nothing else',
+  '  for a real one: npm start -- --model DIR_OR_GGUF (a Hugging Face directory or a GGUF file)',
+];
+
 function greeting(running: readonly RunningModel[], url: string): string {
   const names = running.map(({ entry }) => entry.name).join(', ');
   const lines = running.flatMap(({ entry, loaded: { info } }) => [
@@ -91,6 +97,7 @@ function greeting(running: readonly RunningModel[], url: string): string {
     `  ${info.executor} executor on ${info.instructionSet}, ${info.threads} threads`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
   ]);
+  if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...ABOUT_THE_DEMO);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
 

@@ -41,7 +41,6 @@ describe('skein', () => {
       /--weights is "f33".*auto, f32, bf16, int8, int4/,
     ],
     ['a wrong number', ['serve', '--model', 'x', '--port', 'http'], /--port is "http"/],
-    ['no model', ['serve'], /--model is required/],
     ['a flag without its value', ['serve', '--model'], /--model/],
     ['too many arguments', ['serve', 'model'], /argument/],
     ['no output of build', ['build', 'x'], /--output/],

@@ -30,6 +30,7 @@ if __name__ == "__main__":
     flags.folder.mkdir(parents=True, exist_ok=True)
     save_file({name: weight.detach().bfloat16().contiguous() for name, weight in weights.items()},
               flags.folder / "model.safetensors", metadata={"format": "pt"})
+    (flags.folder / "model.safetensors").chmod(0o644)
     (flags.folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     generation = {"eos_token_id": [end_of_turn, end_of_text], "pad_token_id": end_of_text}
     (flags.folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
