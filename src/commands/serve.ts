@@ -87,7 +87,7 @@ async function end(server: HttpServer, loaded: readonly LoadedAny[], failure: Er
 
 const ABOUT_THE_DEMO = [
   '  this is the demo model that comes with skein: it tells little stories, offline, and knows nothing else',
-  '  for a real one: npm start -- --model DIR_OR_GGUF (a Hugging Face directory or a GGUF file)',
+  '  for a real one: npm start -- --model HuggingFaceTB/SmolLM2-135M-Instruct (or a folder, or a GGUF file)',
 ];
 
 function greeting(running: readonly RunningModel[], url: string): string {
