@@ -33,6 +33,11 @@ describe('loadConfig', () => {
     });
   });
 
+  it('has the model that comes with the package where none is named', () => {
+    const path = expect.stringMatching(/models\/demo\/gosling$/);
+    expect(loadConfig({}).models).toEqual([{ name: 'gosling', aliases: [], model: path, options: {} }]);
+  });
+
   it('reads JSON and YAML, option names and flag names, and the path from SKEIN_CONFIG', () => {
     const json = file('config.json', '{"model": "m", "max-queue-size": 7, "enableChunkedContext": false}');
     const config = loadConfig({ environment: { SKEIN_CONFIG: json } });
@@ -53,7 +58,6 @@ describe('loadConfig', () => {
   });
 
   const wrong: [string, () => unknown, RegExp][] = [
-    ['a missing model', () => loadConfig({}), /^--model is required.*SKEIN_MODEL.*models/],
     ['a port that is no number', () => loadConfig({ flags: { model: 'm', port: 'abc' } }), /--port is "abc"/],
     [
       'a port out of range',
