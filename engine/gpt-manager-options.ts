@@ -133,7 +133,8 @@ export interface OptionalParams {
   maxInterTokenLatencyMs?: number;
   /**
    * Bound on the time that an iteration spends on prompts which it does not end, in milliseconds, by what recent iterations
-   * took: so long a request that comes may have to wait for a long prompt of another. Prompts that fit into it run whole.
+   * took: so long a request that comes may have to wait for a long prompt of another; four times as long where there is no
+   * other request at all. Prompts that fit into it run whole.
    * Needs enableChunkedContext. Default: no bound.
    */
   maxChunkMs?: number;

@@ -98,7 +98,8 @@ export class IterationPlanner {
     const { microBatch, pace } = this.#options;
     if (!pace || !microBatch.chunking) return microBatch;
     const maxContextTokens = pace.mostContextTokens(active, scheduled, turns);
-    const longestChunk = (request: SchedulableRequest) => pace.longestChunk(request, turns);
+    const isAlone = active.length === 1;
+    const longestChunk = (request: SchedulableRequest) => pace.longestChunk(request, turns, isAlone);
     return { ...microBatch, chunking: { ...microBatch.chunking, maxContextTokens, longestChunk } };
   }
 

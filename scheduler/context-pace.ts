@@ -6,6 +6,8 @@ const MOST_GROWTH = 2;
 /** Tokens, and pairs of tokens that attend to each other, of which a chunk may be whatever was seen. */
 const SMALL_TOKENS = 256;
 const SMALL_PAIRS = 2 ** 20;
+/** A context beside which there is nobody may take so many times as long: only who comes while it runs would wait. */
+const MOST_ALONE = 4;
 /** A chunk that takes a whole iteration's time for less than a unit still has so many tokens. */
 const FEWEST_TOKENS = 8;
 
@@ -27,7 +29,7 @@ export interface PaceBounds {
  *                                        as many tokens as fit, at least one unit
  *
  * maxChunkMs: long contexts are cut so that their chunks take no longer, whether anything generates or not: somebody may
- * come while it runs. The further a chunk is behind its prompt's beginning, the more its tokens attend to, and the fewer
+ * come while it runs. Where there is no other request at all they may take MOST_ALONE times as long. The further a chunk is behind its prompt's beginning, the more its tokens attend to, and the fewer
  * they are; there are always FEWEST_TOKENS.
  *
  *   prompt   [  chunk  |  chunk | chunk | chunk |...| c | c | c | c | c | c | c | c ]    each takes as long
@@ -81,9 +83,10 @@ export class ContextPace {
   }
 
   /** See Chunking.longestChunk; what an iteration costs beside the chunk does not count. `turns` as above. */
-  longestChunk({ contextPosition: position }: SchedulableRequest, turns: 1 | 2): number {
-    const { maxChunkMs: boundMs } = this.#bounds;
-    if (boundMs === undefined) return Number.POSITIVE_INFINITY;
+  longestChunk({ contextPosition: position }: SchedulableRequest, turns: 1 | 2, isAlone = false): number {
+    const { maxChunkMs } = this.#bounds;
+    if (maxChunkMs === undefined) return Number.POSITIVE_INFINITY;
+    const boundMs = isAlone ? MOST_ALONE * maxChunkMs : maxChunkMs;
     const { cost } = this.#estimator;
     if (cost === null) return this.#unit;
     // Nobody counts on this bound as on the other: chunks that usually take as long are right.

@@ -295,7 +295,7 @@ export const OPTIONS = {
   },
   maxChunkMs: integer(1, MOST, {
     metavar: 'MS',
-    help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; needs --enable-chunked-context',
+    help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; four times as long where there is no other request; needs --enable-chunked-context',
     defaultText: String(DEFAULT_MAX_CHUNK_MS),
     gptManagerField: 'optionalParams.maxChunkMs',
   }),

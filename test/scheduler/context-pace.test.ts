@@ -166,6 +166,7 @@ describe('the longest chunk of a context pace', () => {
 
   it('is one unit where nothing is known yet, and a unit below 8 stays whole', () => {
     expect(new ContextPace({ maxChunkMs: 50 }, 32).longestChunk(at(0), 1)).toBe(32);
+    expect(knowing(10).longestChunk(at(5000), 1, true)).toBe(knowing(40).longestChunk(at(5000), 1));
     expect(knowing(50, 4).longestChunk(at(100_000), 1)).toBe(4);
   });
 
