@@ -1,16 +1,20 @@
 import type { Caller } from './api-keys.js';
 
-/** A request that is being answered, as far as others can get at it. */
+/** A request that is being answered, or prepared for it, as far as others can get at it. */
 export interface LiveRequest {
   /** A further id under which it can be found. */
   addId(id: string): void;
+  /** How it is ended, as soon as the engine has finished the iteration that runs; called at once if it was cancelled before. */
+  onCancel(cancel: () => void): void;
   /** It has ended: it is found no more. */
   release(): void;
 }
 
 interface Entry {
   caller: string;
-  cancel: () => void;
+  isCancelled: boolean;
+  /** Null while it is prepared. */
+  cancel: (() => void) | null;
 }
 
 /**
@@ -20,9 +24,22 @@ interface Entry {
 export class RequestRegistry {
   readonly #byId = new Map<string, Set<Entry>>();
 
-  /** `cancel` ends the request, as soon as the engine has finished the iteration that runs. */
-  register({ name }: Caller, id: string, cancel: () => void): LiveRequest {
-    const entry: Entry = { caller: name, cancel };
+  /**
+   * Prepares an answer: the request can be cancelled from now on, and is found no more once it is released, which is done
+   * here where the preparation fails.
+   */
+  async accept<T>(caller: Caller, id: string, prepare: (live: LiveRequest) => Promise<T>): Promise<T> {
+    const live = this.#register(caller, id);
+    try {
+      return await prepare(live);
+    } catch (error) {
+      live.release();
+      throw error;
+    }
+  }
+
+  #register({ name }: Caller, id: string): LiveRequest {
+    const entry: Entry = { caller: name, isCancelled: false, cancel: null };
     const ids = new Set<string>();
     const addId = (one: string) => {
       ids.add(one);
@@ -31,7 +48,11 @@ export class RequestRegistry {
       else this.#byId.set(one, new Set([entry]));
     };
     addId(id);
-    return { addId, release: () => this.#remove(entry, ids) };
+    const onCancel = (cancel: () => void) => {
+      entry.cancel = cancel;
+      if (entry.isCancelled) cancel();
+    };
+    return { addId, onCancel, release: () => this.#remove(entry, ids) };
   }
 
   /**
@@ -40,7 +61,10 @@ export class RequestRegistry {
    */
   cancel(id: string, { name }: Caller): number {
     const own = [...(this.#byId.get(id) ?? [])].filter(({ caller }) => caller === name);
-    for (const { cancel } of own) cancel();
+    for (const entry of own) {
+      entry.isCancelled = true;
+      entry.cancel?.();
+    }
     return own.length;
   }
 

@@ -1,4 +1,5 @@
 import { planChat } from '../../generation/chat-plan.js';
+import type { LiveRequest } from '../request-registry.js';
 import { ChatAnswer } from './chat-answer.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ChoiceRun } from './choice-run.js';
@@ -26,7 +27,9 @@ export async function chatCompletions(
   request: ChatRequest,
   exchange: Exchange,
 ): Promise<Response> {
-  const answer = () => answerChat(context, request, exchange);
+  const { registry, caller, requestId } = exchange.terms;
+  const answer = () =>
+    registry.accept(caller, requestId, (live) => answerChat(context, request, exchange, live));
   return request.functions === undefined ? answer() : inOtherWords(FUNCTION_NAMES, answer);
 }
 
@@ -42,6 +45,7 @@ async function answerChat(
   context: RouteContext,
   request: ChatRequest,
   exchange: Exchange,
+  live: LiveRequest,
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
@@ -72,7 +76,7 @@ async function answerChat(
     guideParam: guideParamOf(request) ?? 'tools',
     shownTokens,
   });
-  const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms);
+  const run = new ChoiceRun(model, [choice], choiceCounts(request), context.observe, exchange.terms, live);
   const isNamed = asked.toolChoice.mode === 'named';
   const callField = request.functions === undefined ? 'tool_calls' : 'function_call';
   const answer = new ChatAnswer({ model, request, plan, run, isNamed, callField });

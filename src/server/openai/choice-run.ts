@@ -47,7 +47,7 @@ export class ChoiceRun {
   #cachedTokens = 0;
 
   /**
-   * Queues every choice, or none: one that is refused takes its neighbours along.
+   * Queues every choice, or none: one that is refused takes its neighbours along. `live` is released when all have ended.
    * @throws InvalidRequestError, QueueFullError.
    */
   constructor(
@@ -56,6 +56,7 @@ export class ChoiceRun {
     counts: ChoiceCounts,
     observe: ObserveRequest,
     terms: RequestTerms,
+    live: LiveRequest,
   ) {
     this.#counts = counts;
     const { n, bestOf } = counts;
@@ -64,8 +65,7 @@ export class ChoiceRun {
     this.promptLogProbs = requests.map(() => undefined);
     this.#requests = requests;
     this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
-    const { caller, requestId, registry } = terms;
-    this.#live = registry.register(caller, requestId, () => this.#cancel());
+    this.#live = live;
     try {
       for (const [prompt, request] of requests.entries()) {
         const asked: TextRequest = {
@@ -91,10 +91,10 @@ export class ChoiceRun {
       }
     } catch (error) {
       this.abort();
-      this.#live.release();
       for (const { observer } of this.#candidates) observer.onEnd('abort');
       throw error;
     }
+    live.onCancel(() => this.#cancel());
   }
 
   /** Tokens generated so far, by all that were, given or not. */

@@ -1,6 +1,7 @@
 import { infillPrompt } from '../../generation/infill.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import type { LiveRequest } from '../request-registry.js';
 import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { CompletionAnswer } from './completion-answer.js';
@@ -21,6 +22,16 @@ export async function completions(
   context: RouteContext,
   request: CompletionRequest,
   exchange: Exchange,
+): Promise<Response> {
+  const { registry, caller, requestId } = exchange.terms;
+  return registry.accept(caller, requestId, (live) => answerCompletion(context, request, exchange, live));
+}
+
+async function answerCompletion(
+  context: RouteContext,
+  request: CompletionRequest,
+  exchange: Exchange,
+  live: LiveRequest,
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
@@ -45,7 +56,7 @@ export async function completions(
       guideParam: guideParamOf(request),
     }),
   );
-  const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe, exchange.terms);
+  const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe, exchange.terms, live);
   const answer = new CompletionAnswer(model, request, prompts, run);
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ApiKeys } from '../../../src/server/api-keys.js';
+import { ANYBODY, ApiKeys } from '../../../src/server/api-keys.js';
 import { RequestRegistry } from '../../../src/server/request-registry.js';
 import { dataFrames } from '../support/stream-frames.js';
 import { toyServer } from '../support/toy-server.js';
@@ -56,6 +56,39 @@ describe('POST /v1/requests/{id}/cancel', () => {
       choices: [{ message: { content: 'AB' }, finish_reason: 'length', stop_reason: 'cancelled' }],
       usage: { completion_tokens: 2 },
     });
+  });
+
+  it('finds a request while its prompt is still being prepared, and ends it before its first token', async () => {
+    const registry = new RequestRegistry();
+    const caller = ANYBODY;
+    let cancelled = 0;
+    const answer = registry.accept(caller, 'r', async (live) => {
+      await Promise.resolve();
+      expect(registry.cancel('r', caller)).toBe(1);
+      expect(cancelled).toBe(0);
+      live.onCancel(() => cancelled++);
+      expect(cancelled).toBe(1);
+      live.release();
+      return 'done';
+    });
+    expect(await answer).toBe('done');
+    expect(registry.size).toBe(0);
+    await expect(registry.accept(caller, 'r', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(registry.size).toBe(0);
+  });
+
+  it.each([
+    ['/v1/chat/completions', { messages }],
+    ['/v1/completions', { prompt: 'Hi' }],
+    ['/v1/responses', { input: 'Hi' }],
+  ])('ends one of %s that was cancelled before the engine had it', async (path, body) => {
+    const toy = toyServer(endless);
+    const pending = toy.post(path, body, asked({ 'x-request-id': 'early' }));
+    // The request is read and accepted in the turns of the event loop that its cancellation takes.
+    await expect.poll(async () => (await toy.post('/v1/requests/early/cancel', '')).status).toBe(200);
+    const answer = await pending;
+    expect([answer.status, toy.engine.active]).toEqual([200, 0]);
+    expect(JSON.stringify(await answer.json())).toContain('cancelled');
   });
 
   it('leaves alone what another key asked for, and tells nobody of it', async () => {

@@ -1,6 +1,7 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
 import { ContextLengthError } from '../../../generation/errors.js';
+import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
 import type { ServedGenerator } from '../../served-model.js';
 import { ChoiceRun } from '../choice-run.js';
@@ -35,9 +36,10 @@ export async function createResponse(
   const model = findGenerator(context, request.model);
   const store = context.responses.of(exchange.terms.caller);
   const conversation = conversationOf(request, store);
-  return inResponseWords(async () => {
+  const { registry, caller, requestId } = exchange.terms;
+  const answer = async (live: LiveRequest) => {
     const plan = await planOf(model, request, conversation);
-    const run = await runOf(context, model, { request, plan, hasLogProbs }, exchange.terms);
+    const run = await runOf(context, model, { request, plan, hasLogProbs }, exchange.terms, live);
     const making = new ResponseMaking({ model, request, conversation, plan, run, store, hasLogProbs });
     try {
       if (request.stream) {
@@ -49,7 +51,8 @@ export async function createResponse(
       throw error;
     }
     return Response.json(making.finish());
-  });
+  };
+  return inResponseWords(() => registry.accept(caller, requestId, answer));
 }
 
 async function planOf(
@@ -88,6 +91,7 @@ async function runOf(
   model: ServedGenerator,
   asked: { request: ResponseRequest; plan: ChatPlan; hasLogProbs: boolean },
   terms: RequestTerms,
+  live: LiveRequest,
 ): Promise<ChoiceRun> {
   const { request, plan, hasLogProbs } = asked;
   const { promptTokens, guide, shownTokens } = plan;
@@ -102,7 +106,7 @@ async function runOf(
     guideParam: guideParamOf(common) ?? 'tools',
     shownTokens,
   });
-  return new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, terms);
+  return new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, terms, live);
 }
 
 /** The request in the fields of chat: those that this route lacks were not given. */
