@@ -36,10 +36,10 @@ describe('API keys', () => {
     const { apiKeys } = read({ apiKey: ['one', 'two'], apiKeyFile: path });
     expect(apiKeys.count).toBe(4);
     expect(['one', 'two', 'sk-a', 'sk-b', 'sk-', ''].map((key) => apiKeys.callerOf(key))).toEqual([
-      { name: 'key-1', weight: 1 },
-      { name: 'key-2', weight: 1 },
-      { name: 'alice', weight: 3 },
-      { name: 'bob', weight: 1 },
+      { name: 'key-1', weight: 1, isAdmin: true },
+      { name: 'key-2', weight: 1, isAdmin: true },
+      { name: 'alice', weight: 3, isAdmin: true },
+      { name: 'bob', weight: 1, isAdmin: true },
       null,
       null,
     ]);
