@@ -4,14 +4,12 @@ import { checkDistinctFiles, LineFile, readAnswered } from '../batch/batch-files
 import { type BatchPlan, planBatch } from '../batch/plan-batch.js';
 import { type BatchCounts, runBatch } from '../batch/run-batch.js';
 import type { Config } from '../config.js';
-import { withFlagNames } from '../flag-names.js';
-import { type LoadedAny, loadModels } from '../load-models.js';
+import type { LoadedAny } from '../load-models.js';
 import { ApiKeys } from '../server/api-keys.js';
 import { UsageError } from '../usage-error.js';
 import { showBatchProgress } from './batch-progress.js';
-import { showBuildProgress } from './build-progress.js';
+import { loadConfigured } from './load-configured.js';
 import { serveModels } from './open-server.js';
-import { showPullProgress } from './pull-progress.js';
 
 export interface BatchFlags {
   errorFile?: string | undefined;
@@ -91,7 +89,7 @@ async function run(
   let loaded: LoadedAny[] = [];
   try {
     const answer = async () => {
-      loaded = await load(config, abort.signal);
+      loaded = await loadConfigured(config, abort.signal);
       return served(config, loaded, abort);
     };
     return await runBatch({
@@ -115,26 +113,6 @@ async function run(
 
 function refuseAll(): never {
   throw new Error('Nothing is left to ask.');
-}
-
-async function load(config: Config, signal: AbortSignal): Promise<LoadedAny[]> {
-  const { models, ...shared } = config;
-  return loadModels(
-    models.map(({ name, model, options }) => ({
-      name,
-      options: {
-        ...shared,
-        ...options,
-        model,
-        onDownload: showPullProgress(process.stderr),
-        onProgress: showBuildProgress(process.stderr),
-        signal,
-      },
-    })),
-  ).catch((error: unknown) => {
-    if (error instanceof Error) error.message = withFlagNames(error.message);
-    throw error;
-  });
 }
 
 /** The server's own app answers: what a line may ask is what a client may. An engine that failed for good ends the batch. */

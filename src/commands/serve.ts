@@ -1,14 +1,12 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { demoModelPath } from '../demo-model.js';
-import { withFlagNames } from '../flag-names.js';
 import type { EncoderInfoOfModel } from '../load-encoder-model.js';
-import { type LoadedAny, loadModels } from '../load-models.js';
+import type { LoadedAny } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
-import { showBuildProgress } from './build-progress.js';
+import { loadConfigured } from './load-configured.js';
 import type { RunningModel } from './open-server.js';
-import { showPullProgress } from './pull-progress.js';
 import { readSecurity } from './server-security.js';
 
 /** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
@@ -18,21 +16,8 @@ export async function serve(config: Config): Promise<void> {
   const interruption = new AbortController();
   const stopLoading = () => interruption.abort(new Error('Interrupted while loading.'));
   process.once('SIGINT', stopLoading).once('SIGTERM', stopLoading);
-  const { models, ...shared } = config;
-  const { signal } = interruption;
-  const loading = loadModels(
-    models.map(({ name, model, options }) => ({
-      name,
-      options: {
-        ...shared,
-        ...options,
-        model,
-        onDownload: showPullProgress(process.stderr),
-        onProgress: showBuildProgress(process.stderr),
-        signal,
-      },
-    })),
-  ).catch(namedAsFlags);
+  const { models } = config;
+  const loading = loadConfigured(config, interruption.signal);
   // By now the engine's thread is at work; what answers clients is read beside it.
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   process.off('SIGINT', stopLoading).off('SIGTERM', stopLoading);
@@ -54,12 +39,6 @@ async function importServer() {
   const module = await import('./open-server.js');
   performance.mark('skein: server imported');
   return module;
-}
-
-/** What the engine refuses, in the words of who started the server. */
-function namedAsFlags(error: unknown): never {
-  if (error instanceof Error) error.message = withFlagNames(error.message);
-  throw error;
 }
 
 /** How long an answer that is cut off, or failed, may take to say so to its client. */

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { addressOf } from '../listening-server.js';
 
 /** Processor time in milliseconds. */
 export interface ProcessorTime {
@@ -53,15 +54,7 @@ export async function startBenchServer(options: BenchServerOptions): Promise<Ben
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   const ended = once(child, 'exit');
-  const url = await new Promise<string>((resolve, reject) => {
-    let greeting = '';
-    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-      greeting += text;
-      const found = /at (http:\S+)\/v1/.exec(greeting)?.[1];
-      if (found !== undefined) resolve(found);
-    });
-    void ended.then(() => reject(new Error('The server ended before it listened.')));
-  });
+  const url = await addressOf(child);
   const pid = child.pid!;
   const engineThread = readFileSync(threadFile, 'utf8');
   rmSync(folder, { recursive: true });

@@ -18,6 +18,7 @@ import { parseArgs } from 'node:util';
 import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { RawStream } from '../http-bench/raw-stream.js';
+import { addressOf } from '../listening-server.js';
 import { writeRandomModel } from './random-model.js';
 
 const { values } = parseArgs({
@@ -184,15 +185,7 @@ async function startServer(flags: readonly string[]): Promise<{ url: string; sto
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
-  const url = await new Promise<string>((resolve, reject) => {
-    let greeting = '';
-    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-      greeting += text;
-      const found = /at (http:\S+)\/v1/.exec(greeting)?.[1];
-      if (found !== undefined) resolve(found);
-    });
-    void ended.then(() => reject(new Error('The server ended before it listened.')));
-  });
+  const url = await addressOf(child);
   return {
     url,
     stop: async () => {

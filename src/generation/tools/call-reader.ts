@@ -45,6 +45,18 @@ export class CallReader {
     this.#isName = options.isName;
   }
 
+  /** Of calls of any name, which may do without arguments. */
+  static ofAny(): CallReader {
+    return new CallReader({ needsArguments: false, isName: () => true });
+  }
+
+  /** The same where the format has written the name in front: what comes next are the arguments. */
+  static behindName(name: string): CallReader {
+    const reader = CallReader.ofAny();
+    for (const character of `{"name":${JSON.stringify(name)},"arguments":`) reader.step(character);
+    return reader;
+  }
+
   /** The name and arguments were given out. */
   get isSaid(): boolean {
     return this.#isSaid;

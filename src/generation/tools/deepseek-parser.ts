@@ -28,7 +28,7 @@ export class DeepSeekParser extends CallTextParser {
   readonly #between = new MarkerFinder([CALL_BEGIN, CALLS_END]);
   readonly #end = new MarkerFinder([CALL_END, CALLS_END]);
   #state: 'text' | 'between' | 'head' | 'call' | 'broken' | 'behind' = 'text';
-  #reader = newReader();
+  #reader = CallReader.ofAny();
   /** What may be part of a call, and is content if there is none. */
   #raw = '';
   /** From the begin of a call up to its arguments. */
@@ -94,8 +94,7 @@ export class DeepSeekParser extends CallTextParser {
       this.#fail();
       return;
     }
-    this.#reader = newReader();
-    for (const unit of `{"name":${JSON.stringify(name)},"arguments":`) this.#reader.step(unit);
+    this.#reader = CallReader.behindName(name);
     this.#state = 'call';
     this.say(this.#reader.step(character));
   }
@@ -140,8 +139,4 @@ function nameOf(head: string): string | null {
   const [name, fence] = after.split(FENCE);
   const called = after.trim() === '' ? before.trim() : fence?.trim() === '' ? name!.trim() : '';
   return NAME.test(called) ? called : null;
-}
-
-function newReader(): CallReader {
-  return new CallReader({ needsArguments: false, isName: () => true });
 }

@@ -16,7 +16,7 @@ export class HermesParser extends CallTextParser {
   readonly #beginFinder = new MarkerFinder([HERMES_BEGIN]);
   readonly #endFinder = new MarkerFinder([HERMES_END]);
   #state: 'text' | 'call' | 'broken' | 'behind' = 'text';
-  #reader = newReader();
+  #reader = CallReader.ofAny();
   /** The call's text, as long as it may turn out to be none. */
   #raw = '';
 
@@ -44,7 +44,7 @@ export class HermesParser extends CallTextParser {
 
   #open(marker: string): void {
     this.#state = 'call';
-    this.#reader = newReader();
+    this.#reader = CallReader.ofAny();
     this.#raw = marker;
   }
 
@@ -84,10 +84,6 @@ export class HermesParser extends CallTextParser {
     if (this.#state === 'broken') this.args(this.#endFinder.flush());
     // A cut end marker is nothing that anyone has said.
   }
-}
-
-function newReader(): CallReader {
-  return new CallReader({ needsArguments: false, isName: () => true });
 }
 
 export function units(text: string): string[] {

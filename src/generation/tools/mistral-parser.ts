@@ -18,7 +18,7 @@ const MAX_HEAD_LENGTH = 400;
 export class MistralParser extends CallTextParser {
   readonly #finder = new MarkerFinder([TOOL_CALLS]);
   #state: 'text' | 'head' | 'name' | 'list' | 'call' | 'broken' = 'text';
-  #reader = newReader();
+  #reader = CallReader.ofAny();
   /** A call of a list, and not one behind its name. */
   #isInList = false;
   #raw = '';
@@ -85,8 +85,7 @@ export class MistralParser extends CallTextParser {
       this.#fail(character);
       return;
     }
-    this.#reader = newReader();
-    for (const unit of `{"name":${JSON.stringify(head[1])},"arguments":`) this.#reader.step(unit);
+    this.#reader = CallReader.behindName(head[1]!);
     this.#state = 'call';
     this.#inCall(character);
   }
@@ -103,7 +102,7 @@ export class MistralParser extends CallTextParser {
   }
 
   #begin(character: string): void {
-    this.#reader = newReader();
+    this.#reader = CallReader.ofAny();
     this.#state = 'call';
     this.#inCall(character);
   }
@@ -136,8 +135,4 @@ export class MistralParser extends CallTextParser {
   protected finish(): void {
     this.content(this.#raw + this.#finder.flush());
   }
-}
-
-function newReader(): CallReader {
-  return new CallReader({ needsArguments: false, isName: () => true });
 }

@@ -57,6 +57,31 @@ export function parseObject(text: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
+/** The object of an answer, or of an event of it; null where it tells an error, which the sink has been told. @throws as above. */
+export function answerOf(text: string, sink: AnswerSink): Record<string, unknown> | null {
+  const answer = parseObject(text);
+  const error = errorOf(answer);
+  if (error === null) return answer;
+  sink.fail(error);
+  return null;
+}
+
+/** Fields of every body of chat and completions, with counts at the end of a stream. */
+export function fieldsWithUsage({
+  model,
+  stream,
+  ignoreEos,
+  fields,
+}: BackendOptions): Record<string, unknown> {
+  return {
+    model,
+    stream,
+    ...(stream ? { stream_options: { include_usage: true } } : {}),
+    ...(ignoreEos ? { ignore_eos: true } : {}),
+    ...fields,
+  };
+}
+
 /** The words of an error object of an answer; null where there is none. */
 export function errorOf(answer: Record<string, unknown>): string | null {
   const { error } = answer;

@@ -1,10 +1,10 @@
 import {
   type AnswerSink,
+  answerOf,
   asMessages,
   type Backend,
   type BackendOptions,
-  errorOf,
-  parseObject,
+  fieldsWithUsage,
   tellUsage,
 } from './backend.js';
 
@@ -22,16 +22,10 @@ interface Content {
 }
 
 /** OpenAI's chat completions. */
-export function chatBackend({ model, path, stream, ignoreEos, fields }: BackendOptions): Backend {
-  const common = {
-    model,
-    stream,
-    ...(stream ? { stream_options: { include_usage: true } } : {}),
-    ...(ignoreEos ? { ignore_eos: true } : {}),
-    ...fields,
-  };
+export function chatBackend(options: BackendOptions): Backend {
+  const common = fieldsWithUsage(options);
   return {
-    path: path ?? '/v1/chat/completions',
+    path: options.path ?? '/v1/chat/completions',
     endsWithConnection: false,
     body: (turn, earlier) =>
       JSON.stringify({
@@ -49,12 +43,8 @@ export function chatBackend({ model, path, stream, ignoreEos, fields }: BackendO
 }
 
 function readChat(data: string, sink: AnswerSink): void {
-  const answer = parseObject(data);
-  const error = errorOf(answer);
-  if (error !== null) {
-    sink.fail(error);
-    return;
-  }
+  const answer = answerOf(data, sink);
+  if (answer === null) return;
   const choices = (answer.choices ?? []) as Choice[];
   for (const choice of choices) {
     const text = textOf(choice.delta ?? choice.message ?? {});

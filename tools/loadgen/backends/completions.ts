@@ -1,24 +1,18 @@
 import {
   type AnswerSink,
+  answerOf,
   asText,
   type Backend,
   type BackendOptions,
-  errorOf,
-  parseObject,
+  fieldsWithUsage,
   tellUsage,
 } from './backend.js';
 
 /** OpenAI's completions of a text. */
-export function completionsBackend({ model, path, stream, ignoreEos, fields }: BackendOptions): Backend {
-  const common = {
-    model,
-    stream,
-    ...(stream ? { stream_options: { include_usage: true } } : {}),
-    ...(ignoreEos ? { ignore_eos: true } : {}),
-    ...fields,
-  };
+export function completionsBackend(options: BackendOptions): Backend {
+  const common = fieldsWithUsage(options);
   return {
-    path: path ?? '/v1/completions',
+    path: options.path ?? '/v1/completions',
     endsWithConnection: false,
     body: (turn, earlier) =>
       JSON.stringify({
@@ -36,12 +30,8 @@ export function completionsBackend({ model, path, stream, ignoreEos, fields }: B
 }
 
 function readCompletion(data: string, sink: AnswerSink): void {
-  const answer = parseObject(data);
-  const error = errorOf(answer);
-  if (error !== null) {
-    sink.fail(error);
-    return;
-  }
+  const answer = answerOf(data, sink);
+  if (answer === null) return;
   const choices = (answer.choices ?? []) as { text?: string; finish_reason?: string | null }[];
   for (const { text } of choices) if (text) sink.text(text);
   tellUsage(answer, sink);

@@ -1,11 +1,4 @@
-import {
-  type AnswerSink,
-  asText,
-  type Backend,
-  type BackendOptions,
-  errorOf,
-  parseObject,
-} from './backend.js';
+import { type AnswerSink, answerOf, asText, type Backend, type BackendOptions } from './backend.js';
 
 /** The generate extension of KServe's v2 protocol, as Triton has it: text_input in, text_output out, no counts. */
 export function kserveBackend({ model, path, stream, ignoreEos, fields }: BackendOptions): Backend {
@@ -28,11 +21,7 @@ export function kserveBackend({ model, path, stream, ignoreEos, fields }: Backen
 }
 
 function readOutput(data: string, sink: AnswerSink): void {
-  const answer = parseObject(data);
-  const error = errorOf(answer);
-  if (error !== null) {
-    sink.fail(error);
-    return;
-  }
+  const answer = answerOf(data, sink);
+  if (answer === null) return;
   if (typeof answer.text_output === 'string' && answer.text_output !== '') sink.text(answer.text_output);
 }

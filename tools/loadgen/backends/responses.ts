@@ -1,5 +1,6 @@
 import {
   type AnswerSink,
+  answerOf,
   asMessages,
   type Backend,
   type BackendOptions,
@@ -41,12 +42,8 @@ export function responsesBackend({ model, path, stream, ignoreEos, fields }: Bac
       }),
     readEvent,
     readWhole: (text, sink) => {
-      const response = parseObject(text);
-      const error = errorOf(response);
-      if (error !== null) {
-        sink.fail(error);
-        return;
-      }
+      const response = answerOf(text, sink);
+      if (response === null) return;
       const { output = [] } = response as ResponseObject;
       for (const item of output) {
         const parts = item.content?.map((part) => part.text ?? '').join('') ?? item.arguments ?? '';

@@ -1,0 +1,28 @@
+import type { Config } from '../config.js';
+import { withFlagNames } from '../flag-names.js';
+import { type LoadedAny, loadModels } from '../load-models.js';
+import { showBuildProgress } from './build-progress.js';
+import { showPullProgress } from './pull-progress.js';
+
+/**
+ * Loads the models of a configuration, in its order, with progress on stderr. What the engine refuses is told in the words of who
+ * started the command. @throws what loadModels throws.
+ */
+export function loadConfigured({ models, ...shared }: Config, signal: AbortSignal): Promise<LoadedAny[]> {
+  return loadModels(
+    models.map(({ name, model, options }) => ({
+      name,
+      options: {
+        ...shared,
+        ...options,
+        model,
+        onDownload: showPullProgress(process.stderr),
+        onProgress: showBuildProgress(process.stderr),
+        signal,
+      },
+    })),
+  ).catch((error: unknown) => {
+    if (error instanceof Error) error.message = withFlagNames(error.message);
+    throw error;
+  });
+}
