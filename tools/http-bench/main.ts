@@ -86,6 +86,16 @@ function ROUTES(): Record<string, Route> {
   return {
     chat: { path: '/v1/chat/completions', body: { ...common, messages } },
     completions: { path: '/v1/completions', body: { ...common, prompt: 'Once upon a time' } },
+    responses: {
+      path: '/v1/responses',
+      body: {
+        stream: true,
+        max_output_tokens: MAX_TOKENS,
+        ignore_eos: true,
+        input: 'Tell me everything.',
+        store: false,
+      },
+    },
     'chat with two stop strings and usage in each chunk': {
       path: '/v1/chat/completions',
       body: {
