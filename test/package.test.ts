@@ -14,6 +14,7 @@ import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 import { describe, expect, it } from 'vitest';
+import { relativeLinks } from './support/documents.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -60,6 +61,17 @@ describe('the package that npm pack makes', () => {
     for (const name of ['LICENSE', 'README.md', 'ARCHITECTURE.md', 'BENCHMARKS.md', 'CHANGELOG.md']) {
       expect(paths).toContain(name);
     }
+  });
+
+  it('has what its documents link to', () => {
+    const documents = [...paths].filter((path) => path.endsWith('.md'));
+    expect(documents.length).toBeGreaterThan(15);
+    const targets = documents.flatMap(relativeLinks).map(({ from, target }) => ({
+      from,
+      file: posix.join(posix.dirname(from), target.split('#', 1)[0] || posix.basename(from)),
+    }));
+    const inPackage = (file: string) => paths.has(file) || [...paths].some((path) => path.startsWith(file));
+    expect(targets.filter(({ file }) => !inPackage(file))).toEqual([]);
   });
 
   it('has everything that its code and its declarations import', () => {

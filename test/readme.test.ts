@@ -2,41 +2,38 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli, type SkeinProcess, startServer } from './src/support/skein-process.js';
 import { testPython } from './src/support/test-python.js';
 import { readFrames } from './src/support/toy-server.js';
+import { allDocuments, codeBlocks, repository as root } from './support/documents.js';
 import { tinyModelPath } from './support/test-engine.js';
 import { testModelPath } from './support/test-model.js';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
 const ADDRESS = 'http://127.0.0.1:8000';
 
-/** Code blocks of a language, in order. */
-const blocks = (language: string) =>
-  Array.from(
-    readme.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm')),
-    (match) => match[1]!,
-  );
+const [commands, realModel, curl, testCommand] = codeBlocks('README.md', 'sh') as [
+  string,
+  string,
+  string,
+  string,
+];
+const [openaiExample] = codeBlocks('README.md', 'js') as [string];
+const [shortExample] = codeBlocks('README.md', 'ts') as [string];
+const [apiCurl] = codeBlocks('docs/api.md', 'sh') as [string];
+const [apiExample, responsesExample] = codeBlocks('docs/api.md', 'js') as [string, string];
+const [pythonExample] = codeBlocks('docs/api.md', 'python') as [string];
+const [toolsExample] = codeBlocks('docs/function-calling.md', 'js') as [string];
+const [encoderExample] = codeBlocks('docs/embeddings.md', 'ts') as [string];
+const [libraryExample] = codeBlocks('docs/embed.md', 'ts') as [string];
+const [managerExample, moduleExample] = codeBlocks('docs/host-server.md', 'ts') as [string, string];
+const [callbackModule] = codeBlocks('docs/host-server.md', 'js') as [string];
 
-const [commands, curl] = blocks('sh') as [string, string];
-const [openaiExample, responsesExample, toolsExample, callbackModule] = blocks('js') as [
-  string,
-  string,
-  string,
-  string,
-];
-const [pythonExample] = blocks('python') as [string];
-const typescript = blocks('ts');
-const [encoderExample, libraryExample, managerExample, moduleExample] = typescript as [
-  string,
-  string,
-  string,
-  string,
-];
+/** TypeScript of the README and of docs/. */
+const typescript = allDocuments()
+  .filter((path) => path === 'README.md' || path.startsWith('docs/'))
+  .flatMap((path) => codeBlocks(path, 'ts'));
 
 // A program of a user: in its folder lie a model, an engine, and the packages that it installed.
 const folder = mkdtempSync(join(tmpdir(), 'skein-readme-'));
@@ -83,11 +80,12 @@ async function chats(): Promise<number> {
   return Number(line.exec(text)?.[1] ?? 0);
 }
 
-describe('the README', () => {
+describe('the README, and docs/', () => {
   it('names scripts that there are in its commands', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object };
-    expect(commands.trim().split('\n')).toHaveLength(3);
-    expect(commands).toMatch(/^npm ci && npm start +#.*\nnpm start -- --model \S+ .*\n.*npm test /);
+    expect(commands).toBe('npm ci\nnpm start\n');
+    expect(realModel).toMatch(/^npm start -- --model \S+ /);
+    expect(testCommand).toMatch(/ npm test /);
     expect(scripts).toMatchObject({ start: expect.stringContaining('serve'), test: expect.any(String) });
   });
 
@@ -100,6 +98,7 @@ describe('the README', () => {
     const response = await fetch(address, { method: 'POST', headers: { [name]: value }, body: body! });
     expect(response.status).toBe(200);
     expect((await readFrames(response)).data.at(-1)).toBe('[DONE]');
+    expect(apiCurl).toBe(curl);
   });
 
   it('has an example for the openai package of npm that runs', async () => {
@@ -107,6 +106,7 @@ describe('the README', () => {
     const { stderr } = await run(process.execPath, 'openai.mjs', openaiExample);
     expect(stderr).toBe('');
     await expect.poll(chats).toBe(before + 1);
+    expect(apiExample).toBe(openaiExample);
   });
 
   // The tiny model's context is too short to be told of a tool.
@@ -136,11 +136,14 @@ describe('the README', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(4);
+    expect(files).toHaveLength(5);
   });
 
-  it('has a library example that runs, with the cache in SKEIN_CACHE_DIR', async () => {
-    const { stdout, stderr } = await run(process.execPath, 'library.mjs', libraryExample);
+  it.each([
+    ['README.md', shortExample],
+    ['docs/embed.md', libraryExample],
+  ])('has a library example in %s that runs, with the cache in SKEIN_CACHE_DIR', async (_, example) => {
+    const { stdout, stderr } = await run(process.execPath, 'library.mjs', example);
     expect(stdout.length).toBeGreaterThan(0);
     expect(stderr).toBe('');
   });
