@@ -5,10 +5,53 @@ export interface EngineFormation {
   requestIds: BigUint64Array;
   /** 0 queued, 1 context, 2 generation, 3 paused. */
   states: Uint8Array;
-  /** For each request: see FormationRow from promptTokens on. */
+  /** For each request: see FormationRow from promptTokens on; times in whole milliseconds. */
   counts: Int32Array;
   /** See Formation.blocks. */
   blockRuns: Int32Array;
+  record: FlightRecord;
+}
+
+/** What has happened in the engine since it was last told. */
+export interface FlightRecord {
+  /** Of the telling, on the engine's clock: milliseconds since 1970. */
+  nowMs: number;
+  /** Six numbers each: see Formation.steps; begin and end on the engine's clock. */
+  steps: Float64Array;
+  totals: FlightTotals;
+  longestIterationMs: number;
+  latency: LatencyQuantiles;
+}
+
+/** Since the engine was started. A new worker begins anew. */
+export interface FlightTotals {
+  iterations: number;
+  iterationMs: number;
+  executorMs: number;
+  contextTokens: number;
+  generatedTokens: number;
+  /** Requests that ran, summed over iterations: by `iterations`, the mean size of a batch. */
+  scheduledRequests: number;
+  completedRequests: number;
+  pauses: number;
+  /** V1 only: slots that ran for nobody. */
+  emptyGenerationSlots: number;
+}
+
+/** Of the latest 10 to 20 seconds, in milliseconds, 2 % exact. */
+export interface Quantiles {
+  count: number;
+  p50: number;
+  p90: number;
+  p99: number;
+}
+
+/** As the engine sees them; null where there was none. */
+export interface LatencyQuantiles {
+  /** From submission to the first token. */
+  firstToken: Quantiles | null;
+  /** Between two tokens of a request; tokens that come together share the time since the one before. */
+  interToken: Quantiles | null;
 }
 
 /**
@@ -26,8 +69,30 @@ export interface EngineFormation {
  *   9 blocks         that it holds
  *  10 cachedTokens   of its prompt that were found in the cache
  *  11 pauses         above 0 in the states 1 and 2: it was resumed
+ *  12 scheduledMs    since it came, when it first ran; -1: it has not
+ *  13 firstTokenMs   since it came, when its first token was there; -1: it is not
  */
 export type FormationRow = [id: number, label: string, state: number, ageMs: number, ...counts: number[]];
+
+export type FormationEnd = [
+  id: number,
+  label: string,
+  reason: string,
+  endMs: number,
+  ageMs: number,
+  promptTokens: number,
+  generated: number,
+  cachedTokens: number,
+];
+
+export type FormationStep = [
+  id: number,
+  kind: number,
+  beginMs: number,
+  endMs: number,
+  from: number,
+  tokens: number,
+];
 
 /** What is in flight, for who watches. Version 1: fields may be added, and entries at the end of rows. */
 export interface Formation {
@@ -39,8 +104,20 @@ export interface Formation {
   requests: FormationRow[];
   /** Requests that wait in the queue, listed or not. */
   queued: number;
-  /** Those that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error'. */
-  ended: [id: number, label: string, reason: string][];
+  /**
+   * Those that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error'; when, in
+   * milliseconds from timeMs (0 or below); then what a row has, as far as the host knows it.
+   */
+  ended: FormationEnd[];
+  /**
+   * What happened to requests since the formation before, the latest 512 of it: id; 0 for a chunk of its context, 1 for a
+   * pause; begin and end in milliseconds from timeMs (0 or below); context tokens before, and those of the chunk.
+   */
+  steps: FormationStep[];
+  totals: FlightTotals;
+  /** The longest iteration since the formation before. */
+  longestIterationMs: number;
+  latency: LatencyQuantiles;
   /** Runs of equal blocks in the order of the pool, [length, owner, length, owner, ...]; owner: row of `requests`, or -1 free, -2 cached, -3 shared. */
   blocks: { count: number; tokensPerBlock: number; runs: number[] };
 }

@@ -368,14 +368,12 @@ export class InProcessHost {
   #respond(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
-    if (final) {
-      this.#formations?.noteEnd(entry, error === '' ? finishReasonIn(outputs) : 'error');
-      this.#forget(entry);
-    }
+    if (final) this.#forget(entry);
     if (error !== '') {
       const isInvalid = outputs.some((output) => output.name === 'invalid_request');
       entry.pieces.fail(new RequestError(error, { isInvalid }));
     } else entry.pieces.push(outputs, final);
+    if (final) this.#formations?.noteEnd(entry, error === '' ? finishReasonIn(outputs) : 'error');
   }
 
   #forget(entry: Entry): void {

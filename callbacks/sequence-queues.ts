@@ -28,6 +28,16 @@ export class SequenceQueues {
     return this.#generated.reduce((sum, count) => sum + count, this.#promptLength - this.#cachedTokens);
   }
 
+  /** Of all its sequences. */
+  get generatedTokens(): number {
+    return this.#generated.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Tokens of its prompt that the cache had. */
+  get cachedTokens(): number {
+    return this.#cachedTokens;
+  }
+
   /** Takes the tensors of a response. */
   push(outputs: readonly NamedTensor[], final: boolean): void {
     const width = outputs.find(({ name }) => name === 'output_ids')!.shape[1]!;

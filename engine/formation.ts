@@ -1,10 +1,10 @@
-import type { EngineFormation } from '../callbacks/formation.js';
+import type { EngineFormation, FlightRecord } from '../callbacks/formation.js';
 import { runsOf } from '../kvcache/block-owners.js';
 import type { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import type { LlmRequest } from './llm-request.js';
 
 /** Numbers of a request in EngineFormation.counts, in this order. */
-export const COUNTS_PER_REQUEST = 8;
+export const COUNTS_PER_REQUEST = 10;
 
 const QUEUED = 0;
 const CONTEXT = 1;
@@ -16,6 +16,7 @@ export function formationOf(
   active: readonly LlmRequest[],
   kvCache: KvCacheManager,
   iteration: number,
+  record: FlightRecord,
 ): EngineFormation {
   const rows = new Map(active.map(({ requestId }, row) => [requestId, row]));
   const counts = new Int32Array(active.length * COUNTS_PER_REQUEST);
@@ -32,6 +33,8 @@ export function formationOf(
       blocksHeld,
       cachedTokens,
       numPauses,
+      sinceArrival(request, request.timing.firstScheduledMs),
+      sinceArrival(request, request.timing.firstTokenMs),
     ];
     counts.set(own, row * COUNTS_PER_REQUEST);
   }
@@ -41,7 +44,13 @@ export function formationOf(
     states: Uint8Array.from(active, stateOf),
     counts,
     blockRuns: runsOf(kvCache.blockOwners((requestId) => rows.get(requestId) ?? -1)),
+    record,
   };
+}
+
+/** In whole milliseconds; -1 for what has not happened. */
+function sinceArrival({ timing: { arrivalMs } }: LlmRequest, ms: number): number {
+  return Number.isNaN(ms) ? -1 : Math.max(0, Math.round(ms - arrivalMs));
 }
 
 function stateOf(request: LlmRequest): number {

@@ -14,6 +14,7 @@ import { IterationPlanner } from './iteration-planner.js';
 import type { LlmRequest } from './llm-request.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './loop/call-runner.js';
 import { DraftStage } from './loop/draft-stage.js';
+import { FlightRecorder } from './loop/flight-recorder.js';
 import { GuidedDecoding } from './loop/guided-decoding.js';
 import { type Chunks, type Iteration, newIteration } from './loop/iteration.js';
 import { IterationReporter } from './loop/iteration-reporter.js';
@@ -25,7 +26,6 @@ import { RequestExit } from './loop/request-exit.js';
 import { RequestIntake } from './loop/request-intake.js';
 import { RequestStops } from './loop/request-stops.js';
 import { TokenUpdate } from './loop/token-update.js';
-import type { IterationCounts } from './loop-statistics.js';
 import { ReturnedLogitsBudget } from './returned-logits.js';
 import type { BatchingScheme } from './schemes/batching-scheme.js';
 import { createScheme } from './schemes/index.js';
@@ -46,6 +46,7 @@ export class GenerationLoop {
   readonly #stops: RequestStops;
   readonly #exit: RequestExit;
   readonly #guided: GuidedDecoding;
+  readonly #recorder = new FlightRecorder();
   readonly #reporter: IterationReporter;
   readonly #pace: ContextPace | null;
   /** What has not started, because nothing could beside what was running. */
@@ -99,6 +100,7 @@ export class GenerationLoop {
         scheme,
         kvCache,
         guided,
+        recorder: this.#recorder,
         clock,
       });
     const responses = new ResponseWriter();
@@ -121,12 +123,13 @@ export class GenerationLoop {
     this.#calls = this.#split
       ? new OverlappedCalls(parts, [newCall(), newCall()], this.#split)
       : new SerialCalls(parts, newCall());
-    this.#update = new TokenUpdate(planner, this.#drafts, clock);
+    this.#update = new TokenUpdate(planner, this.#drafts, this.#recorder, clock);
     this.#stops = new RequestStops(this.#active, scheme, callbacks, planner);
     const { drafts = null } = world;
     const exitParts = { planner, scheme, rope, logitsBudget, guided, drafts };
     this.#exit = new RequestExit(exitParts, this.#active, responses);
-    this.#reporter = new IterationReporter(world, responses, { modelType, statsFormat }, maxNumSequences);
+    const format = { modelType, statsFormat };
+    this.#reporter = new IterationReporter(world, responses, format, maxNumSequences, this.#recorder);
   }
 
   /** Requests that could be taken now. */
@@ -149,7 +152,8 @@ export class GenerationLoop {
 
   /** What is in flight now, for who watches. */
   formation(): EngineFormation {
-    return formationOf(this.#active.ordered, this.#world.kvCache, this.#reporter.iteration);
+    const record = this.#recorder.take(this.#world.clock());
+    return formationOf(this.#active.ordered, this.#world.kvCache, this.#reporter.iteration, record);
   }
 
   /** Forgets what the KV cache keeps for others, between two iterations; see KvCacheManager.dropReusable. */
@@ -173,7 +177,7 @@ export class GenerationLoop {
     const iteration = this.#nextIteration(before);
     kvCache.advanceClock(clock());
     this.#intake.receive(iteration.counts);
-    const chunks = this.#schedule(iteration.counts);
+    const chunks = this.#schedule(iteration);
     this.#drafts?.propose(chunks);
     const calls = this.#scheme.calls(chunks);
     for (const call of calls) this.#update.apply(this.#calls.start(call, iteration));
@@ -212,13 +216,16 @@ export class GenerationLoop {
   }
 
   /** Who runs how many tokens now; who has to pause gives its blocks back first. */
-  #schedule(counts: IterationCounts): Chunks {
+  #schedule({ number, counts }: Iteration): Chunks {
     counts.activeRequests = this.#active.size;
     if (this.#active.size === 0) return [];
     this.#active.promoteAged();
     const running = this.#guided.ready(this.#active.running);
     const { chunks, paused } = this.#planner.plan(running, this.#split);
-    for (const request of paused) this.#world.drafts?.release(request);
+    for (const request of paused) {
+      this.#world.drafts?.release(request);
+      this.#recorder.notePause(request.requestId, number, this.#world.clock());
+    }
     counts.pausedRequests += paused.length;
     const isIdle = chunks.length === 0 && paused.length === 0 && this.#calls.running === null;
     if (isIdle && running.length > 0) this.#failStuckRequest(running[0]!);

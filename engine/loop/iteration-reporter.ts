@@ -4,6 +4,7 @@ import type { ExecutorMemory } from '../executor.js';
 import type { IterationStats, ModelType, StatsFormat } from '../gpt-manager-options.js';
 import { iterationStatsJson } from '../iteration-stats-json.js';
 import { batchManagerStatsJson, LoopStatistics } from '../loop-statistics.js';
+import type { FlightRecorder } from './flight-recorder.js';
 import type { Iteration } from './iteration.js';
 import type { LoopEnvironment } from './loop-options.js';
 
@@ -13,6 +14,7 @@ export class IterationReporter {
   readonly #responses: ResponseWriter;
   readonly #format: { modelType: ModelType; statsFormat: StatsFormat };
   readonly #statistics: LoopStatistics;
+  readonly #recorder: FlightRecorder;
   #reportedMs = Number.NEGATIVE_INFINITY;
   #iterationMs = 0;
   #waitedMs = 0;
@@ -22,11 +24,13 @@ export class IterationReporter {
     responses: ResponseWriter,
     format: { modelType: ModelType; statsFormat: StatsFormat },
     maxNumSequences: number,
+    recorder: FlightRecorder,
   ) {
     this.#world = world;
     this.#responses = responses;
     this.#format = format;
     this.#statistics = new LoopStatistics(maxNumSequences);
+    this.#recorder = recorder;
   }
 
   /** Iterations reported so far. */
@@ -57,7 +61,7 @@ export class IterationReporter {
   }
 
   /** Where iterations overlap, each counts from the report of the one before, so that their times add up to all time. */
-  #finish({ counts, startMs, microBatchId }: Iteration, blocks: KvCacheStats): IterationStats {
+  #finish({ number, counts, startMs, microBatchId }: Iteration, blocks: KvCacheStats): IterationStats {
     const { kvCache, clock, executor } = this.#world;
     const nowMs = clock();
     const waitedMs = executor.waitedMs?.() ?? 0;
@@ -65,6 +69,7 @@ export class IterationReporter {
     this.#waitedMs = waitedMs;
     this.#iterationMs = nowMs - Math.max(startMs, this.#reportedMs);
     this.#reportedMs = nowMs;
+    this.#recorder.endIteration(number, counts, this.#iterationMs, nowMs);
     const { usedBlocks } = kvCache.stats();
     return this.#statistics.finishIteration(counts, blocks, usedBlocks, this.#iterationMs, microBatchId);
   }

@@ -6,6 +6,7 @@ import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
+import type { FlightRecorder } from './flight-recorder.js';
 import { type GuidedDecoding, GuideMasks } from './guided-decoding.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { RowFailures } from './logits-stage.js';
@@ -16,6 +17,7 @@ export interface CallParts {
   scheme: BatchingScheme;
   kvCache: KvCacheManager;
   guided: GuidedDecoding;
+  recorder: FlightRecorder;
   clock: () => number;
 }
 
@@ -52,7 +54,7 @@ export class PackedCall {
 
   /** Gives each request its blocks and packs its rows. One without blocks fails and stays out. */
   pack(chunks: Chunks, iteration: Iteration): void {
-    const { planner, scheme, clock } = this.#parts;
+    const { planner, scheme, recorder, clock } = this.#parts;
     const { counts } = iteration;
     this.#chunks = chunks;
     this.#iteration = iteration;
@@ -67,10 +69,12 @@ export class PackedCall {
           'The KV cache had no block left for a request that it had room for when it was scheduled.';
         continue;
       }
+      const { requestId, contextPosition, chunkLength } = request;
       if (contextTokens > 0) counts.contextRequests++;
       else counts.generationRequests++;
-      counts.contextTokens += request.chunkLength;
-      counts.contextPairs += contextPairs(request.contextPosition, request.chunkLength);
+      if (contextTokens > 0) recorder.noteChunk(requestId, iteration, contextPosition, chunkLength);
+      counts.contextTokens += chunkLength;
+      counts.contextPairs += contextPairs(contextPosition, chunkLength);
       if (contextTokens === 0) counts.generationRows += request.beamWidth + request.draftLength;
       if (request.draftLength > 0) counts.drafts++;
       counts.draftedTokens += request.draftLength;

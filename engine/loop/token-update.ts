@@ -3,6 +3,7 @@ import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
 import type { DraftStage } from './draft-stage.js';
+import type { FlightRecorder } from './flight-recorder.js';
 import type { EndedCall } from './iteration.js';
 
 /** What a call drew for one request. */
@@ -19,11 +20,18 @@ interface DrawnForRequest {
 export class TokenUpdate {
   readonly #planner: IterationPlanner;
   readonly #drafts: DraftStage | null;
+  readonly #recorder: FlightRecorder;
   readonly #clock: () => number;
 
-  constructor(planner: IterationPlanner, drafts: DraftStage | null, clock: () => number) {
+  constructor(
+    planner: IterationPlanner,
+    drafts: DraftStage | null,
+    recorder: FlightRecorder,
+    clock: () => number,
+  ) {
     this.#planner = planner;
     this.#drafts = drafts;
+    this.#recorder = recorder;
     this.#clock = clock;
   }
 
@@ -51,6 +59,7 @@ export class TokenUpdate {
   #take(request: LlmRequest, drawn: DrawnForRequest, counts: IterationCounts, nowMs: number): void {
     const { output, firstRow, numRows } = drawn;
     const accepted = request.numAccepted(output, firstRow);
+    const { lastTokenMs } = request.timing;
     let taken = 0;
     for (; taken <= accepted && !request.isComplete; taken++) {
       const first = firstRow + taken;
@@ -61,11 +70,19 @@ export class TokenUpdate {
       else request.error = whyNoToken(status, request);
       if (status === ROW_OK) counts.generatedTokens += numRows;
     }
+    this.#noteTimes(request, taken, lastTokenMs, nowMs);
     if (request.draftLength === 0) return;
     counts.acceptedDraftTokens += Math.min(taken, accepted);
     this.#drafts?.noteVerified(request, request.draftLength, accepted);
     this.#planner.rejectDraft(request, request.numVerified);
     request.draftLength = 0;
+  }
+
+  /** Tokens that were known before have no time. */
+  #noteTimes({ timing }: LlmRequest, taken: number, beforeMs: number, nowMs: number): void {
+    if (timing.lastTokenMs !== nowMs) return;
+    if (Number.isNaN(beforeMs)) this.#recorder.noteFirstToken(nowMs - timing.arrivalMs, nowMs);
+    else this.#recorder.noteTokens(taken, nowMs - beforeMs, nowMs);
   }
 
   #append(request: LlmRequest, { output, firstRow, wasContext }: DrawnForRequest, nowMs: number): void {

@@ -1,4 +1,4 @@
-import type { Formation, FormationListener } from '../../callbacks/formation.js';
+import type { Formation, FormationListener, FormationRow } from '../../callbacks/formation.js';
 
 /** What can be watched of a model's engine. */
 export interface ModelWatch {
@@ -101,8 +101,7 @@ export class ModelFeed {
   #beat(): void {
     const silentMs = performance.now() - this.#lastEventMs;
     if (this.#formation === null || silentMs < this.#options.heartbeatMs / 2) return;
-    // What ended was told.
-    this.#formation = { ...this.#formation, timeMs: Date.now(), ended: [] };
+    this.#formation = repeated(this.#formation, Date.now());
     this.#emit(this.#formationEvent(this.#formation));
   }
 
@@ -114,4 +113,11 @@ export class ModelFeed {
     this.#lastEventMs = performance.now();
     for (const listener of [...this.#listeners]) listener(event);
   }
+}
+
+/** What is still so, at a later time; what happened was told. */
+function repeated(formation: Formation, timeMs: number): Formation {
+  const sinceMs = timeMs - formation.timeMs;
+  const requests = formation.requests.map((row) => row.with(3, row[3] + sinceMs) as FormationRow);
+  return { ...formation, timeMs, requests, ended: [], steps: [], longestIterationMs: 0 };
 }

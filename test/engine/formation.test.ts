@@ -57,7 +57,9 @@ describe('watchFormation', () => {
     expect(counts.slice(0, 2)).toEqual([40, 40]);
     expect(counts[2]).toBeGreaterThan(0);
     expect(counts[2]).toBeLessThan(40);
-    expect(counts.slice(3)).toEqual([0, 6, 5, 0, 0]);
+    expect(counts.slice(3, 8)).toEqual([0, 6, 5, 0, 0]);
+    expect(counts[8]).toBeGreaterThanOrEqual(0);
+    expect(counts[9]).toBe(-1);
     // There are two places in the engine.
     expect(byLabel(after1).get('third')!.slice(2, 3)).toEqual([0]);
     expect(after1.queued).toBe(1);
@@ -75,6 +77,30 @@ describe('watchFormation', () => {
       ['short', 'length'],
       ['third', 'length'],
     ]);
+    // Every token of the contexts in chunks, each told once, one behind the other.
+    const lengths = new Map(seen.flatMap(({ ended }) => ended.map((end) => [end[0], end])));
+    for (const [id, [, , , endMs, age, promptTokens, generated, cachedTokens]] of lengths) {
+      expect(endMs).toBeLessThanOrEqual(0);
+      expect(age).toBeGreaterThanOrEqual(0);
+      expect([generated, cachedTokens]).toEqual([6, 0]);
+      const chunks = seen.flatMap(({ timeMs, steps }) =>
+        steps
+          .filter((step) => step[0] === id)
+          .map(([, kind, begin, end, ...rest]) => [kind, timeMs + begin, timeMs + end, ...rest]),
+      );
+      let position = 0;
+      for (const [kind, begin, end, from, tokens] of chunks) {
+        expect([kind, from]).toEqual([0, position]);
+        expect(end!).toBeGreaterThanOrEqual(begin!);
+        position += tokens!;
+      }
+      expect(position).toBe(promptTokens);
+      if (promptTokens === 40) expect(chunks.length).toBeGreaterThanOrEqual(3);
+    }
+    const { totals, latency } = seen.at(-1)!;
+    expect(totals).toMatchObject({ contextTokens: 48, generatedTokens: 18, completedRequests: 3, pauses: 0 });
+    expect(latency.firstToken!.count).toBe(3);
+    expect(latency.interToken!.count).toBe(15);
     // What the prompts left is kept for others.
     expect(ownersOf(seen.at(-1)!).filter((owner) => owner === BLOCK_CACHED).length).toBeGreaterThanOrEqual(5);
     const told = seen.length;
@@ -97,6 +123,9 @@ describe('watchFormation', () => {
     const rows: FormationRow[] = seen.flatMap(({ requests }) => requests);
     expect(rows.some(([, , state]) => state === 3)).toBe(true);
     expect(rows.some((row) => row[2] === 2 && row[11]! > 0)).toBe(true);
+    const pauses = seen.flatMap(({ steps }) => steps.filter(([, kind]) => kind === 1));
+    expect(pauses).toHaveLength(seen.at(-1)!.totals.pauses);
+    expect(rows.some((row) => row[12]! >= 0 && row[13]! >= row[12]!)).toBe(true);
     expect(seen.some((one) => ownersOf(one).includes(BLOCK_SHARED))).toBe(true);
   });
 });

@@ -7,9 +7,23 @@ const formation = (iteration: number): Formation => ({
   v: 1,
   timeMs: 1,
   iteration,
-  requests: [],
+  requests: [[2, 'b', 2, 40, 4, 4, 4, 1, 8, 1, 0, 0, 0, 10]],
   queued: 0,
-  ended: [[1, 'a', 'stop']],
+  ended: [[1, 'a', 'stop', -3, 50, 4, 2, 0]],
+  steps: [[2, 0, -30, -25, 0, 4]],
+  totals: {
+    iterations: iteration,
+    iterationMs: 1,
+    executorMs: 1,
+    contextTokens: 8,
+    generatedTokens: 3,
+    scheduledRequests: 4,
+    completedRequests: 1,
+    pauses: 0,
+    emptyGenerationSlots: 0,
+  },
+  longestIterationMs: 1,
+  latency: { firstToken: null, interToken: null },
   blocks: { count: 2, tokensPerBlock: 8, runs: [2, -1] },
 });
 
@@ -93,8 +107,11 @@ describe('the feed of a model', () => {
     expect(parse(later[0]!)[1]).toMatchObject({ iteration: 3 });
     leave();
     expect(parse(events[0]!)[1].ended).toHaveLength(1);
-    expect(parse(events[1]!)[1]).toMatchObject({ iteration: 3, ended: [] });
-    expect(parse(events[1]!)[1].timeMs).toBeGreaterThan(1);
+    expect(parse(events[1]!)[1]).toMatchObject({ iteration: 3, ended: [], steps: [] });
+    const [first, second] = events.map((event) => parse(event)[1]);
+    expect(second.timeMs).toBeGreaterThan(1);
+    // It has grown older by as much.
+    expect(second.requests[0][3] - first.requests[0][3]).toBe(second.timeMs - first.timeMs);
   });
 });
 
