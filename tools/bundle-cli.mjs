@@ -8,19 +8,12 @@
 //   dist/loadgen/                   the files that a report of skein bench has in it
 //
 // Run after tsc: its input is dist/. The library that programs import stays as tsc wrote it.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
+import { notices } from './licence-notices.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const target = join(root, 'dist/bin');
@@ -123,29 +116,4 @@ function workerFiles(files) {
     return names.map((name) => [name, join(dirname(file), `${name}.js`)]);
   });
   return Object.fromEntries(found);
-}
-
-/** The licence of each library that has a file among these. */
-function notices(files) {
-  const folders = new Set(files.map(packageFolder).filter((folder) => folder !== null));
-  const texts = [...folders].sort().map((folder) => {
-    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-    const text = file === undefined ? `Licence: ${license}` : readFileSync(join(folder, file), 'utf8').trim();
-    return `${name} ${version}\n\n${text}\n`;
-  });
-  return texts.join(`\n${'-'.repeat(80)}\n\n`);
-}
-
-/** The folder of the package that a file of node_modules belongs to; null for files of Skein. */
-function packageFolder(file) {
-  const path = join(root, file);
-  if (!path.includes('/node_modules/')) return null;
-  for (let folder = dirname(path); ; folder = dirname(folder)) {
-    const manifest = join(folder, 'package.json');
-    // Packages may hold a package.json for a folder of theirs, which has no version.
-    if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version !== undefined)
-      return folder;
-    if (folder === root) throw new Error(`${relative(root, path)} belongs to no package.`);
-  }
 }

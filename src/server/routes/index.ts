@@ -2,6 +2,7 @@ import { cacheResetRoute } from './cache-reset.js';
 import { cancelRoute } from './cancel.js';
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
+import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { embeddingsRoute, rerankRoute, scoreRoute } from './encoders.js';
 import { healthRoute, liveRoute } from './health.js';
@@ -41,6 +42,8 @@ export const ROUTES: readonly Route[] = [
   liveRoute,
   versionRoute,
   metricsRoute,
+  dashboardRoute,
+  dashboardFileRoute,
   openApiRoute,
   docsRoute,
   docsFileRoute,

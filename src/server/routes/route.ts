@@ -59,6 +59,8 @@ interface Request<Body, Params, Query> {
   exchange: Exchange;
   /** The client reads compressed answers. */
   takesGzip: boolean;
+  /** Its If-None-Match: validators of what it has. */
+  knownTags: string | undefined;
 }
 
 interface RouteDefinition<Body, Params, Query> {
@@ -114,6 +116,7 @@ export function defineRoute<
         query: query && parseRequest(query, c.req.query()),
         exchange: exchangeOf(c, context),
         takesGzip: /\bgzip\b/.test(c.req.header('accept-encoding') ?? ''),
+        knownTags: c.req.header('if-none-match'),
       };
       return definition.handle(request as Request<Body, Params, Query>, context);
     },

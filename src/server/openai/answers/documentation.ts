@@ -24,3 +24,25 @@ export function docsFileResponses(): Responses {
     ...errors(400, 404),
   };
 }
+
+const NOT_CHANGED = { 304: { description: 'What If-None-Match names is what there is.' } };
+
+export function dashboardResponses(): Responses {
+  return {
+    200: file('The page. It needs nothing from any other server.', 'text/html'),
+    ...NOT_CHANGED,
+    ...errors(404),
+  };
+}
+
+export function dashboardFileResponses(): Responses {
+  const text = { schema: z.string() };
+  return {
+    200: {
+      description: 'The file.',
+      content: { 'text/javascript': text, 'text/css': text, 'image/svg+xml': text },
+    },
+    ...NOT_CHANGED,
+    ...errors(400, 404),
+  };
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { packageRoot } from '../../../engine/package-info.js';
+import { ApiError } from '../openai/errors.js';
+
+/**
+ * Nothing but this server's own files runs, and nothing else is asked. Text that would become HTML is refused by the
+ * browser (Trusted Types without any policy), so that not even a mistake in the page can turn a model's output into it.
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+/** The page and its files by name, with their types. The build puts them, compressed, into dist/dashboard. */
+export const DASHBOARD_FILES = {
+  'index.html': 'text/html; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+  'theme.js': 'text/javascript; charset=utf-8',
+  'page.css': 'text/css; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
+} as const;
+
+export type DashboardFile = keyof typeof DASHBOARD_FILES;
+
+interface Asset {
+  packed: Uint8Array<ArrayBuffer>;
+  /** Strong validator of the packed bytes. */
+  tag: string;
+}
+
+/** What has been asked for, read once. */
+const assets = new Map<DashboardFile, Promise<Asset>>();
+
+/**
+ * @param knownTags the request's If-None-Match.
+ * @throws ApiError 404 where the package was not built.
+ */
+export async function dashboardFile(
+  name: DashboardFile,
+  takesGzip: boolean,
+  knownTags: string | undefined,
+): Promise<Response> {
+  const { packed, tag } = await assetOf(name);
+  const headers = {
+    'content-type': DASHBOARD_FILES[name],
+    'content-security-policy': POLICY,
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    // Asked again each time, which is one short answer: a new version must not run with an old one's files.
+    'cache-control': 'no-cache',
+    vary: 'accept-encoding',
+    etag: takesGzip ? tag : `W/${tag}`,
+  };
+  if (knownTags?.includes(tag)) return new Response(null, { status: 304, headers });
+  if (!takesGzip) return new Response(new Uint8Array(gunzipSync(packed)), { headers });
+  return new Response(packed, { headers: { ...headers, 'content-encoding': 'gzip' } });
+}
+
+function assetOf(name: DashboardFile): Promise<Asset> {
+  let asset = assets.get(name);
+  if (asset === undefined) {
+    asset = readAsset(name);
+    // A build may put it there later.
+    asset.catch(() => assets.delete(name));
+    assets.set(name, asset);
+  }
+  return asset;
+}
+
+async function readAsset(name: DashboardFile): Promise<Asset> {
+  try {
+    const packed = new Uint8Array(await readFile(join(packageRoot(), 'dist/dashboard', `${name}.gz`)));
+    const digest = createHash('sha256').update(packed).digest('base64url').slice(0, 22);
+    return { packed, tag: `"${digest}"` };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new ApiError(
+      404,
+      `This installation lacks ${name} of the dashboard: npm run build makes it. The API is at /v1, its description at /docs.`,
+      { code: 'not_found' },
+    );
+  }
+}

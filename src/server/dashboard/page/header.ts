@@ -1,0 +1,125 @@
+import { el, icon } from './dom.js';
+import type { Feed } from './feed.js';
+import type { ChatModel } from './models.js';
+import { onThemeChange, setTheme, theme } from './theme.js';
+
+const SUN = ['M8 5.2a2.8 2.8 0 1 0 0 5.6a2.8 2.8 0 0 0 0-5.6z', 'M8 1.2v1.4M8 13.4v1.4M1.2 8h1.4M13.4 8h1.4'];
+const SUN_RAYS = 'M3.2 3.2l1 1M11.8 11.8l1 1M12.8 3.2l-1 1M4.2 11.8l-1 1';
+const MOON = 'M13.2 9.6A5.6 5.6 0 0 1 6.4 2.8a5.6 5.6 0 1 0 6.8 6.8z';
+const KEY = ['M10.3 2.2a3.5 3.5 0 1 0 0 7a3.5 3.5 0 0 0 0-7z', 'M7.8 8.2L2.4 13.6M4 12l1.8 1.8'];
+
+export interface HeaderActions {
+  askKey(): void;
+  choose(model: string): void;
+}
+
+/** What is served and how the page is connected; the switches of the page. */
+export class Header {
+  readonly #feed: Feed;
+  readonly #actions: HeaderActions;
+  readonly #model = el('span', { class: 'header-model' });
+  readonly #connection = el('span', { class: 'connection', role: 'status' });
+  readonly #facts = el('span');
+  #chosen: ChatModel | null = null;
+
+  constructor(root: HTMLElement, feed: Feed, actions: HeaderActions) {
+    this.#feed = feed;
+    this.#actions = actions;
+    root.append(
+      el('h1', { class: 'brand' }, [el('img', { src: 'dashboard/icon.svg', alt: '' }), 'Skein']),
+      this.#model,
+      el('div', { class: 'header-facts' }, [this.#connection, this.#facts]),
+      el('nav', { class: 'header-tools', 'aria-label': 'Page' }, [
+        el('a', { class: 'button quiet', href: 'docs' }, ['API']),
+        el(
+          'button',
+          { class: 'button quiet icon', type: 'button', title: 'API key' },
+          [label('API key'), icon(...KEY)],
+          {
+            click: () => actions.askKey(),
+          },
+        ),
+        themeSwitch(),
+      ]),
+    );
+    feed.on('state', () => this.#showConnection());
+    feed.on('formation', () => this.#showFacts());
+    // Seconds until the next attempt, and minutes of uptime.
+    setInterval(() => {
+      this.#showConnection();
+      this.#showFacts();
+    }, 1000);
+    this.#showConnection();
+  }
+
+  showModels(models: readonly ChatModel[]): void {
+    const [first] = models;
+    if (models.length < 2) {
+      this.#model.replaceChildren(first?.id ?? '');
+      this.#model.title = first?.id ?? '';
+    } else {
+      const options = models.map(({ id }) => el('option', { value: id }, [id]));
+      const select = el('select', { class: 'field', 'aria-label': 'Model' }, options, {
+        change: () => {
+          this.#chosen = models.find(({ id }) => id === select.value) ?? null;
+          this.#actions.choose(select.value);
+        },
+      });
+      this.#model.replaceChildren(select);
+    }
+    this.#chosen = first ?? null;
+  }
+
+  #showConnection(): void {
+    const { state } = this.#feed;
+    this.#connection.dataset.state = state.kind;
+    const text = connectionText(state);
+    if (this.#connection.textContent !== text) this.#connection.textContent = text;
+  }
+
+  #showFacts(): void {
+    const { formation } = this.#feed;
+    const served = this.#chosen;
+    if (formation === null || served === null) return;
+    const text = `up ${duration(formation.timeMs / 1000 - served.created)}`;
+    if (this.#facts.textContent !== text) this.#facts.textContent = text;
+  }
+}
+
+function connectionText(state: Feed['state']): string {
+  if (state.kind === 'live') return 'Live';
+  if (state.kind === 'connecting') return 'Connecting';
+  if (state.kind === 'locked') return 'Needs an API key';
+  const seconds = Math.max(0, Math.ceil((state.retryAtMs - performance.now()) / 1000));
+  return `${state.reason} Trying again in ${seconds} s`;
+}
+
+function themeSwitch(): HTMLButtonElement {
+  const button = el('button', { class: 'button quiet icon', type: 'button' }, [], {
+    click: () => setTheme(theme() === 'dark' ? 'light' : 'dark'),
+  });
+  const show = () => {
+    const isDark = theme() === 'dark';
+    const text = isDark ? 'Light colours' : 'Dark colours';
+    button.title = text;
+    button.replaceChildren(label(text), isDark ? icon(...SUN, SUN_RAYS) : icon(MOON));
+  };
+  onThemeChange(show);
+  show();
+  return button;
+}
+
+function label(text: string): HTMLElement {
+  return el('span', { class: 'visually-hidden' }, [text]);
+}
+
+/** 42 s, 12 min, 3 h 20 min, 5 d 2 h. */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}

@@ -1,0 +1,45 @@
+import { byId } from './dom.js';
+import { Feed } from './feed.js';
+import { Header } from './header.js';
+import { KeyDialog } from './key-dialog.js';
+import { loadModels } from './models.js';
+import { PANELS } from './panels.js';
+import { Session } from './session.js';
+
+const session = new Session(document.baseURI, tabStorage());
+const feed = new Feed(session);
+const keyDialog = new KeyDialog(session);
+const header = new Header(byId('header'), feed, {
+  askKey: () => keyDialog.open(),
+  choose: (model) => feed.watch(model),
+});
+for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, session });
+
+let isLoading = false;
+session.on('unlocked', () => void start());
+void start();
+
+/** Asks what is served until that is known: without a key it is not told. */
+async function start(): Promise<void> {
+  if (isLoading || feed.model !== null) return;
+  isLoading = true;
+  try {
+    const models = await loadModels(session);
+    header.showModels(models);
+    if (models[0] !== undefined) feed.watch(models[0].id);
+  } catch {
+    // Locked, and unlocking begins again; or out of reach.
+    setTimeout(() => void start(), 2000);
+  } finally {
+    isLoading = false;
+  }
+}
+
+/** Null where the browser allows no storage. */
+function tabStorage(): Storage | null {
+  try {
+    return sessionStorage;
+  } catch {
+    return null;
+  }
+}

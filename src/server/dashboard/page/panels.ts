@@ -1,0 +1,20 @@
+import type { Feed } from './feed.js';
+import type { Session } from './session.js';
+
+/** What a panel works with. */
+export interface Page {
+  /** Of the model that is chosen in the header: `feed.model`, and events of it. */
+  feed: Feed;
+  /** Asks the server, with the API key if there is one: `session.fetch('v1/models')`, `session.post(path, body)`. */
+  session: Session;
+}
+
+/**
+ * Fills a section of index.html, which is hidden until its panel shows it (`root.hidden = false`). Colours and distances
+ * are those of style/tokens.css; a canvas gets them from `tokenColour`, and is drawn again `onThemeChange`. A panel's styles
+ * are a file in style/, which page.css names.
+ */
+export type MountPanel = (root: HTMLElement, page: Page) => void;
+
+/** By the id of the section. */
+export const PANELS: Readonly<Record<string, MountPanel>> = {};

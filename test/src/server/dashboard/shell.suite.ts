@@ -1,0 +1,80 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { listen, say, toyServer } from '../../support/toy-server.js';
+import { visit } from './support/browser.js';
+
+/** What all panels stand in: loading, colours, the key, the connection. */
+export function shellSuite(browser: () => Browser): void {
+  const open = toyServer(() => say('x'));
+  const locked = toyServer(() => say('x'), {
+    apiKeys: new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]),
+  });
+  let servers: { url: string; close: () => Promise<void> }[] = [];
+  beforeAll(async () => {
+    servers = await Promise.all([listen(open), listen(locked)]);
+  });
+  afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+  it('loads all that it needs from here, under a policy that allows no more', async () => {
+    const { page, problems, close } = await visit(browser(), servers[0]!.url);
+    await page.getByText('Live').waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Skein');
+    expect(await page.locator('.header-model').textContent()).toBe('toy');
+    // What a mistake of the page would do is refused by the browser.
+    const refused = await page.evaluate(() => {
+      try {
+        document.body.innerHTML = '<p>made of text</p>';
+        return false;
+      } catch {
+        return true;
+      }
+    });
+    expect(refused).toBe(true);
+    expect(
+      problems
+        .splice(0)
+        .every((problem) => problem.includes('trusted-types') || problem.includes('TrustedHTML')),
+    ).toBe(true);
+    await close();
+  });
+
+  it('asks for the key that the server wants, and keeps it in the tab', async () => {
+    const { page, problems, close } = await visit(browser(), servers[1]!.url);
+    const dialog = page.getByRole('dialog', { name: 'API key' });
+    await dialog.waitFor();
+    await page.keyboard.type('opensesame');
+    await page.keyboard.press('Enter');
+    await dialog.getByText('does not know the key').waitFor();
+    await dialog.getByLabel('API key').fill('sesame');
+    await page.keyboard.press('Enter');
+    await page.getByText('Live').waitFor();
+    expect(await dialog.isVisible()).toBe(false);
+    await page.reload();
+    await page.getByText('Live').waitFor();
+    const { local, tab } = await page.evaluate(() => ({
+      local: localStorage.length,
+      tab: sessionStorage.length,
+    }));
+    expect([local, tab]).toEqual([0, 1]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('follows the colours of the system, and the switch', async () => {
+    const { page, problems, close } = await visit(browser(), servers[0]!.url, { colorScheme: 'dark' });
+    const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const dark = await ground();
+    await page.emulateMedia({ colorScheme: 'light' });
+    const light = await ground();
+    expect(light).not.toBe(dark);
+    await page.getByRole('button', { name: 'Dark colours' }).click();
+    expect(await ground()).toBe(dark);
+    await page.reload();
+    expect(await ground()).toBe(dark);
+    await page.getByRole('button', { name: 'Light colours' }).click();
+    expect(await ground()).toBe(light);
+    expect(problems).toEqual([]);
+    await close();
+  });
+}

@@ -1,0 +1,48 @@
+// Bundles the dashboard into dist/dashboard, each file compressed as browsers take it:
+//
+//   index.html.gz, icon.svg.gz     as they are in src/server/dashboard/page
+//   page.js.gz                     main.ts with its libraries
+//   theme.js.gz                    what runs before the first paint
+//   page.css.gz                    style/page.css with what it imports
+//   NOTICES.txt                    the licences of the libraries within
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { build } from 'esbuild';
+import { notices } from './licence-notices.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const source = join(root, 'src/server/dashboard/page');
+const target = join(root, 'dist/dashboard');
+
+const { outputFiles, metafile } = await build({
+  absWorkingDir: root,
+  entryPoints: {
+    page: join(source, 'main.ts'),
+    theme: join(source, 'theme-boot.ts'),
+    // Two of one name, told apart by what they become.
+    style: join(source, 'style/page.css'),
+  },
+  outdir: target,
+  bundle: true,
+  format: 'iife',
+  platform: 'browser',
+  // light-dark() of the style sheet is of 2023 and 2024, and is written as it is.
+  target: ['chrome123', 'firefox120', 'safari17.5'],
+  minify: true,
+  legalComments: 'none',
+  write: false,
+  metafile: true,
+  logLevel: 'warning',
+});
+
+rmSync(target, { recursive: true, force: true });
+mkdirSync(target, { recursive: true });
+for (const { path, contents } of outputFiles) pack(path.replace(/style\.css$/, 'page.css'), contents);
+for (const name of ['index.html', 'icon.svg']) pack(join(target, name), readFileSync(join(source, name)));
+writeFileSync(join(target, 'NOTICES.txt'), notices(Object.keys(metafile.inputs)));
+
+function pack(path, contents) {
+  writeFileSync(`${path}.gz`, gzipSync(contents, { level: 9 }));
+}
