@@ -76,7 +76,8 @@ it('fails with the worker that was to do it', async () => {
     .submit({ promptTokens: [90, 90, 90], maxNewTokens: 5 })
     [Symbol.asyncIterator]()
     .next();
-  await expect.poll(() => host.running, { interval: 1 }).toBe(1);
+  // In the same turn: the worker dies of the request before it comes to what was sent behind it, and is not yet replaced.
+  expect(host.running).toBe(1);
   const reset = host.resetCache();
   await Promise.all([
     expect(deadly).rejects.toThrow('exit code 3'),

@@ -1,5 +1,5 @@
 // What prompt lookup brings, and what it costs where there is nothing to find:
-// `npm run build:ts && npx tsx tools/speculation-bench/main.ts --model DIR_OR_GGUF [--weights int4] [--rounds 3] [--write]`.
+// `npm run build:ts && npx tsx tools/speculation-bench/main.ts --model DIR_OR_GGUF [--weights int4] [--rounds 3] [--full-rounds 9] [--write]`.
 // One engine with --speculate ngram, and one with bf16 weights and, as draft model, the same model with int4 weights; requests with
 // and without `max_draft_len: 0` take turns in each.
 import { cpus } from 'node:os';
@@ -25,6 +25,7 @@ const { values: flags } = parseArgs({
     model: { type: 'string' },
     weights: { type: 'string', default: 'auto' },
     rounds: { type: 'string', default: '3' },
+    'full-rounds': { type: 'string', default: '9' },
     threads: { type: 'string' },
     only: { type: 'string' },
     write: { type: 'boolean', default: false },
@@ -36,10 +37,18 @@ interface Workload {
   name: string;
   /** Each runs to its end before the next begins. */
   batches: TextRequest[][];
+  /** All places of the batch are taken from its first step to its last. */
+  full?: true;
+}
+
+/** A step without context: the time it took, and the tokens drawn in it. */
+interface Step {
+  ms: number;
+  tokens: number;
 }
 
 interface Measured {
-  tokensPerSecond: number;
+  steps: Step[];
   drafted: number;
   accepted: number;
   /** Tokens of all answers, for the comparison of both sides. */
@@ -52,13 +61,9 @@ async function main(): Promise<void> {
   const weights = flags.weights as 'auto';
   const lookup = await table({ model, weights, speculate: 'ngram' }, () => true);
   // What the repository has of real models is one; its own coarser weights are what can draft for it.
-  const drafter =
-    flags.only === undefined && (await findEngines({ model, weights: 'int4' })).engine.directory;
-  const drawn = drafter && (await table({ model, weights: 'bf16', draftModel: drafter }, isForDraftModels));
-  const text = [
-    lookup,
-    ...(drawn ? ['With a draft model, the same one with int4 weights:', drawn] : []),
-  ].join('\n\n');
+  const draftModel = (await findEngines({ model, weights: 'int4' })).engine.directory;
+  const drawn = await table({ model, weights: 'bf16', draftModel }, isForDraftModels);
+  const text = [lookup, 'With a draft model, the same one with int4 weights:', drawn].join('\n\n');
   if (flags.write) writeSection('BENCHMARKS.md', 'speculation', text);
   else console.log(text);
 }
@@ -76,6 +81,7 @@ async function table(
     maxSeqLen: 1024,
     maxTokens: FULL_BATCH * 1024,
     enableChunkedContext: true,
+    enableBlockReuse: true, // the prompts are the same in each round, and of no interest
     ...(flags.threads === undefined ? {} : { threads: Number(flags.threads) }),
   });
   try {
@@ -105,10 +111,11 @@ async function workloads(loaded: LoadedModel): Promise<Workload[]> {
     { name: 'summaries that quote, 1 sequence', batches: summaries.map((request) => [request]) },
     { name: 'random tokens, 1 sequence', batches: [1, 2, 3].map((seed) => [randomRequest(loaded, seed)]) },
     { name: `editing and summaries, 8 sequences`, batches: [crowd.slice(0, 8)] },
-    { name: `editing and summaries, ${FULL_BATCH} sequences`, batches: [crowd] },
+    { name: `editing and summaries, ${FULL_BATCH} sequences`, batches: [crowd], full: true },
     {
       name: `random tokens, ${FULL_BATCH} sequences`,
       batches: [Array.from({ length: FULL_BATCH }, (_, i) => randomRequest(loaded, i + 1))],
+      full: true,
     },
   ];
 }
@@ -136,15 +143,14 @@ function randomRequest({ model }: LoadedModel, seed: number): TextRequest {
 async function compare(loaded: LoadedModel, workload: Workload): Promise<string> {
   const sides = { without: [] as Measured[], with: [] as Measured[] };
   await measure(loaded, workload, true);
-  for (let round = 0; round < Number(flags.rounds); round++) {
+  const rounds = Number(workload.full ? flags['full-rounds'] : flags.rounds);
+  for (let round = 0; round < rounds; round++) {
     const order = round % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const);
     for (const side of order) sides[side].push(await measure(loaded, workload, side === 'with'));
   }
   const same = new Set([...sides.without, ...sides.with].map(({ answers }) => answers)).size === 1;
   if (!same) throw new Error(`${workload.name}: the answers differ.`);
-  const [without, withDrafts] = [sides.without, sides.with].map((all) =>
-    median(all.map((one) => one.tokensPerSecond)),
-  );
+  const [without, withDrafts] = [sides.without, sides.with].map(workload.full ? rateOfSteps : rateOfRuns);
   const { drafted, accepted } = sides.with.at(-1)!;
   const share = drafted === 0 ? '-' : `${((100 * accepted) / drafted).toFixed(0)} %`;
   const cells = [
@@ -158,15 +164,31 @@ async function compare(loaded: LoadedModel, workload: Workload): Promise<string>
   return `| ${cells.join(' | ')} |`;
 }
 
-/** Tokens of generation steps over the time that these steps took: contexts are the same on both sides and not counted. */
+const tokensPerSecond = (steps: readonly Step[]) =>
+  (1000 * steps.reduce((sum, { tokens }) => sum + tokens, 0)) / steps.reduce((sum, { ms }) => sum + ms, 0);
+
+const rateOfRuns = (all: readonly Measured[]) => median(all.map(({ steps }) => tokensPerSecond(steps)));
+
+/**
+ * The rate of a run each of whose steps is the median, over all rounds, of the steps at its place: what a neighbour of this machine
+ * takes from one step of one round drops out, and what a side does in every round at the same place stays.
+ */
+function rateOfSteps(all: readonly Measured[]): number {
+  const places = Math.min(...all.map(({ steps }) => steps.length));
+  const at = (i: number, field: keyof Step) => median(all.map(({ steps }) => steps[i]![field]));
+  return tokensPerSecond(
+    Array.from({ length: places }, (_, i) => ({ ms: at(i, 'ms'), tokens: at(i, 'tokens') })),
+  );
+}
+
+/** Contexts are the same on both sides and not counted. */
 async function measure(loaded: LoadedModel, { batches }: Workload, drafts: boolean): Promise<Measured> {
-  const seen = { tokens: 0, ms: 0, drafted: 0, accepted: 0 };
+  const seen = { steps: [] as Step[], drafted: 0, accepted: 0 };
   const stop = loaded.onStats((stats: IterationStats) => {
     seen.drafted += stats.draftedTokens;
     seen.accepted += stats.acceptedDraftTokens;
     if (stats.contextTokens > 0) return;
-    seen.tokens += stats.generatedTokens;
-    seen.ms += stats.iterationMs;
+    seen.steps.push({ ms: stats.iterationMs, tokens: stats.generatedTokens });
   });
   const answers: string[] = [];
   for (const batch of batches) {
@@ -174,8 +196,7 @@ async function measure(loaded: LoadedModel, { batches }: Workload, drafts: boole
     answers.push(...(await Promise.all(batch.map((request) => tokensOf(loaded, of(request))))));
   }
   stop();
-  const { tokens, ms, drafted, accepted } = seen;
-  return { tokensPerSecond: (1000 * tokens) / ms, drafted, accepted, answers: answers.join(' ') };
+  return { ...seen, answers: answers.join(' ') };
 }
 
 async function tokensOf({ model }: LoadedModel, request: TextRequest): Promise<string> {
@@ -187,7 +208,7 @@ async function tokensOf({ model }: LoadedModel, request: TextRequest): Promise<s
 function report({ info }: LoadedModel, rows: readonly string[]): string {
   return [
     `${cpus()[0]!.model.trim()}, ${cpus().length} cores, ${info.instructionSet}; ${info.threads} threads, ${info.weights} weights; ` +
-      `medians of ${flags.rounds} alternations in one engine.`,
+      `medians of ${flags.rounds} alternations in one engine, with ${FULL_BATCH} sequences of each step in ${flags['full-rounds']}.`,
     '',
     '| workload | tokens/s without | with drafts | ratio | draft tokens | accepted |',
     '|---|---:|---:|---:|---:|---:|',

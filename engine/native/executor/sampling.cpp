@@ -155,11 +155,17 @@ double RowSampler::weighBefore(const float* logits, OrderBound bound, double mas
   double most = mass > 0 ? totalOfSums() : 0;
   const double margin = most * kRoundingMargin;
   for (int32_t chunk = 0; chunk < chunks; ++chunk) {
+    float& sum = sums_[static_cast<size_t>(chunk)];
+    if (mass > 0 && sum == 0) continue;  // nothing was before the last bound either
     const int32_t first = chunk * kVocabChunk;
     if (mass > 0) most -= massOf(chunk, chunk + 1);
-    kernels_.chunkExpAbove(logits + first, std::min(kVocabChunk, vocabSize_ - first), inverseTemperature_, maxima_.data() + chunk,
-                           groupMaxima_.data() + chunk * kGroupsPerChunk, weightsKnown_ ? weights_.data() + first : nullptr,
-                           bound.logit, bound.before - first, sums_.data() + chunk);
+    if (maxima_[static_cast<size_t>(chunk)] < bound.logit) {
+      sum = 0;
+    } else {
+      kernels_.chunkExpAbove(logits + first, std::min(kVocabChunk, vocabSize_ - first), inverseTemperature_, maxima_.data() + chunk,
+                             groupMaxima_.data() + chunk * kGroupsPerChunk, weightsKnown_ ? weights_.data() + first : nullptr,
+                             bound.logit, bound.before - first, &sum);
+    }
     if (mass <= 0) continue;
     most += massOf(chunk, chunk + 1);
     if (most + margin < mass) return most;

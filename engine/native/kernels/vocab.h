@@ -66,6 +66,28 @@ double sumExp(const float* logits, int32_t n, float maximum, float inverseTemper
   return total;
 }
 
+// Sums of a chunk run in four vectors, by a value's place in its chunk, so that an addition does not wait for the one before:
+//
+//   |  0  |  1  |  2  |  3  |  0  |  1  | ...
+template <class V>
+struct ChunkSum {
+  static constexpr int kParts = 4;
+  static_assert(kVocabGroup % (kParts * V::W) == 0, "a group begins at the first part");
+  typename V::F part[kParts] = {V::set1(0.0f), V::set1(0.0f), V::set1(0.0f), V::set1(0.0f)};
+
+  // Adds term(i, lanes) for the vectors of [begin, end), which begins at the first part.
+  template <class Term>
+  void add(int begin, int end, const Term& term) {
+    int i = begin;
+    for (; i + kParts * V::W <= end; i += kParts * V::W) {
+SKEIN_UNROLL(4)
+      for (int k = 0; k < kParts; k++) part[k] = V::add(part[k], term(i + k * V::W, V::W));
+    }
+    for (int k = 0; i < end; i += V::W, k++) part[k] = V::add(part[k], term(i, end - i < V::W ? end - i : V::W));
+  }
+  float total() const { return V::reduceAdd(V::add(V::add(part[0], part[1]), V::add(part[2], part[3]))); }
+};
+
 // The greatest of values [begin, end), and where it is wanted that of each group; NaN counts for nothing.
 template <class V>
 inline float greatestOfGroups(const float* logits, int begin, int end, float* groupMaxima) {
@@ -89,22 +111,21 @@ void chunkExp(const float* logits, int32_t n, float inverseTemperature, float* m
   for (int begin = 0; begin < n; begin += kVocabChunk) {
     const int end = n - begin < kVocabChunk ? n : begin + kVocabChunk;
     const float m = greatestOfGroups<V>(logits, begin, end, groupMaxima);
-    auto sum = V::set1(0.0f);
+    ChunkSum<V> sum;
     if (m == kMinusInfinity) {
       bool nan = false;
       greatest<V>(logits, begin, end, nan);
-      if (nan) sum = V::set1(__builtin_nanf(""));
+      if (nan) sum.part[0] = V::set1(__builtin_nanf(""));
     } else {
-      for (int i = begin; i < end; i += V::W) {
-        const int lanes = end - i < V::W ? end - i : V::W;
+      sum.add(begin, end, [&](int i, int lanes) {
         __builtin_prefetch(logits + i + kVocabChunk);
         const auto w = weightOf<V>(loadHead<V>(logits + i, lanes, kMinusInfinity), m, inverseTemperature);
         if (weights != nullptr) storeHead<V>(weights + i, lanes, w);
-        sum = V::add(sum, w);
-      }
+        return w;
+      });
     }
     maxima[begin / kVocabChunk] = m;
-    sums[begin / kVocabChunk] = V::reduceAdd(sum);
+    sums[begin / kVocabChunk] = sum.total();
   }
 }
 
@@ -117,10 +138,10 @@ struct WeightsBefore {
   const float* logits;
   const float* weights;
 
-  // Adds those of [begin, end), a group. An equal of the bound counts in front of `before` only.
-  typename V::F add(typename V::F sum, int begin, int end) const {
+  // Adds those of [begin, end), a group or several. An equal of the bound counts in front of `before` only.
+  void add(ChunkSum<V>& sum, int begin, int end) const {
     if (before <= begin) return addAll<true>(sum, begin, end);
-    return before >= end ? addAll<false>(sum, begin, end) : addAround(sum, begin, end);
+    before >= end ? addAll<false>(sum, begin, end) : addAround(sum, begin, end);
   }
 
  private:
@@ -129,28 +150,32 @@ struct WeightsBefore {
     return weightOf<V>(logit, m, inverseTemperature);
   }
   template <bool kStrict>
-  typename V::F addAll(typename V::F sum, int begin, int end) const {
+  void addAll(ChunkSum<V>& sum, int begin, int end) const {
     const auto limit = V::set1(bound), zero = V::set1(0.0f);
-    for (int i = begin; i < end; i += V::W) {
-      const int lanes = end - i < V::W ? end - i : V::W;
+    sum.add(begin, end, [&](int i, int lanes) {
       const auto a = loadHead<V>(logits + i, lanes, kMinusInfinity);
       const auto w = weigh(a, i, lanes);
-      sum = V::add(sum, kStrict ? V::selectLess(limit, a, w, zero) : V::selectLess(a, limit, zero, w));
-    }
-    return sum;
+      return kStrict ? V::selectLess(limit, a, w, zero) : V::selectLess(a, limit, zero, w);
+    });
   }
-  typename V::F addAround(typename V::F sum, int begin, int end) const {
+  void addAround(ChunkSum<V>& sum, int begin, int end) const {
     const auto limit = V::set1(bound), zero = V::set1(0.0f);
-    for (int i = begin; i < end; i += V::W) {
-      const int lanes = end - i < V::W ? end - i : V::W;
+    sum.add(begin, end, [&](int i, int lanes) {
       const auto a = loadHead<V>(logits + i, lanes, kMinusInfinity);
       const auto w = weigh(a, i, lanes);
       const auto inFront = V::selectLess(V::iota(), V::set1(float(before - i)), V::selectLess(a, limit, zero, w), zero);
-      sum = V::add(sum, V::selectLess(limit, a, w, inFront));
-    }
-    return sum;
+      return V::selectLess(limit, a, w, inFront);
+    });
   }
 };
+
+// A bit for each of the V::W groups from `first` on, within `end`, whose greatest value is at least `bound`.
+template <class V>
+inline uint32_t groupsFrom(const float* groupMaxima, int first, int end, float bound) {
+  const int left = (end - first + kVocabGroup - 1) / kVocabGroup, count = left < V::W ? left : V::W;
+  const auto maxima = loadHead<V>(groupMaxima + first / kVocabGroup, count, kMinusInfinity);
+  return V::atLeast(maxima, V::set1(bound)) & ((1u << count) - 1);
+}
 
 // Groups that lie below the bound as a whole add zeros only: they are passed over.
 template <class V, bool kKnown>
@@ -159,15 +184,23 @@ void chunksAbove(const float* logits, int32_t n, float inverseTemperature, const
   for (int begin = 0; begin < n; begin += kVocabChunk) {
     const int end = n - begin < kVocabChunk ? n : begin + kVocabChunk;
     const float m = maxima[begin / kVocabChunk];
-    auto sum = V::set1(0.0f);
+    ChunkSum<V> sum;
     if (m >= bound && m > kMinusInfinity) {
       const WeightsBefore<V, kKnown> weights{m, inverseTemperature, bound, before, logits, known};
-      for (int group = begin; group < end; group += kVocabGroup) {
-        if (groupMaxima[group / kVocabGroup] < bound) continue;
-        sum = weights.add(sum, group, end - group < kVocabGroup ? end : group + kVocabGroup);
+      constexpr int kSpan = V::W * kVocabGroup;
+      for (int first = begin; first < end; first += kSpan) {
+        uint32_t groups = groupsFrom<V>(groupMaxima, first, end, bound);
+        if (groups == (1u << V::W) - 1) {
+          weights.add(sum, first, end - first < kSpan ? end : first + kSpan);
+          continue;
+        }
+        for (; groups != 0; groups &= groups - 1) {
+          const int group = first + __builtin_ctz(groups) * kVocabGroup;
+          weights.add(sum, group, end - group < kVocabGroup ? end : group + kVocabGroup);
+        }
       }
     }
-    sums[begin / kVocabChunk] = V::reduceAdd(sum);
+    sums[begin / kVocabChunk] = sum.total();
   }
 }
 
