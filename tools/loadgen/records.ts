@@ -34,6 +34,29 @@ export interface RequestRecord {
   streamed: boolean;
 }
 
+/** To be filled. */
+export function emptyRecord(worker: number): RequestRecord {
+  return {
+    request: 0,
+    sample: 0,
+    turn: 0,
+    worker,
+    outcome: 'not_sent',
+    status: 0,
+    attempts: 0,
+    scheduledMs: Number.NaN,
+    sentMs: Number.NaN,
+    firstMs: Number.NaN,
+    lastMs: Number.NaN,
+    endMs: Number.NaN,
+    promptTokens: Number.NaN,
+    completionTokens: Number.NaN,
+    cachedTokens: Number.NaN,
+    pieces: 0,
+    streamed: false,
+  };
+}
+
 const FIELDS = [
   'request',
   'sample',
@@ -70,13 +93,28 @@ export class RecordList {
     return this.#length;
   }
 
+  /** In the order of FIELDS, which a test holds it to. */
   push(record: RequestRecord): void {
     this.#grow(1);
+    const values = this.#values;
     let at = this.#length * RECORD_LENGTH;
-    for (const field of FIELDS) {
-      const value = record[field];
-      this.#values[at++] = field === 'outcome' ? OUTCOME_NUMBERS[record.outcome] : Number(value);
-    }
+    values[at++] = record.request;
+    values[at++] = record.sample;
+    values[at++] = record.turn;
+    values[at++] = record.worker;
+    values[at++] = OUTCOME_NUMBERS[record.outcome];
+    values[at++] = record.status;
+    values[at++] = record.attempts;
+    values[at++] = record.scheduledMs;
+    values[at++] = record.sentMs;
+    values[at++] = record.firstMs;
+    values[at++] = record.lastMs;
+    values[at++] = record.endMs;
+    values[at++] = record.promptTokens;
+    values[at++] = record.completionTokens;
+    values[at++] = record.cachedTokens;
+    values[at++] = record.pieces;
+    values[at] = record.streamed ? 1 : 0;
     this.#length++;
   }
 

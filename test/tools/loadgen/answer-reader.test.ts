@@ -153,3 +153,44 @@ describe('10: an answer is streamed or not by its content type', () => {
     expect(reader.fault).toBeNull();
   });
 });
+
+describe('a reader that is used again', () => {
+  const answers = fc.array(
+    fc.record({
+      pieces: fc.array(text, { maxLength: 8 }),
+      id: fc.constantFrom('chatcmpl-1', 'chatcmpl-2'),
+      /** Where the answer breaks off, as a share of it. */
+      end: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
+    }),
+    { minLength: 2, maxLength: 6 },
+  );
+
+  it('reads each answer as a new one does, whatever the answer before was and where it was cut off', () => {
+    fc.assert(
+      fc.property(answers, cuts, (all, at) => {
+        const again = new AnswerReader(backendOf('chat'), true, true);
+        for (const { pieces, id, end } of all) {
+          const whole = Buffer.from(chatStream(pieces, 4).replaceAll('chatcmpl-1', id));
+          const bytes = whole.subarray(0, Math.round(end * whole.length));
+          again.reset();
+          let from = 0;
+          for (const cut of [...at.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b)]) {
+            again.feed(bytes.subarray(from, cut));
+            from = cut;
+          }
+          again.feed(bytes.subarray(from));
+          again.end();
+          expect(seen(again)).toEqual(seen(read('chat', bytes)));
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('takes only answers of its own kind', () => {
+    const reader = new AnswerReader(backendOf('chat'), true, false);
+    expect(reader.canReadAgain(true, false)).toBe(true);
+    expect(reader.canReadAgain(false, false)).toBe(false);
+    expect(reader.canReadAgain(true, true)).toBe(false);
+  });
+});

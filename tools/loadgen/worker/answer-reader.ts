@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser, type EventSourceMessage, type EventSourceParser } from 'eventsource-parser';
 import type { AnswerSink, Backend } from '../backends/backend.js';
@@ -26,12 +27,13 @@ export class AnswerReader implements AnswerSink {
   isFinished = false;
   fault: AnswerFault | null = null;
   readonly #backend: Backend;
-  readonly #decoder = new StringDecoder('utf8');
+  /** From the first bytes on that are not ASCII. */
+  #decoder: StringDecoder | null = null;
   readonly #parser: EventSourceParser | null;
   readonly #shape: RepeatedEvent | null;
   readonly #texts: string[] | null;
   /** Of a body that is not a stream. */
-  readonly #body: string[] = [];
+  #body: string[] = [];
   #bodyLength = 0;
   #tail = '';
   #learning: { pieces: number; text: string; isPlain: boolean } | null = null;
@@ -53,13 +55,43 @@ export class AnswerReader implements AnswerSink {
     return this.#texts?.join('') ?? '';
   }
 
+  /** It can be reset for an answer of this kind. */
+  canReadAgain(isStream: boolean, keepText: boolean): boolean {
+    return (this.#parser !== null) === isStream && (this.#texts !== null) === keepText;
+  }
+
+  /** As new, but for what it knows of events: that holds for every answer of its backend. */
+  reset(): void {
+    this.pieces = 0;
+    this.textLength = 0;
+    this.promptTokens = Number.NaN;
+    this.completionTokens = Number.NaN;
+    this.cachedTokens = Number.NaN;
+    this.isFinished = false;
+    this.fault = null;
+    this.#decoder = null;
+    this.#parser?.reset();
+    this.#shape?.beginStream();
+    if (this.#texts !== null) this.#texts.length = 0;
+    this.#body = [];
+    this.#bodyLength = 0;
+    this.#tail = '';
+    this.#learning = null;
+  }
+
   feed(bytes: Buffer): void {
+    // Nothing of ASCII is cut within a character, and it is decoded at a glance.
+    if (this.#decoder === null && isAscii(bytes)) {
+      this.#feedText(bytes.toString('latin1'));
+      return;
+    }
+    this.#decoder ??= new StringDecoder('utf8');
     this.#feedText(this.#decoder.write(bytes));
   }
 
   /** The HTTP body is over: tells what is wrong with it as an answer, in `fault`. */
   end(): void {
-    this.#feedText(this.#decoder.end());
+    if (this.#decoder !== null) this.#feedText(this.#decoder.end());
     if (this.fault !== null) return;
     if (this.#parser === null) this.#readWhole();
     else if (!this.isFinished && !/(?:\r\n|\n|\r)(?:\r\n|\n|\r)$|^$/.test(this.#tail)) {
@@ -107,7 +139,7 @@ export class AnswerReader implements AnswerSink {
       else this.#body.push(text);
       return;
     }
-    this.#tail = (this.#tail + text.slice(-4)).slice(-4);
+    this.#tail = text.length < 4 ? (this.#tail + text).slice(-4) : text.slice(-4);
     this.#parser.feed(text);
   }
 

@@ -35,10 +35,14 @@ export interface FlightObserver {
   over(flight: Flight, outcome: Outcome, message: string): void;
 }
 
-/** One attempt of a request under way: the handler that undici calls. No promise is made and nothing is awaited. */
+/**
+ * One attempt of a request under way: the handler that undici calls. No promise is made and nothing is awaited. It has the
+ * form of undici's own handlers (onConnect, onHeaders ...) rather than that of onRequestStart: around the latter undici
+ * makes a wrapper, a controller and an object of all headers for each request, a third of what a dispatch costs.
+ */
 export class Flight implements Dispatcher.DispatchHandler {
-  readonly order: Order;
-  readonly client: Client;
+  order!: Order;
+  client!: Client;
   sentMs = 0;
   firstMs = Number.NaN;
   lastMs = Number.NaN;
@@ -51,18 +55,38 @@ export class Flight implements Dispatcher.DispatchHandler {
   retryAfterMs = RETRY_MS;
   readonly #backend: Backend;
   readonly #observer: FlightObserver;
-  readonly #keepText: boolean;
-  #controller: Dispatcher.DispatchController | null = null;
+  #keepText = false;
+  /** Of a flight before that could be used again. */
+  #spareReader: AnswerReader | null = null;
+  #abort: ((error: Error) => void) | null = null;
   #errorBody = '';
   #abortedAs: { outcome: Outcome; message: string } | null = null;
   #isOver = false;
 
-  constructor(order: Order, client: Client, backend: Backend, observer: FlightObserver, keepText: boolean) {
-    this.order = order;
-    this.client = client;
+  constructor(backend: Backend, observer: FlightObserver) {
     this.#backend = backend;
     this.#observer = observer;
+  }
+
+  /** Takes an order, after one that `canFlyAgain` too. */
+  board(order: Order, client: Client, keepText: boolean): void {
+    this.order = order;
+    this.client = client;
     this.#keepText = keepText;
+    this.firstMs = Number.NaN;
+    this.lastMs = Number.NaN;
+    this.endMs = Number.NaN;
+    this.status = 0;
+    this.streamed = false;
+    this.#spareReader = this.reader ?? this.#spareReader;
+    this.reader = null;
+    this.#abort = null;
+    this.#isOver = false;
+  }
+
+  /** It came to its end by itself and undici is done with it, so that it may take another order. */
+  get canFlyAgain(): boolean {
+    return this.#isOver && this.reader !== null && this.#abortedAs === null;
   }
 
   send(options: Dispatcher.DispatchOptions): void {
@@ -75,46 +99,50 @@ export class Flight implements Dispatcher.DispatchHandler {
   abort(outcome: Outcome, message: string): void {
     if (this.#isOver) return;
     this.#abortedAs ??= { outcome, message };
-    // Without a controller it waits for its connection, which ends with the client.
-    if (this.#controller === null) this.onResponseError(null, new Error(message));
-    else this.#controller.abort(new Error(message));
+    // Without a connection it waits for one, which ends with the client.
+    if (this.#abort === null) this.onError(new Error(message));
+    else this.#abort(new Error(message));
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
+  onConnect(abort: (error?: Error) => void): void {
+    this.#abort = abort;
   }
 
-  onResponseStart(
-    _: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    if (status < 200) return;
+  onHeaders(status: number, headers: Buffer[]): boolean {
+    if (status < 200) return true;
     this.status = status;
     this.activeMs = monotonicMs();
     if (status >= 300) {
-      this.retryAfterMs = retryAfter(headers['retry-after']);
-      return;
+      this.retryAfterMs = retryAfter(headerOf(headers, 'retry-after'));
+      return true;
     }
-    this.streamed = String(headers['content-type'] ?? '').includes('text/event-stream');
-    this.reader = new AnswerReader(this.#backend, this.streamed, this.#keepText);
+    this.streamed = headerOf(headers, 'content-type').includes('text/event-stream');
+    const spare = this.#spareReader;
+    if (spare?.canReadAgain(this.streamed, this.#keepText)) {
+      spare.reset();
+      this.reader = spare;
+    } else {
+      this.reader = new AnswerReader(this.#backend, this.streamed, this.#keepText);
+    }
+    return true;
   }
 
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+  onData(chunk: Buffer): boolean {
     const nowMs = monotonicMs();
     this.activeMs = nowMs;
     const { reader } = this;
     if (reader === null) {
       if (this.#errorBody.length < MESSAGE_CHARACTERS) this.#errorBody += chunk.toString('latin1');
-      return;
+      return true;
     }
     const before = reader.pieces;
     reader.feed(chunk);
     if (reader.pieces > before) this.#stamp(reader.pieces - before, nowMs);
     if (reader.fault !== null) this.abort(reader.fault.outcome, reader.fault.message);
+    return true;
   }
 
-  onResponseEnd(): void {
+  onComplete(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.endMs = monotonicMs();
@@ -137,16 +165,13 @@ export class Flight implements Dispatcher.DispatchHandler {
     this.#observer.over(this, fault?.outcome ?? 'completed', fault?.message ?? '');
   }
 
-  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+  onError(error: Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.endMs = monotonicMs();
     this.#observer.landed(this, true);
-    const { outcome, message } = this.#abortedAs ?? {
-      outcome: outcomeOfError(error, this.status !== 0),
-      message: wordsOfError(error),
-    };
-    this.#observer.over(this, outcome, message);
+    this.#abortedAs ??= { outcome: outcomeOfError(error, this.status !== 0), message: wordsOfError(error) };
+    this.#observer.over(this, this.#abortedAs.outcome, this.#abortedAs.message);
   }
 
   /** One stamp for all pieces of one read. */
@@ -160,9 +185,19 @@ export class Flight implements Dispatcher.DispatchHandler {
   }
 }
 
+/** Of undici's raw headers, names and values in turn; empty where there is none of this (lower case) name. */
+function headerOf(headers: readonly Buffer[], name: string): string {
+  for (let i = 0; i < headers.length; i += 2) {
+    const own = headers[i]!;
+    if (own.length === name.length && own.toString('latin1').toLowerCase() === name) {
+      return headers[i + 1]!.toString('latin1');
+    }
+  }
+  return '';
+}
+
 /** Seconds, or a date. */
-function retryAfter(header: string | string[] | undefined): number {
-  const text = String(header ?? '');
+function retryAfter(text: string): number {
   const seconds = Number(text);
   const ms = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;
   if (text === '' || Number.isNaN(ms)) return RETRY_MS;

@@ -3,13 +3,15 @@ import type { Backend } from '../backends/backend.js';
 import { createBackend } from '../backends/index.js';
 import { monotonicMs } from '../clock.js';
 import type { Outcome } from '../outcomes.js';
-import type { Sample } from '../samples.js';
+import { emptyRecord, type RequestRecord } from '../records.js';
+import type { Message, Sample } from '../samples.js';
 import { Connections } from './connections.js';
 import { Flight, type FlightObserver, type Order } from './flight.js';
 import type { BeginFrame, FromWorker, IssueFrame, StopFrame, ToWorker, WorkerConfig } from './frames.js';
 import { Issuer } from './issuer.js';
 import { Results } from './results.js';
 
+const NOTHING: readonly Message[] = [];
 /** How often limits of time are looked at. */
 const PATROL_MS = 100;
 
@@ -25,16 +27,20 @@ export class LoadWorker implements FlightObserver {
   readonly #flights = new Set<Flight>();
   /** Due, without a connection. */
   readonly #due: Order[] = [];
-  /** In a closed loop: dealt, for slots to come. */
-  #pending: Order[] = [];
+  /** In a closed loop: dealt, for slots to come. What is made of it is made when a slot is free. */
+  #pending: IssueFrame[] = [];
+  /** Place in the first of them. */
   #nextPending = 0;
   /** Slots of the closed loop; null in an open one. */
   #freeSlots: number | null = null;
   /** Bodies of samples that were sent before, where there is nothing in them that changes. */
-  readonly #bodies = new WeakMap<Sample, string>();
+  readonly #bodies = new WeakMap<Sample, Buffer>();
   readonly #samples = new Map<number, Sample>();
   /** Wait for what Retry-After says. */
   readonly #retrying = new Set<Order>();
+  /** Flights that are over, to be used again: most of what a request needs is made once. */
+  readonly #spare: Flight[] = [];
+  readonly #record: RequestRecord;
   #patrol: NodeJS.Timeout | null = null;
   #isStopped = false;
 
@@ -50,6 +56,7 @@ export class LoadWorker implements FlightObserver {
     this.#results = new Results(send, () => ({ inFlight: this.#flights.size, waiting: this.#due.length }));
     this.#issuer = new Issuer((order) => this.#fly(order), config.busyWait);
     this.#headers = Object.entries({ 'content-type': 'application/json', ...config.headers }).flat();
+    this.#record = emptyRecord(config.worker);
   }
 
   get connectionsOpened(): number {
@@ -82,7 +89,7 @@ export class LoadWorker implements FlightObserver {
   }
 
   firstPiece(flight: Flight): void {
-    this.#results.first(flight.order.request, flight.firstMs - flight.sentMs);
+    this.#results.first(flight.order.request, flight.firstMs - flight.sentMs, flight.firstMs);
   }
 
   pieces(count: number, nowMs: number, gapMs: number): void {
@@ -97,6 +104,11 @@ export class LoadWorker implements FlightObserver {
   }
 
   over(flight: Flight, outcome: Outcome, message: string): void {
+    this.#goOn(flight, outcome, message);
+    if (flight.canFlyAgain) this.#spare.push(flight);
+  }
+
+  #goOn(flight: Flight, outcome: Outcome, message: string): void {
     const { order } = flight;
     if (outcome === 'rate_limited' && order.attempts <= this.#config.retries && !this.#isStopped) {
       // Its place in the schedule stays, and with it the time that it has waited.
@@ -138,24 +150,29 @@ export class LoadWorker implements FlightObserver {
     this.#samples.clear();
   }
 
-  #take({ requests, sampleNumbers, samples, keepSamples, atMs }: IssueFrame): void {
-    for (let i = 0; i < requests.length; i++) {
-      const sampleNumber = sampleNumbers[i]!;
-      const sample = samples[i] ?? this.#samples.get(sampleNumber)!;
-      if (keepSamples) this.#samples.set(sampleNumber, sample);
-      const order: Order = {
-        request: requests[i]!,
-        sampleNumber,
-        sample,
-        turn: 0,
-        atMs: atMs[i] ?? 0,
-        earlier: [],
-        attempts: 1,
-      };
-      if (this.#freeSlots === null) this.#issuer.add(order);
-      else this.#pending.push(order);
+  #take(frame: IssueFrame): void {
+    const { sampleNumbers, samples } = frame;
+    if (frame.keepSamples) {
+      for (const [i, sample] of samples.entries()) {
+        if (sample !== null) this.#samples.set(sampleNumbers[i]!, sample);
+      }
     }
+    if (this.#freeSlots !== null) this.#pending.push(frame);
+    else for (const i of sampleNumbers.keys()) this.#issuer.add(this.#order(frame, i));
     this.#fillSlots();
+  }
+
+  #order({ requests, sampleNumbers, samples, atMs }: IssueFrame, i: number): Order {
+    const sampleNumber = sampleNumbers[i]!;
+    return {
+      request: requests[i]!,
+      sampleNumber,
+      sample: samples[i] ?? this.#samples.get(sampleNumber)!,
+      turn: 0,
+      atMs: atMs[i] ?? 0,
+      earlier: NOTHING,
+      attempts: 1,
+    };
   }
 
   #slotFree(): void {
@@ -166,17 +183,19 @@ export class LoadWorker implements FlightObserver {
 
   #fillSlots(): void {
     while (this.#freeSlots !== null && this.#freeSlots > 0) {
-      const order = this.#pending[this.#nextPending];
-      if (order === undefined) break;
-      this.#nextPending++;
+      const frame = this.#pending[0];
+      if (frame === undefined) break;
+      const order = this.#order(frame, this.#nextPending++);
+      if (this.#nextPending === frame.requests.length) this.#dropFrame();
       this.#freeSlots--;
       order.atMs = monotonicMs();
       this.#fly(order);
     }
-    if (this.#nextPending > 1024 && this.#nextPending > this.#pending.length / 2) {
-      this.#pending = this.#pending.slice(this.#nextPending);
-      this.#nextPending = 0;
-    }
+  }
+
+  #dropFrame(): void {
+    this.#pending.shift();
+    this.#nextPending = 0;
   }
 
   #fly(order: Order): void {
@@ -191,7 +210,8 @@ export class LoadWorker implements FlightObserver {
       return;
     }
     const { sample, turn } = order;
-    const flight = new Flight(order, client, this.#backend, this, turn + 1 < sample.turns.length);
+    const flight = this.#spare.pop() ?? new Flight(this.#backend, this);
+    flight.board(order, client, turn + 1 < sample.turns.length);
     this.#flights.add(flight);
     const options: Dispatcher.DispatchOptions = {
       path: this.#backend.path,
@@ -203,11 +223,11 @@ export class LoadWorker implements FlightObserver {
     flight.send(options);
   }
 
-  #body({ sample, turn, earlier }: Order): string {
-    if (turn > 0) return this.#backend.body(sample.turns[turn]!, earlier);
+  #body({ sample, turn, earlier }: Order): Buffer {
+    if (turn > 0) return Buffer.from(this.#backend.body(sample.turns[turn]!, earlier));
     let body = this.#bodies.get(sample);
     if (body === undefined) {
-      body = this.#backend.body(sample.turns[0]!, earlier);
+      body = Buffer.from(this.#backend.body(sample.turns[0]!, earlier));
       this.#bodies.set(sample, body);
     }
     return body;
@@ -227,7 +247,9 @@ export class LoadWorker implements FlightObserver {
 
   #stop({ withdraw, cancel }: StopFrame): void {
     this.#isStopped = true;
-    const waiting = this.#pending.slice(this.#nextPending);
+    const waiting = this.#pending.flatMap((frame, at) =>
+      [...frame.requests.keys()].slice(at === 0 ? this.#nextPending : 0).map((i) => this.#order(frame, i)),
+    );
     this.#pending = [];
     this.#nextPending = 0;
     const timed = this.#issuer.clear();
@@ -257,28 +279,25 @@ export class LoadWorker implements FlightObserver {
 
   #settle(order: Order, outcome: Outcome, message: string, flight: Flight | null): void {
     const reader = flight?.reader ?? null;
-    this.#results.record(
-      {
-        request: order.request,
-        sample: order.sampleNumber,
-        turn: order.turn,
-        worker: this.#config.worker,
-        outcome,
-        status: flight?.status ?? 0,
-        attempts: flight === null ? order.attempts - 1 : order.attempts,
-        scheduledMs: order.atMs,
-        sentMs: flight?.sentMs ?? Number.NaN,
-        firstMs: flight?.firstMs ?? Number.NaN,
-        lastMs: flight?.lastMs ?? Number.NaN,
-        endMs: flight?.endMs ?? Number.NaN,
-        promptTokens: reader?.promptTokens ?? Number.NaN,
-        completionTokens: reader?.completionTokens ?? Number.NaN,
-        cachedTokens: reader?.cachedTokens ?? Number.NaN,
-        pieces: reader?.pieces ?? 0,
-        streamed: flight?.streamed ?? false,
-      },
-      message,
-    );
+    // Filled anew each time: a record of numbers that is made is a dozen objects.
+    const record = this.#record;
+    record.request = order.request;
+    record.sample = order.sampleNumber;
+    record.turn = order.turn;
+    record.outcome = outcome;
+    record.status = flight?.status ?? 0;
+    record.attempts = flight === null ? order.attempts - 1 : order.attempts;
+    record.scheduledMs = order.atMs;
+    record.sentMs = flight?.sentMs ?? Number.NaN;
+    record.firstMs = flight?.firstMs ?? Number.NaN;
+    record.lastMs = flight?.lastMs ?? Number.NaN;
+    record.endMs = flight?.endMs ?? Number.NaN;
+    record.promptTokens = reader?.promptTokens ?? Number.NaN;
+    record.completionTokens = reader?.completionTokens ?? Number.NaN;
+    record.cachedTokens = reader?.cachedTokens ?? Number.NaN;
+    record.pieces = reader?.pieces ?? 0;
+    record.streamed = flight?.streamed ?? false;
+    this.#results.record(record, message);
   }
 }
 

@@ -19,6 +19,11 @@ export class RepeatedEvent {
     this.#meaning = meaning;
   }
 
+  /** Another stream begins. It may have the same form: what was proved is so for any event. */
+  beginStream(): void {
+    this.#tries = 0;
+  }
+
   /** Length of the text of this event; -1 where it has to be parsed. */
   textLength(data: string): number {
     const start = this.#prefix.length;

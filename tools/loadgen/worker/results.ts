@@ -1,3 +1,4 @@
+import { monotonicMs } from '../clock.js';
 import { LatencyHistogram } from '../metrics/latency-histogram.js';
 import type { Outcome } from '../outcomes.js';
 import { RecordList, type RequestRecord } from '../records.js';
@@ -7,6 +8,8 @@ import { BIN_MS, type ResultFrame } from './frames.js';
 const FLUSH_MS = 50;
 /** ... and not for more than so many. */
 const FLUSH_RECORDS = 2048;
+/** Frames with beginnings of streams come no closer than this: making and sending one costs some 0.05 ms. */
+const FIRSTS_MS = 5;
 /** Gaps between pieces are sent this often: encoding a histogram costs some 0.1 ms. */
 const GAPS_MS = 1000;
 /** Messages of each outcome that are sent; they repeat themselves. */
@@ -27,7 +30,10 @@ export class Results {
   readonly #told = new Map<Outcome, number>();
   #startMs = 0;
   #timer: NodeJS.Timeout | null = null;
+  /** Of the beginnings. */
+  #soonTimer: NodeJS.Timeout | null = null;
   #soon: NodeJS.Immediate | null = null;
+  #flushedMs = 0;
 
   constructor(send: (frame: ResultFrame) => void, load: () => { inFlight: number; waiting: number }) {
     this.#send = send;
@@ -39,10 +45,13 @@ export class Results {
     this.#told.clear();
   }
 
-  /** A stream has begun. Everything of this turn of the event loop goes in one frame. */
-  first(request: number, ms: number): void {
+  /** A stream has begun, which is told at once, unless that was done a moment ago: then the next frame is near. */
+  first(request: number, ms: number, nowMs: number): void {
     this.#firsts.push(request, ms);
-    this.#soon ??= setImmediate(() => this.flush());
+    if (this.#soon !== null || this.#soonTimer !== null) return;
+    const wait = this.#flushedMs + FIRSTS_MS - nowMs;
+    if (wait <= 0) this.#soon = setImmediate(() => this.flush());
+    else this.#soonTimer = setTimeout(() => this.flush(), wait);
   }
 
   pieces(count: number, nowMs: number, gapMs: number): void {
@@ -68,11 +77,14 @@ export class Results {
   /** Sends what there is; `all` with the gaps, whenever the last ones were sent. */
   flush(all = false): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#soonTimer !== null) clearTimeout(this.#soonTimer);
     if (this.#soon !== null) clearImmediate(this.#soon);
     this.#timer = null;
+    this.#soonTimer = null;
     this.#soon = null;
     this.#closeBin(-1);
-    const now = performance.now();
+    const now = monotonicMs();
+    this.#flushedMs = now;
     const sendsGaps = this.#gaps.count > 0 && (all || now - this.#gapsSentMs > GAPS_MS);
     if (sendsGaps) this.#gapsSentMs = now;
     this.#send({
