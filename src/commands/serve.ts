@@ -77,6 +77,7 @@ function greeting(running: readonly RunningModel[], url: string): string {
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...ABOUT_THE_DEMO);
+  lines.push(`  to chat with it, and to see what is in flight: ${url}`);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }
 

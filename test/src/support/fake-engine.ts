@@ -102,10 +102,12 @@ function pieceOf(step: Extract<Step, { tokens: readonly number[] }>): TokenPiece
 /** Resolves after a time, or at once when the signal is raised. */
 function aborted(signal: AbortSignal | undefined, ms: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener('abort', () => {
+    const end = () => {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener('abort', end);
   });
 }

@@ -1,3 +1,4 @@
+import { ChatPanel } from './chat/chat-panel.js';
 import type { Feed } from './feed.js';
 import type { Session } from './session.js';
 
@@ -17,4 +18,6 @@ export interface Page {
 export type MountPanel = (root: HTMLElement, page: Page) => void;
 
 /** By the id of the section. */
-export const PANELS: Readonly<Record<string, MountPanel>> = {};
+export const PANELS: Readonly<Record<string, MountPanel>> = {
+  chat: (root, page) => void new ChatPanel(root, page),
+};

@@ -1,5 +1,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe } from 'vitest';
+import { accessSuite } from './access.suite.js';
+import { chatSuite } from './chat.suite.js';
 import { shellSuite } from './shell.suite.js';
 import { launchChromium } from './support/browser.js';
 
@@ -11,3 +13,5 @@ beforeAll(async () => {
 afterAll(() => browser?.close());
 
 describe('the page', () => shellSuite(() => browser));
+describe('the chat', () => chatSuite(() => browser));
+describe('access', () => accessSuite(() => browser));

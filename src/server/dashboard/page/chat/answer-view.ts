@@ -1,0 +1,130 @@
+import { el } from '../dom.js';
+import { type AnswerTiming, milliseconds } from './answer-timing.js';
+import { copyText } from './copy-text.js';
+import { MarkdownView } from './markdown-view.js';
+import { type ChatEnd, endNote } from './stream-chat.js';
+
+export interface AnswerActions {
+  again(): void;
+  /** Something stands at the end that was not there. */
+  grew(): void;
+  /** Says it to who does not see it. */
+  announce(text: string): void;
+}
+
+/** Of the time that passes, drawing takes at most this share, however long the last block is. */
+const DRAWING_SHARE = 0.25;
+
+/** One answer: its text as it comes, drawn at most once a frame, and what it took. */
+export class AnswerView {
+  readonly element: HTMLElement;
+  text = '';
+  readonly #timing: AnswerTiming;
+  readonly #actions: AnswerActions;
+  readonly #body = el('div', { class: 'markdown' });
+  readonly #markdown: MarkdownView;
+  readonly #reasoning = el('details', { class: 'reasoning', hidden: true }, [
+    el('summary', {}, ['Reasoning']),
+  ]);
+  readonly #reasoningText = new Text();
+  readonly #figures = el('span', { class: 'figures' });
+  readonly #note = el('span', { class: 'answer-note' });
+  readonly #problem = el('div', { class: 'problem', role: 'alert', hidden: true });
+  readonly #tools = el('span', { class: 'answer-tools' });
+  #frame: number | null = null;
+  #restUntilMs = 0;
+
+  constructor(timing: AnswerTiming, actions: AnswerActions) {
+    this.#timing = timing;
+    this.#actions = actions;
+    this.#markdown = new MarkdownView(this.#body, (block) => actions.announce(block));
+    this.#reasoning.append(el('p', {}, [this.#reasoningText]));
+    const waiting = el('span', { class: 'waiting' }, [el('i'), el('i'), el('i')]);
+    this.element = el('div', { class: 'answer', 'data-state': 'waiting' }, [
+      waiting,
+      this.#reasoning,
+      this.#body,
+      this.#problem,
+      el('div', { class: 'answer-foot' }, [this.#figures, this.#note, this.#tools]),
+    ]);
+  }
+
+  onContent(text: string): void {
+    this.text += text;
+    this.#markdown.append(text);
+    this.#draw();
+  }
+
+  onReasoning(text: string): void {
+    this.#reasoning.hidden = false;
+    this.#reasoningText.appendData(text);
+    this.#draw();
+  }
+
+  end(end: ChatEnd): void {
+    this.#note.textContent = endNote(end);
+    this.#close('done');
+    this.#addTools(end.seed);
+    this.#actions.grew();
+  }
+
+  /** One sentence, in the place where the answer should be. */
+  fail(sentence: string): void {
+    this.#close('failed');
+    const again = el('button', { class: 'button', type: 'button' }, ['Try again'], {
+      click: () => this.#actions.again(),
+    });
+    this.#problem.replaceChildren(el('span', {}, [sentence]), again);
+    this.#problem.hidden = false;
+    this.#actions.grew();
+  }
+
+  #close(state: 'done' | 'failed'): void {
+    if (this.#frame !== null) cancelAnimationFrame(this.#frame);
+    this.#frame = null;
+    this.#markdown.end();
+    this.element.dataset.state = state;
+    this.#showFigures();
+  }
+
+  #draw(): void {
+    this.element.dataset.state = 'answering';
+    this.#frame ??= requestAnimationFrame((nowMs) => {
+      this.#frame = null;
+      if (nowMs < this.#restUntilMs) return this.#draw();
+      const beganMs = performance.now();
+      this.#markdown.render();
+      this.#showFigures();
+      this.#actions.grew();
+      const tookMs = performance.now() - beganMs;
+      this.#restUntilMs = beganMs + tookMs / DRAWING_SHARE;
+    });
+  }
+
+  #showFigures(): void {
+    const { firstTokenMs, tokensPerSecond, tokens, isCounted } = this.#timing;
+    if (firstTokenMs === null) return;
+    const figures = [`first token ${milliseconds(firstTokenMs)}`];
+    if (tokensPerSecond !== null) {
+      figures.push(`${tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)} tokens/s`);
+    }
+    const count = `${isCounted ? '' : '\u2248\u202f'}${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
+    this.#figures.textContent = [...figures, count].join(' \u00b7 ');
+  }
+
+  #addTools(seed: number | null): void {
+    if (seed !== null) this.#figures.title = `Seed ${seed}`;
+    const copy = el('button', { class: 'button quiet', type: 'button' }, ['Copy'], {
+      click: async () => {
+        copy.textContent = (await copyText(this.text)) ? 'Copied' : 'Not copied';
+        setTimeout(() => {
+          copy.textContent = 'Copy';
+        }, 1500);
+      },
+    });
+    const again = el('button', { class: 'button quiet', type: 'button' }, ['Regenerate'], {
+      click: () => this.#actions.again(),
+    });
+    this.#tools.append(copy, again);
+  }
+}

@@ -1,0 +1,25 @@
+import type { AnswerView } from './answer-view.js';
+import type { Parameters } from './parameters.js';
+import type { ChatMessage, ChatRequest } from './stream-chat.js';
+
+/** A question and what was answered; no answer where it failed. */
+export interface Turn {
+  question: string;
+  answer: Pick<AnswerView, 'text'>;
+  element: HTMLElement;
+}
+
+/**
+ * The request that asks for the answer of the last turn. Turns before it without an answer are left out: many models'
+ * templates want question and answer by turns.
+ */
+export function chatRequest(model: string, turns: readonly Turn[], parameters: Parameters): ChatRequest {
+  const { system, ...sampling } = parameters;
+  const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
+  for (const [index, { question, answer }] of turns.entries()) {
+    const isLast = index === turns.length - 1;
+    if (isLast || answer.text !== '') messages.push({ role: 'user', content: question });
+    if (!isLast && answer.text !== '') messages.push({ role: 'assistant', content: answer.text });
+  }
+  return { model, messages, ...sampling };
+}

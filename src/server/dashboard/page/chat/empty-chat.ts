@@ -1,0 +1,32 @@
+import { el } from '../dom.js';
+
+/** What the model in the box can do: it knows little stories, and nothing else. */
+const DEMO_MODEL = 'gosling';
+const STORIES = [
+  'Tell me a story about a cat',
+  'A story about a robot who is afraid of the dark',
+  'Who are you?',
+];
+const GENERAL = [
+  'Why do geese fly in a V?',
+  'Explain in-flight batching in three sentences',
+  'A table of four planets with their moons',
+];
+
+/** What stands in the chat before anything was said. */
+export function emptyChat(model: string | null, ask: (text: string) => void): HTMLElement {
+  const isDemo = model === DEMO_MODEL;
+  const text = isDemo
+    ? 'Gosling is the small model that comes with Skein. It tells little stories, and knows nothing else.'
+    : 'Everything you write stays between this page and this server.';
+  const suggestions = (isDemo ? STORIES : GENERAL).map((suggestion) =>
+    el('button', { class: 'button suggestion', type: 'button', disabled: model === null }, [suggestion], {
+      click: () => ask(suggestion),
+    }),
+  );
+  return el('div', { class: 'chat-empty' }, [
+    el('p', { class: 'chat-empty-title' }, ['Say something']),
+    el('p', { class: 'chat-empty-text' }, [text]),
+    el('div', { class: 'suggestions' }, suggestions),
+  ]);
+}

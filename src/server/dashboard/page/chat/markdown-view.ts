@@ -1,0 +1,91 @@
+import { Lexer, type Token, type Tokens } from 'marked';
+import { type CodeBlock, codeBlock } from './code-block.js';
+import { blockNodes } from './markdown-nodes.js';
+
+/**
+ * Text that grows, shown as Markdown. Only the last block can still change its meaning, so what stands before it is made
+ * once, and forgotten as text:
+ *
+ *   # Title          made            the text of these is not read again
+ *   A paragraph.     made
+ *   - item one       read again,     and its nodes replaced, at each render
+ *   - it
+ */
+export class MarkdownView {
+  readonly #root: HTMLElement;
+  readonly #onBlock: (text: string) => void;
+  #tail = '';
+  #live: Node[] = [];
+  /** The last block while it is code: text is added to it where it stands. */
+  #code: (CodeBlock & { info: string }) | null = null;
+
+  /** @param onBlock gets each block's text once it is whole. */
+  constructor(root: HTMLElement, onBlock: (text: string) => void = () => {}) {
+    this.#root = root;
+    this.#onBlock = onBlock;
+  }
+
+  append(text: string): void {
+    // The reader counts line ends as one character.
+    this.#tail += text.replaceAll('\r', '');
+  }
+
+  /** Shows what was appended. Cost: that of the last block. */
+  render(): void {
+    const tokens = blocksOf(this.#tail);
+    const last = tokens.findLastIndex(({ type }) => type !== 'space');
+    const [live] = tokens.slice(Math.max(0, last));
+    if (last > 0) this.#settle(tokens.slice(0, last));
+    if (live?.type === 'code') this.#showCode(live as Tokens.Code);
+    else if (live !== undefined) this.#replaceLive(blockNodes([live]));
+  }
+
+  /** Nothing more comes. */
+  end(): void {
+    this.render();
+    for (const node of this.#live) this.#onBlock(spokenText(node));
+  }
+
+  /** These are whole: what comes cannot change them. */
+  #settle(blocks: readonly Token[]): void {
+    const nodes = blockNodes(blocks);
+    this.#replaceLive(nodes);
+    this.#live = [];
+    for (const node of nodes) this.#onBlock(spokenText(node));
+    this.#tail = this.#tail.slice(blocks.reduce((sum, { raw }) => sum + raw.length, 0));
+  }
+
+  #showCode({ text, lang: info = '' }: Tokens.Code): void {
+    const code = this.#code;
+    if (code !== null && code.info === info && text.startsWith(code.text.data)) {
+      code.text.appendData(text.slice(code.text.data.length));
+      return;
+    }
+    const made = { ...codeBlock(text, info), info };
+    this.#replaceLive([made.element]);
+    this.#code = made;
+  }
+
+  #replaceLive(nodes: Node[]): void {
+    this.#code = null;
+    for (const node of this.#live) this.#root.removeChild(node);
+    this.#root.append(...nodes);
+    this.#live = nodes;
+  }
+}
+
+/** Code without the words around it. */
+function spokenText(node: Node): string {
+  const code = node instanceof Element ? node.querySelector('.code-block > pre, :scope > pre') : null;
+  return (code ?? node).textContent ?? '';
+}
+
+/** Top-level blocks; where nesting is so deep that the reader gives up, all of it is one text. */
+function blocksOf(text: string): Token[] {
+  try {
+    // Line feeds are kept, as in a chat.
+    return new Lexer({ gfm: true, breaks: true }).lex(text);
+  } catch {
+    return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
+  }
+}

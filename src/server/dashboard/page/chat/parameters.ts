@@ -1,0 +1,78 @@
+import { el } from '../dom.js';
+
+/** What a request may say of its answer; what is not said is the server's own. */
+export interface Parameters {
+  system: string;
+  temperature?: number;
+  top_p?: number;
+  max_tokens?: number;
+  seed?: number;
+}
+
+interface NumberField {
+  name: 'temperature' | 'top_p' | 'max_tokens' | 'seed';
+  label: string;
+  placeholder: string;
+  attributes: Readonly<Record<string, string>>;
+}
+
+const FIELDS: readonly NumberField[] = [
+  {
+    name: 'temperature',
+    label: 'Temperature',
+    placeholder: '1',
+    // Below the 1 of the API: small models keep to their subject.
+    attributes: { value: '0.7', min: '0', max: '2', step: '0.1' },
+  },
+  { name: 'top_p', label: 'Top p', placeholder: '1', attributes: { min: '0.01', max: '1', step: '0.01' } },
+  {
+    name: 'max_tokens',
+    label: 'Most tokens',
+    placeholder: 'server\u2019s',
+    attributes: { min: '1', step: '1' },
+  },
+  { name: 'seed', label: 'Seed', placeholder: 'random', attributes: { min: '0', step: '1' } },
+];
+
+/** The form of an answer's parameters. */
+export class ParameterForm {
+  readonly element: HTMLFormElement;
+  readonly #system: HTMLTextAreaElement;
+  readonly #inputs = new Map<NumberField['name'], HTMLInputElement>();
+
+  constructor() {
+    const numbers = FIELDS.map(({ name, label, placeholder, attributes }) => {
+      const input = el('input', { class: 'field', type: 'number', placeholder, ...attributes });
+      this.#inputs.set(name, input);
+      return el('label', {}, [el('span', {}, [label]), input]);
+    });
+    this.#system = el('textarea', {
+      class: 'field',
+      rows: '2',
+      placeholder: 'What the model is to keep to in all its answers',
+    });
+    this.element = el(
+      'form',
+      { class: 'parameters', id: 'parameters', 'aria-label': 'Parameters' },
+      [
+        el('div', { class: 'parameters-numbers' }, numbers),
+        el('label', {}, [el('span', {}, ['System prompt']), this.#system]),
+      ],
+      { submit: (event) => event.preventDefault() },
+    );
+  }
+
+  /** Null where a field is wrong: the browser points at it and says why. */
+  read(): Parameters | null {
+    const parameters: Parameters = { system: this.#system.value.trim() };
+    for (const [name, input] of this.#inputs) {
+      if (!input.checkValidity()) {
+        this.element.hidden = false;
+        input.reportValidity();
+        return null;
+      }
+      if (input.value !== '') parameters[name] = input.valueAsNumber;
+    }
+    return parameters;
+  }
+}

@@ -1,0 +1,125 @@
+import { createParser } from 'eventsource-parser';
+import { problemOf } from '../problem.js';
+import type { Session } from '../session.js';
+import type { AnswerTiming } from './answer-timing.js';
+
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant';
+  content: string;
+}
+
+/** Body of POST /v1/chat/completions; what is left out is the server's own. */
+export interface ChatRequest {
+  model: string;
+  messages: ChatMessage[];
+  temperature?: number;
+  top_p?: number;
+  max_tokens?: number;
+  seed?: number;
+}
+
+interface Chunk {
+  choices?: {
+    delta: { content?: string | null; reasoning_content?: string | null };
+    finish_reason: string | null;
+    stop_reason?: string | number | null;
+    seed?: number;
+  }[];
+  usage?: { completion_tokens: number } | null;
+  error?: { message?: string };
+}
+
+export interface ChatListener {
+  onContent(text: string): void;
+  onReasoning(text: string): void;
+}
+
+/** How an answer came to its end. */
+export interface ChatEnd {
+  /** `aborted`: by the reader. */
+  finishReason: string;
+  stopReason: string | number | null;
+  /** The one that was given, or that the server drew. */
+  seed: number | null;
+}
+
+/** What stands in the place of an answer that could not be given, or not to its end: one sentence. */
+export class ChatProblem extends Error {
+  override name = 'ChatProblem';
+}
+
+/**
+ * Asks for an answer and listens to it as it is written.
+ * @param signal stops it; what has come stays.
+ * @throws ChatProblem where the server refuses, fails, or is cut off before the end.
+ */
+export async function streamChat(
+  session: Session,
+  request: ChatRequest,
+  listener: ChatListener,
+  timing: AnswerTiming,
+  signal: AbortSignal,
+): Promise<ChatEnd> {
+  const end: ChatEnd = { finishReason: '', stopReason: null, seed: null };
+  try {
+    const body = { ...request, stream: true, stream_options: { include_usage: true } };
+    const response = await session.post('v1/chat/completions', body, { signal });
+    if (!response.ok) throw new ChatProblem(await problemOf(response));
+    await readChunks(response, (chunk) => takeChunk(chunk, end, listener, timing));
+  } catch (error) {
+    if (signal.aborted) return { ...end, finishReason: 'aborted' };
+    if (error instanceof ChatProblem) throw error;
+    const hasBegun = timing.tokens > 0;
+    throw new ChatProblem(
+      hasBegun ? 'The connection was cut before the answer was whole.' : 'The server cannot be reached.',
+    );
+  }
+  if (end.finishReason === '') {
+    throw new ChatProblem('The stream ended before the answer was whole.');
+  }
+  return end;
+}
+
+function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: AnswerTiming): void {
+  if (chunk.error !== undefined) {
+    throw new ChatProblem(chunk.error.message ?? 'The server failed while it answered.');
+  }
+  if (chunk.usage) timing.noteTokens(chunk.usage.completion_tokens);
+  const choice = chunk.choices?.[0];
+  if (choice === undefined) return;
+  const { content, reasoning_content: reasoning } = choice.delta;
+  if (content || reasoning) timing.notePiece(performance.now());
+  if (reasoning) listener.onReasoning(reasoning);
+  if (content) listener.onContent(content);
+  if (choice.finish_reason === null) return;
+  end.finishReason = choice.finish_reason;
+  end.stopReason = choice.stop_reason ?? null;
+  end.seed = choice.seed ?? null;
+}
+
+/** Until [DONE], or the end of the stream. */
+async function readChunks(response: Response, take: (chunk: Chunk) => void): Promise<void> {
+  let isDone = false;
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      if (data === '[DONE]') isDone = true;
+      else take(JSON.parse(data) as Chunk);
+    },
+  });
+  const decoder = new TextDecoder();
+  const reader = response.body!.getReader();
+  while (!isDone) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    parser.feed(decoder.decode(value, { stream: true }));
+  }
+}
+
+/** What is to be said of an answer that ended otherwise than by itself. */
+export function endNote({ finishReason, stopReason }: ChatEnd): string {
+  if (finishReason === 'aborted') return 'Stopped';
+  if (stopReason === 'time_limit') return 'Cut off by the server\u2019s time limit';
+  if (stopReason === 'cancelled') return 'Cancelled on the server';
+  if (finishReason === 'length') return 'Cut off at the token limit';
+  return '';
+}

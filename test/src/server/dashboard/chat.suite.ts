@@ -1,0 +1,221 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, expect, it } from 'vitest';
+import type { Step } from '../../support/fake-engine.js';
+import { bytesOf } from '../../support/toy-codec.js';
+import { listen, say, type ToyServer, toyServer } from '../../support/toy-server.js';
+import { type Visit, visit } from './support/browser.js';
+
+const MODEL = { maxInputLen: 60_000, maxSeqLen: 65_536, defaultMaxTokens: 60_000 };
+
+/** Says a text in pieces, with a pause after each. */
+function slowly(pieces: readonly string[], waitMs: number): Step[] {
+  const steps = pieces.flatMap((text): Step[] => [{ tokens: [...bytesOf(text)] }, { waitMs }]);
+  return [...steps, { finish: 'stop' }];
+}
+
+const HOSTILE = [
+  '<img src=x onerror="alert(1)"><script>alert(2)</script>',
+  '<iframe srcdoc="<script>parent.alert(3)</script>"></iframe>\n\n<svg onload=alert(4)>',
+  '[one](javascript:alert(5)) [two](JaVaScRiPt:alert(6)) [three](data:text/html,<script>alert(7)</script>) [four](vbscript:x)',
+  '![picture](https://elsewhere.example/p.png) <https://elsewhere.example/auto> [safe](https://elsewhere.example/a"onmouseover="alert(8))',
+  '`<b>code</b>` &lt;i&gt; &#60;u&#62; <b>bold</b> | <a href="javascript:alert(9)">link</a>',
+  '| a | <td onclick=alert(10)> |\n|---|---|\n| <img src=y onerror=alert(11)> | 2 |',
+  `${'>'.repeat(3000)} deep`,
+  '```html\n<img src=z onerror=alert(12)>\n</code></pre><script>alert(13)</script>',
+].join('\n\n');
+
+/** The chat box, against the server's own routes over engines with a script. */
+export function chatSuite(browser: () => Browser): void {
+  const servers: { url: string; close: () => Promise<void> }[] = [];
+  const visits: Visit[] = [];
+  afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+  /** A page of a server with this script. */
+  async function open(
+    toy: ToyServer,
+    options: Parameters<typeof visit>[2] = {},
+  ): Promise<Visit & { server: { close: () => Promise<void> } }> {
+    const server = await listen(toy);
+    servers.push(server);
+    const made = await visit(browser(), server.url, options);
+    visits.push(made);
+    await made.page.getByText('toy', { exact: true }).waitFor();
+    return { ...made, server };
+  }
+
+  async function ask(page: Page, text: string): Promise<void> {
+    await page.getByLabel('Message', { exact: true }).fill(text);
+    await page.keyboard.press('Enter');
+  }
+
+  /** Prompts as the template made them, of which each token is a byte. */
+  const asked = (toy: ToyServer) =>
+    toy.engine.requests.map(({ promptTokens }) => String.fromCharCode(...promptTokens));
+
+  it('answers as Markdown, with what it took, and goes on with what was said', async () => {
+    const toy = toyServer(
+      () => slowly(['# Geese\n\nThey **fly** in a', ' V:\n\n- one\n- two\n\n```js\nflap(', ');\n```\n'], 15),
+      { model: MODEL },
+    );
+    const { page, problems, close } = await open(toy);
+    await ask(page, 'Tell me');
+    const answer = page.locator('.answer').first();
+    await answer.getByText('Regenerate').waitFor();
+    const body = answer.locator('.markdown');
+    expect(await body.locator('h3').textContent()).toBe('Geese');
+    expect(await body.locator('strong').textContent()).toBe('fly');
+    expect(await body.locator('li').allTextContents()).toEqual(['one', 'two']);
+    expect(await body.locator('pre').textContent()).toBe('flap();');
+    expect(await answer.locator('.figures').textContent()).toMatch(
+      /^first token [\d.]+ m?s \u00b7 [\d.]+ tokens\/s \u00b7 \d+ tokens$/,
+    );
+    await ask(page, 'More');
+    await page.locator('.answer').nth(1).getByText('Regenerate').waitFor();
+    const [, second] = asked(toy);
+    expect(second).toMatch(/Tell me[\s\S]*They \*\*fly\*\*[\s\S]*More/);
+    // Shift+Enter begins a line and sends nothing.
+    await page.getByLabel('Message', { exact: true }).press('Shift+Enter');
+    expect(toy.engine.requests).toHaveLength(2);
+    await page.getByRole('button', { name: 'Clear' }).click();
+    expect(await page.locator('.turn').count()).toBe(0);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('makes no HTML of what a model writes, however it is written', async () => {
+    const toy = toyServer(() => slowly(HOSTILE.match(/[\s\S]{1,400}/g)!, 1), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    page.on('dialog', (dialog) => {
+      problems.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    await ask(page, 'Attack');
+    await page.getByText('Regenerate').waitFor();
+    const found = await page.locator('.markdown').evaluate((root) => ({
+      tags: [...new Set(Array.from(root.querySelectorAll('*'), ({ localName }) => localName))],
+      attributes: Array.from(root.querySelectorAll('*'), (element) => element.getAttributeNames()).flat(),
+      links: Array.from(root.querySelectorAll('a'), ({ href }) => href),
+      text: root.textContent ?? '',
+    }));
+    const allowed = 'a blockquote br button code div p pre span table tbody td th thead tr'.split(' ');
+    expect(found.tags.filter((tag) => !allowed.includes(tag))).toEqual([]);
+    expect(
+      found.attributes.filter((name) => name.startsWith('on') || name === 'style' || name === 'src'),
+    ).toEqual([]);
+    expect(found.links.length).toBeGreaterThan(1);
+    for (const link of found.links) expect(link).toMatch(/^https:\/\/elsewhere\.example\//);
+    // What was written stands there to be read.
+    for (const text of [
+      '<img src=x onerror="alert(1)">',
+      'javascript:alert(5)',
+      '<b>code</b>',
+      '<i>',
+      '<u>',
+    ]) {
+      expect(found.text).toContain(text);
+    }
+    expect(found.text).toContain('</code></pre><script>alert(13)</script>');
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('stops by button and by Escape, and what has come stays', async () => {
+    const toy = toyServer(() => slowly(Array<string>(400).fill('goose '), 10), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    for (const [index, stop] of [
+      () => page.getByRole('button', { name: 'Stop' }).click(),
+      () => page.keyboard.press('Escape'),
+    ].entries()) {
+      await ask(page, 'Go on');
+      const answer = page.locator('.answer').nth(index);
+      await answer.getByText('goose goose').waitFor();
+      await stop();
+      await answer.getByText('Stopped').waitFor();
+      expect(await answer.locator('.markdown').textContent()).toMatch(/^goose goose/);
+      await expect.poll(() => toy.engine.active).toBe(0);
+      await page.getByRole('button', { name: 'Send' }).waitFor();
+    }
+    expect(toy.engine.cancelled).toBe(2);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('answers again, and asks again with other words or parameters', async () => {
+    const toy = toyServer((_, index) => say(`answer ${index}`), { model: MODEL });
+    const { page, problems, close } = await open(toy);
+    await ask(page, 'first');
+    const said = page.locator('.markdown');
+    await said.getByText('answer 0').waitFor();
+    await page.getByRole('button', { name: 'Parameters' }).click();
+    await page.getByLabel('Temperature').fill('0.3');
+    await page.getByLabel('Top p').fill('0.8');
+    await page.getByLabel('Most tokens').fill('40');
+    await page.getByLabel('Seed').fill('11');
+    await page.getByLabel('System prompt').fill('Be a goose.');
+    await page.getByRole('button', { name: 'Regenerate' }).click();
+    await said.getByText('answer 1').waitFor();
+    expect(await said.getByText('answer 0').count()).toBe(0);
+    const again = toy.engine.requests[1]!;
+    expect(again).toMatchObject({ temperature: 0.3, topP: 0.8, maxNewTokens: 40 });
+    expect(Number(again.seed)).toBe(11);
+    expect(asked(toy)[1]).toMatch(/Be a goose\.[\s\S]*first/);
+    await page.locator('.question').hover();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Edit the message').fill('second');
+    await page.keyboard.press('Enter');
+    await said.getByText('answer 2').waitFor();
+    expect(await page.locator('.turn').count()).toBe(1);
+    expect(asked(toy)[2]).not.toContain('first');
+    // A field that is wrong asks nothing.
+    await page.getByLabel('Temperature').fill('9');
+    await ask(page, 'third');
+    expect(await page.locator('.turn').count()).toBe(1);
+    expect(toy.engine.requests).toHaveLength(3);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('says in one sentence, in its place, why there is no answer, and tries again', async () => {
+    let script = (): Step[] => say('well');
+    const toy = toyServer(() => script(), { model: MODEL, maxActive: 1 });
+    const { page, problems, server, close } = await open(toy);
+    const alert = page.getByRole('alert');
+    // Somebody else has the only place.
+    const other = new AbortController();
+    script = () => slowly(Array<string>(1000).fill('x'), 20);
+    const holding = toy.post('/v1/completions', { prompt: 'a' }, { signal: other.signal });
+    await expect.poll(() => toy.engine.active).toBe(1);
+    await ask(page, 'Hello');
+    await expect.poll(() => alert.textContent()).toMatch(/full[^.]*\. Try again in \d+ seconds?\.Try again$/);
+    other.abort();
+    await holding.catch(() => {});
+    await expect.poll(() => toy.engine.active).toBe(0);
+    script = () => [...slowly(['so far'], 5).slice(0, 2), { error: new Error('a broken wing') }];
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await expect
+      .poll(() => alert.textContent())
+      .toMatch(/^The server failed to handle this request\.|engine/);
+    script = () => slowly(Array<string>(400).fill('goose '), 20);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('.markdown').getByText('goose goose').waitFor();
+    await server.close();
+    await expect
+      .poll(() => alert.textContent())
+      .toContain('The connection was cut before the answer was whole.');
+    expect(await page.locator('.answer .markdown').textContent()).toMatch(/^goose goose/);
+    await page.getByText(/Trying again in \d+ s/).waitFor();
+    expect(problems.filter((problem) => !problem.includes('net::ERR_'))).toEqual([]);
+    await close();
+  });
+
+  it('says so while the server shuts down', async () => {
+    const toy = toyServer(() => say('x'), { model: MODEL });
+    const { page, close } = await open(toy);
+    toy.state.drain(3000);
+    await ask(page, 'Hello');
+    await expect
+      .poll(() => page.getByRole('alert').textContent())
+      .toMatch(/shutting down and takes no new requests\. Try again in \d seconds?\./);
+    await close();
+  });
+}
