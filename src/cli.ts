@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { Command, CommanderError, Option } from 'commander';
 import { closestName } from '../callbacks/did-you-mean.js';
 import { skeinVersion } from '../engine/package-info.js';
@@ -7,10 +6,14 @@ import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';
 import type { InfoFlags } from './commands/info.js';
 import type { PullFlags } from './commands/pull.js';
+import { runCommand } from './commands/run-command.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { loadConfig, UsageError } from './config.js';
-import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
+import { OPTIONS, type OptionName } from './config-options.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
+import { InterruptedError } from './interruption.js';
+import { flagsOf } from './option-flags.js';
+import { outputProblem, watchStandardOutput } from './terminal/standard-output.js';
 
 /** What was asked for is understood, and fails: a model that is not there, a port in use, too little memory. */
 const EXIT_FAILURE = 1;
@@ -19,6 +22,8 @@ const EXIT_FAILURE = 1;
  * configuration file that cannot be read. Known before anything is begun.
  */
 const EXIT_USAGE = 2;
+
+const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
 
 /** Of a command that ended as it should. */
 let exitCode = 0;
@@ -47,9 +52,7 @@ function serveCommand(): Command {
   const command = new Command('serve')
     .description('serve a model with the OpenAI API')
     .addOption(new Option('--config <FILE>', 'JSON or YAML file with options (SKEIN_CONFIG)'));
-  for (const [name, spec] of Object.entries<OptionSpec>(OPTIONS)) {
-    for (const option of commanderOptions(name, spec)) command.addOption(option);
-  }
+  for (const name of OPTION_NAMES) for (const option of flagsOf(name)) command.addOption(option);
   return command.addHelpText('after', SERVE_HELP).action(async (flags: Record<string, unknown>) => {
     checkInstructionSet(process.env.SKEIN_ISA);
     const file = typeof flags.config === 'string' ? flags.config : undefined;
@@ -59,20 +62,6 @@ function serveCommand(): Command {
     const { serve } = await import('./commands/serve.js');
     await serve(config);
   });
-}
-
-function commanderOptions(name: string, spec: OptionSpec): Option[] {
-  const preset = spec.defaultText === null ? '' : `; default: ${spec.defaultText}`;
-  // Where the metavar does not list the values already.
-  const isListed = spec.choices === undefined || spec.metavar === spec.choices.join('|');
-  const choices = isListed ? '' : `; one of ${spec.choices?.join(', ')}`;
-  const help = `${spec.help}${choices} (${variableName(name)}${preset})`;
-  const withValue = () => new Option(`--${flagName(name)} <${spec.metavar}>`, help);
-  if (spec.kind === 'list') {
-    return [withValue().argParser((value, before: string[] | undefined) => [...(before ?? []), value])];
-  }
-  if (spec.kind !== 'switch') return [withValue()];
-  return [new Option(`--${flagName(name)}`, help), new Option(`--no-${flagName(name)}`).hideHelp()];
 }
 
 function buildCommand(): Command {
@@ -123,9 +112,8 @@ function batchCommand(): Command {
     .option('--restart', 'write the output anew')
     .option('--json', 'print the summary as JSON')
     .addOption(new Option('--config <FILE>', 'JSON or YAML file with options (SKEIN_CONFIG)'));
-  for (const [name, spec] of Object.entries<OptionSpec>(OPTIONS)) {
-    if (OF_SERVER.has(name)) continue;
-    for (const option of commanderOptions(name, spec)) command.addOption(option);
+  for (const name of OPTION_NAMES.filter((one) => !OF_SERVER.has(one))) {
+    for (const option of flagsOf(name)) command.addOption(option);
   }
   type Flags = BatchFlags & { config?: string };
   return command
@@ -192,6 +180,7 @@ async function program(): Promise<Command> {
     .description('In-flight batching LLM serving for Node.js')
     .version(`skein ${skeinVersion()}`)
     .addCommand(serveCommand())
+    .addCommand(runCommand())
     .addCommand(batchCommand())
     .addCommand(buildCommand())
     .addCommand(pullCommand())
@@ -225,6 +214,8 @@ async function main(): Promise<number> {
   const root = await program();
   try {
     await root.parseAsync();
+    const problem = await outputProblem();
+    if (problem !== null) throw new Error(problem);
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -233,6 +224,10 @@ async function main(): Promise<number> {
       if (error.code !== 'commander.help') process.stderr.write(`skein: ${usageMessage(error, root)}\n`);
       return EXIT_USAGE;
     }
+    if (error instanceof InterruptedError) {
+      if (error.message !== '') process.stderr.write(`skein: ${error.message}\n`);
+      return error.exitCode;
+    }
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`skein: ${message}\n`);
     if (process.env.SKEIN_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`);
@@ -240,4 +235,5 @@ async function main(): Promise<number> {
   }
 }
 
+watchStandardOutput();
 process.exitCode = await main();

@@ -1,6 +1,7 @@
 // Bundles the compiled command line into dist/bin, so that a start reads a few files instead of some four hundred:
 //
-//   dist/bin/skein.js               what every command needs
+//   dist/bin/skein.js               looks at the version of Node.js, and goes on with
+//   dist/bin/cli.js                 what every command needs
 //   dist/bin/<part>-<hash>.js       what one command needs, or what a server needs once its engine is loading
 //   dist/bin/generation-worker.js   the engine's thread, and so on: each file that a Worker is started with
 //   dist/bin/NOTICES.txt            the licences of the libraries within
@@ -8,7 +9,7 @@
 //   dist/loadgen/                   the files that a report of skein bench has in it
 //
 // Run after tsc: its input is dist/. The library that programs import stays as tsc wrote it.
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -43,7 +44,9 @@ const ZOD_OF_GENERATOR = {
 };
 
 rmSync(target, { recursive: true, force: true });
-const commandLine = await bundle({ skein: 'dist/src/cli.js' }, { splitting: true });
+const commandLine = await bundle({ cli: 'dist/src/cli.js' }, { splitting: true });
+copyFileSync(join(root, 'src/bin.js'), join(target, 'skein.js'));
+chmodSync(join(target, 'skein.js'), 0o755);
 const workers = await bundle(workerFiles(commandLine));
 writeFileSync(join(target, 'NOTICES.txt'), notices([...commandLine, ...workers]));
 

@@ -2,6 +2,7 @@ import { DEFAULT_REVISION } from '../hub/local-model.js';
 import { pull } from '../hub/pull.js';
 import { repositoryOf } from '../hub/repository.js';
 import { hubSettings } from '../hub/settings.js';
+import { listenForInterruption } from '../interruption.js';
 import { showPullProgress } from './pull-progress.js';
 
 export interface PullFlags {
@@ -15,12 +16,9 @@ export async function pullModel(
   { revision = DEFAULT_REVISION, json }: PullFlags,
 ): Promise<void> {
   const repository = repositoryOf(name);
-  const interruption = new AbortController();
-  const stop = () =>
-    interruption.abort(
-      new Error('Interrupted; what has come is kept, and the same command goes on from there.'),
-    );
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const interruption = listenForInterruption(
+    'interrupted; what has come is kept, and the same command goes on from there',
+  );
   const pulled = await pull(repository, {
     settings: hubSettings(),
     revision,
@@ -29,6 +27,6 @@ export async function pullModel(
       process.stderr.write(`skein: waiting for another process that downloads ${repository.id}\n`),
     signal: interruption.signal,
   });
-  process.off('SIGINT', stop).off('SIGTERM', stop);
+  interruption.release();
   process.stdout.write(json ? `${JSON.stringify({ ...pulled, revision })}\n` : `${pulled.path}\n`);
 }

@@ -2,6 +2,7 @@ import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { demoModelPath } from '../demo-model.js';
 import type { EncoderInfoOfModel } from '../load-encoder-model.js';
+import { listenForInterruption } from '../interruption.js';
 import type { LoadedAny } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
@@ -13,14 +14,12 @@ import { readSecurity } from './server-security.js';
 export async function serve(config: Config): Promise<void> {
   const security = readSecurity(config);
   await checkAddress(config.host, config.port);
-  const interruption = new AbortController();
-  const stopLoading = () => interruption.abort(new Error('Interrupted while loading.'));
-  process.once('SIGINT', stopLoading).once('SIGTERM', stopLoading);
+  const interruption = listenForInterruption('interrupted while loading');
   const { models } = config;
   const loading = loadConfigured(config, interruption.signal);
   // By now the engine's thread is at work; what answers clients is read beside it.
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
-  process.off('SIGINT', stopLoading).off('SIGTERM', stopLoading);
+  interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
   const { server, failed } = await openServer(running, config, security);
   performance.mark('skein: listening');

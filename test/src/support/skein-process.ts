@@ -18,7 +18,7 @@ export interface Ended {
 }
 
 /** Environment without the options of whoever runs the tests. */
-function cleanEnvironment(extra: Record<string, string>): NodeJS.ProcessEnv {
+export function cleanEnvironment(extra: Record<string, string>): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('SKEIN_') || name === 'SKEIN_ISA',
   );
@@ -28,12 +28,20 @@ function cleanEnvironment(extra: Record<string, string>): NodeJS.ProcessEnv {
 /** Runs the compiled command line to its end. */
 export async function runCli(
   args: readonly string[],
-  options: { environment?: Record<string, string>; cli?: string } = {},
+  options: {
+    environment?: Record<string, string>;
+    cli?: string;
+    /** What comes on stdin; default: nothing, from /dev/null. */
+    input?: string;
+    /** Of Node.js. */
+    nodeOptions?: readonly string[];
+  } = {},
 ): Promise<Ended> {
-  const child = spawn(process.execPath, [options.cli ?? cliPath, ...args], {
+  const child = spawn(process.execPath, [...(options.nodeOptions ?? []), options.cli ?? cliPath, ...args], {
     env: cleanEnvironment(options.environment ?? {}),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
+  child.stdin?.on('error', () => {}).end(options.input);
   const output = gather(child);
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
   return { code, signal, ...output() };

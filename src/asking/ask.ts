@@ -1,0 +1,159 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { type Asker, AskingError } from './asker.js';
+import { errorOf, refusalOf } from './refusal.js';
+import type { SamplingSettings } from './sampling-settings.js';
+
+export interface AskedMessage {
+  role: 'system' | 'user' | 'assistant';
+  content: string;
+}
+
+/** A conversation to answer, or a text to go on with. */
+export type Question = { messages: readonly AskedMessage[] } | { prompt: string };
+
+export interface AskOptions {
+  settings: SamplingSettings;
+  /** Ends the answer, which then is what has come. */
+  signal: AbortSignal;
+  /** Called with each piece as it comes. */
+  onText?: (text: string, kind: 'answer' | 'reasoning') => void;
+}
+
+export interface Answer {
+  text: string;
+  /** What the model thought before; '' where it did not. */
+  reasoning: string;
+  /** As the API has it, or cancelled by the signal. */
+  finishReason: string;
+  /** null where the server does not tell. */
+  seed: number | null;
+  /** null where the answer was cancelled, or the server does not count. */
+  usage: { promptTokens: number; cachedTokens: number; completionTokens: number } | null;
+  /** null where nothing came. */
+  firstTokenMs: number | null;
+  totalMs: number;
+}
+
+/** The longest answer where none is given and nobody says what the context leaves: /v1/completions ends after 16 tokens. */
+const DEFAULT_MAX_TOKENS = 1024;
+
+interface Chunk {
+  choices?: {
+    text?: string;
+    delta?: { content?: string | null; reasoning?: string; reasoning_content?: string };
+    finish_reason?: string | null;
+    seed?: number;
+  }[];
+  usage?: {
+    prompt_tokens: number;
+    completion_tokens: number;
+    prompt_tokens_details?: { cached_tokens?: number } | null;
+  } | null;
+}
+
+/** Asks, and hands on the answer as it comes. @throws AskingError where it is refused or breaks off. */
+export async function ask(asker: Asker, question: Question, options: AskOptions): Promise<Answer> {
+  const start = performance.now();
+  const answer: Answer = {
+    text: '',
+    reasoning: '',
+    finishReason: 'cancelled',
+    seed: null,
+    usage: null,
+    firstTokenMs: null,
+    totalMs: 0,
+  };
+  const take = (chunk: Chunk) => {
+    if (chunk.usage) answer.usage = usageOf(chunk.usage);
+    const choice = chunk.choices?.[0];
+    if (choice === undefined) return;
+    const { delta } = choice;
+    const reasoning = delta?.reasoning_content ?? delta?.reasoning ?? '';
+    const text = choice.text ?? delta?.content ?? '';
+    if (reasoning !== '' || text !== '') answer.firstTokenMs ??= performance.now() - start;
+    answer.reasoning += reasoning;
+    answer.text += text;
+    if (reasoning !== '') options.onText?.(reasoning, 'reasoning');
+    if (text !== '') options.onText?.(text, 'answer');
+    if (choice.finish_reason) answer.finishReason = choice.finish_reason;
+    answer.seed = choice.seed ?? answer.seed;
+  };
+  try {
+    await stream(asker, question, options, take);
+    if (answer.finishReason === 'cancelled') throw new AskingError('The answer broke off before its end.');
+  } catch (error) {
+    if (!options.signal.aborted) throw brokenOff(error);
+    answer.finishReason = 'cancelled';
+  }
+  answer.totalMs = performance.now() - start;
+  return answer;
+}
+
+async function stream(
+  asker: Asker,
+  question: Question,
+  { settings, signal }: AskOptions,
+  take: (chunk: Chunk) => void,
+): Promise<void> {
+  const isChat = 'messages' in question;
+  const path = isChat ? '/v1/chat/completions' : '/v1/completions';
+  const body = {
+    model: asker.model,
+    ...question,
+    ...(isChat ? {} : { max_tokens: settings.max_tokens ?? (await roomFor(asker, question.prompt, signal)) }),
+    ...settings,
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+  const response = await asker.post(path, body, signal);
+  if (!response.ok || response.body === null) throw await refusalOf(response, null);
+  const events = response.body
+    // Node types its decoder for more than bytes.
+    .pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>, { signal })
+    .pipeThrough(new EventSourceParserStream());
+  for await (const { data } of events) {
+    signal.throwIfAborted();
+    if (data === '[DONE]') return;
+    const error = errorOf(data);
+    if (error !== null) throw error;
+    take(JSON.parse(data) as Chunk);
+  }
+}
+
+/** Tokens that the context leaves to a text that is gone on with. */
+async function roomFor(asker: Asker, prompt: string, signal: AbortSignal): Promise<number> {
+  const used = await countTokens(asker, { prompt }, signal);
+  if (used === null || asker.maxSeqLen === null) return DEFAULT_MAX_TOKENS;
+  return Math.max(1, Math.min(DEFAULT_MAX_TOKENS, asker.maxSeqLen - used));
+}
+
+/** Tokens that a question takes; null where the server does not count, which only some do. */
+export async function countTokens(
+  asker: Asker,
+  question: Question,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const response = await asker.post('/tokenize', { model: asker.model, ...question }, signal);
+  if (!response.ok) {
+    await response.body?.cancel();
+    return null;
+  }
+  const { count } = (await response.json().catch(() => ({}))) as { count?: unknown };
+  return typeof count === 'number' ? count : null;
+}
+
+function usageOf(usage: NonNullable<Chunk['usage']>): NonNullable<Answer['usage']> {
+  return {
+    promptTokens: usage.prompt_tokens,
+    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+    completionTokens: usage.completion_tokens,
+  };
+}
+
+/** What the network says of a connection that ended is no sentence. */
+function brokenOff(error: unknown): unknown {
+  if (error instanceof TypeError || error instanceof SyntaxError) {
+    return new AskingError('The answer broke off: the connection to the server was lost.');
+  }
+  return error;
+}

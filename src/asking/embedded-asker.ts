@@ -1,0 +1,50 @@
+import { loadConfigured } from '../commands/load-configured.js';
+import { serveModels } from '../commands/open-server.js';
+import type { Config } from '../config.js';
+import { ApiKeys } from '../server/api-keys.js';
+import { UsageError } from '../usage-error.js';
+import type { Asker } from './asker.js';
+
+/** How long the engine may take to end. */
+const ENGINE_END_MS = 1_500;
+
+/**
+ * Loads a model to be asked in this process, without a socket: by the server's own app, so that it answers as it would there.
+ * @throws UsageError, HubError, CheckpointError, EngineError, AddonError.
+ */
+export async function loadAsker(config: Config, signal: AbortSignal): Promise<Asker> {
+  const [entry, ...others] = config.models;
+  if (entry === undefined || others.length > 0) {
+    throw new UsageError(`One model is asked at a time, and ${config.models.length} are named by --model.`);
+  }
+  const start = performance.now();
+  // One asks: a cache for the sequences of many would be taken for nobody.
+  const alone = { ...config, maxNumSequences: config.maxNumSequences ?? 1 };
+  const [loaded] = await loadConfigured(alone, signal);
+  const close = () => loaded!.close({ abort: true, terminateAfterMs: ENGINE_END_MS });
+  if (loaded!.kind === 'encoder') {
+    await close();
+    throw new UsageError(`${entry.model} is an encoder, which embeds or scores texts; it answers nothing.`);
+  }
+  const { app } = serveModels([{ entry, loaded: loaded! }], alone, {
+    apiKeys: new ApiKeys([]),
+    corsOrigins: [],
+  });
+  const { executor, instructionSet, threads, weights, maxSeqLen } = loaded!.info;
+  return {
+    model: entry.name,
+    about: `${entry.name}: weights ${weights}, ${executor} executor on ${instructionSet}, ${threads} threads, context of ${maxSeqLen} tokens`,
+    maxSeqLen,
+    loadMs: performance.now() - start,
+    post: async (path, body, abort) =>
+      app.fetch(
+        new Request(`http://skein${path}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+          signal: abort,
+        }),
+      ),
+    close,
+  };
+}

@@ -1,0 +1,133 @@
+import { closestName } from '../../callbacks/did-you-mean.js';
+import { SAMPLING_RANGES } from '../../engine/decoding/sampling-params.js';
+import { UsageError } from '../usage-error.js';
+
+/** How an answer is drawn, by the names of the API's fields. */
+export type SamplingSettings = Readonly<Record<string, number | readonly string[]>>;
+
+/** One of them, as users of the terminal know it. */
+export interface SamplingSetting {
+  /** The flag without its dashes, and the name that /set of a chat takes. */
+  name: string;
+  /** Of the API's request. */
+  field: string;
+  metavar: string;
+  help: string;
+  /** Absent: it takes a text, and may be given several times. */
+  range?: { min: number; max: number; integer: boolean };
+}
+
+const { topP, topK, minP, repetitionPenalty } = SAMPLING_RANGES;
+const PENALTY = { min: -2, max: 2, integer: false };
+
+export const SAMPLING_SETTINGS: readonly SamplingSetting[] = [
+  {
+    name: 'temperature',
+    field: 'temperature',
+    metavar: 'T',
+    help: '0 always takes the most probable token, more draws more freely (default: 1)',
+    range: { min: 0, max: 2, integer: false },
+  },
+  {
+    name: 'top-p',
+    field: 'top_p',
+    metavar: 'SHARE',
+    help: 'draws among the most probable tokens that make up this share',
+    range: topP,
+  },
+  {
+    name: 'top-k',
+    field: 'top_k',
+    metavar: 'N',
+    help: 'draws among so many of the most probable tokens',
+    range: topK,
+  },
+  {
+    name: 'min-p',
+    field: 'min_p',
+    metavar: 'SHARE',
+    help: 'leaves out tokens less probable than this share of the most probable one',
+    range: minP,
+  },
+  {
+    name: 'repetition-penalty',
+    field: 'repetition_penalty',
+    metavar: 'X',
+    help: 'above 1: what is in the text already becomes less probable',
+    range: repetitionPenalty,
+  },
+  {
+    name: 'presence-penalty',
+    field: 'presence_penalty',
+    metavar: 'X',
+    help: 'the same for what is in the answer, by subtraction',
+    range: PENALTY,
+  },
+  {
+    name: 'frequency-penalty',
+    field: 'frequency_penalty',
+    metavar: 'X',
+    help: 'the same, for each time that it is there',
+    range: PENALTY,
+  },
+  {
+    name: 'seed',
+    field: 'seed',
+    metavar: 'N',
+    help: 'the same seed gives the same answer (default: drawn anew)',
+    range: { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true },
+  },
+  {
+    name: 'max-tokens',
+    field: 'max_tokens',
+    metavar: 'N',
+    help: 'longest answer (default: what the context leaves, at most --default-max-tokens of serve)',
+    range: { min: 1, max: 2 ** 31 - 1, integer: true },
+  },
+  {
+    name: 'stop',
+    field: 'stop',
+    metavar: 'TEXT',
+    help: 'a text that ends the answer; may be repeated',
+  },
+];
+
+/** The setting of a name, written with - or with _. @throws UsageError that names the one that was meant, or all. */
+export function settingOf(name: string): SamplingSetting {
+  const written = name.replaceAll('_', '-').toLowerCase();
+  const setting = SAMPLING_SETTINGS.find((one) => one.name === written);
+  if (setting !== undefined) return setting;
+  const names = SAMPLING_SETTINGS.map((one) => one.name);
+  const meant = closestName(written, names);
+  const hint = meant === null ? `settings: ${names.join(', ')}.` : `did you mean ${meant}?`;
+  throw new UsageError(`There is no setting ${name}; ${hint}`);
+}
+
+/** What a user wrote for a setting. @param where how it was written, for the error. @throws UsageError. */
+export function settingValue({ range }: SamplingSetting, text: string, where: string): number | string {
+  if (range === undefined) {
+    if (text !== '') return text;
+    throw new UsageError(`${where} is empty; it must be a text.`);
+  }
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  const { min, max, integer } = range;
+  if (value >= min && value <= max && (!integer || Number.isInteger(value))) return value;
+  const limits = max >= 2 ** 31 - 1 ? `of at least ${min}` : `from ${min} to ${max}`;
+  throw new UsageError(
+    `${where} is ${JSON.stringify(text)}; it must be a ${integer ? 'whole ' : ''}number ${limits}.`,
+  );
+}
+
+/** The settings among the flags of a command, by commander's names of them. @throws UsageError. */
+export function settingsOfFlags(flags: Readonly<Record<string, unknown>>): SamplingSettings {
+  const settings: Record<string, number | string[]> = {};
+  for (const setting of SAMPLING_SETTINGS) {
+    const given = flags[setting.name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())];
+    if (given === undefined) continue;
+    const where = `--${setting.name}`;
+    settings[setting.field] = Array.isArray(given)
+      ? given.map((text: string) => String(settingValue(setting, text, where)))
+      : (settingValue(setting, String(given), where) as number);
+  }
+  return settings;
+}

@@ -1,0 +1,35 @@
+import { asSentence } from '../../callbacks/sentences.js';
+import { UsageError } from '../usage-error.js';
+
+/** The base of a server's URLs from what a user wrote: with or without /v1, without a slash at its end. @throws UsageError. */
+export function serverAddress(text: string, where: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(
+      `${where} is ${JSON.stringify(text)}; it must be an address such as http://127.0.0.1:8000.`,
+    );
+  }
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '').replace(/\/v1$/, '');
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there; is the server running',
+  ENOTFOUND: 'no machine of this name is known',
+  EAI_AGAIN: 'the name of the machine cannot be looked up just now',
+  ECONNRESET: 'the connection was cut off',
+  UND_ERR_SOCKET: 'the connection was cut off',
+  EHOSTUNREACH: 'there is no way to that machine',
+  ENETUNREACH: 'there is no network that leads there',
+  ETIMEDOUT: 'it did not answer in time',
+  UND_ERR_CONNECT_TIMEOUT: 'it did not answer in time',
+  DEPTH_ZERO_SELF_SIGNED_CERT:
+    'nobody vouches for its certificate; NODE_EXTRA_CA_CERTS=FILE makes it trusted',
+  SELF_SIGNED_CERT_IN_CHAIN: 'nobody vouches for its certificate; NODE_EXTRA_CA_CERTS=FILE makes it trusted',
+};
+
+/** Why a server could not be reached, in words. */
+export function connectionProblem(error: unknown): string {
+  const { name, message, cause } = error as Error & { cause?: { code?: string; message?: string } };
+  if (name === 'TimeoutError') return 'it did not answer in time.';
+  return asSentence(PROBLEMS[cause?.code ?? ''] ?? (cause?.message || message));
+}

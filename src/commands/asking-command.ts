@@ -1,0 +1,101 @@
+import type { Command } from 'commander';
+import { Option } from 'commander';
+import type { Asker } from '../asking/asker.js';
+import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
+import { serverAddress } from '../asking/server-address.js';
+import { loadConfig } from '../config.js';
+import { flagName, type OptionName } from '../config-options.js';
+import { checkInstructionSet } from '../instruction-set-variable.js';
+import { flagsOf, gathered } from '../option-flags.js';
+import { UsageError } from '../usage-error.js';
+
+/** Options of the engine that who asks one model may want. All others can be given by variable or --config. */
+const OF_ENGINE = [
+  'revision',
+  'weights',
+  'outputWeights',
+  'kvDtype',
+  'threads',
+  'cacheDir',
+  'maxSeqLen',
+  'speculate',
+  'draftModel',
+  'maxDraftLen',
+  'reasoningParser',
+] as const satisfies readonly OptionName[];
+
+/** Flags of run and chat, beside those of OF_ENGINE and of SAMPLING_SETTINGS. */
+export interface AskingFlags {
+  model?: string;
+  url?: string;
+  apiKey?: string;
+  config?: string;
+  system?: string;
+  [other: string]: unknown;
+}
+
+/** Gives a command the options by which a model is named, loaded and asked. */
+export function defineAsking(command: Command): void {
+  command
+    .option(
+      '-m, --model <MODEL>',
+      'what serve takes as --model; with --url, a name there (default: the demo model)',
+    )
+    .option('--url <URL>', 'ask a running server with the OpenAI API instead of loading a model')
+    .option('--api-key <KEY>', 'of that server (SKEIN_API_KEY)')
+    .option('--system <TEXT>', 'instructions that stand before the conversation');
+  for (const { name, metavar, help, range } of SAMPLING_SETTINGS) {
+    const option = new Option(`--${name} <${metavar}>`, help);
+    command.addOption(range === undefined ? option.argParser(gathered) : option);
+  }
+  for (const name of OF_ENGINE) for (const option of flagsOf(name)) command.addOption(option);
+  command.addOption(
+    new Option('--config <FILE>', 'JSON or YAML file with options of the engine (SKEIN_CONFIG)'),
+  );
+}
+
+/** Opens what the flags named; what is wrong with them was said before. @throws what loadAsker and connectAsker throw. */
+export type OpenAsker = (signal: AbortSignal) => Promise<Asker>;
+
+/** What loads the model, or connects to the server, that the flags name. @throws UsageError. */
+export function askerOf(flags: AskingFlags): OpenAsker {
+  return flags.url === undefined ? embedded(flags) : remote(flags, flags.url);
+}
+
+function embedded({ model, config: file, ...flags }: AskingFlags): OpenAsker {
+  if (flags.apiKey !== undefined) throw new UsageError('--api-key is for a server, and no --url names one.');
+  checkInstructionSet(process.env.SKEIN_ISA);
+  const ofEngine = Object.fromEntries(OF_ENGINE.map((name) => [name, flags[name]]));
+  const config = loadConfig({
+    flags: { ...ofEngine, ...(model === undefined ? {} : { model: [model] }) },
+    environment: process.env,
+    file,
+  });
+  return async (signal) => {
+    const { loadAsker } = await import('../asking/embedded-asker.js');
+    return loadAsker(config, signal);
+  };
+}
+
+function remote(flags: AskingFlags, url: string): OpenAsker {
+  const engine = OF_ENGINE.find((name) => flags[name] !== undefined);
+  if (engine !== undefined || flags.config !== undefined) {
+    const flag = engine === undefined ? '--config' : `--${flagName(engine)}`;
+    throw new UsageError(`${flag} is for a model that is loaded here, and --url asks one that runs already.`);
+  }
+  const options = {
+    address: serverAddress(url, '--url'),
+    apiKey: clientKey(flags.apiKey),
+    model: flags.model,
+  };
+  return async (signal) => {
+    const { connectAsker } = await import('../asking/remote-asker.js');
+    return connectAsker(options, signal);
+  };
+}
+
+/** A server takes several keys from the variable; a client sends the first. */
+export function clientKey(flag: string | undefined): string | undefined {
+  const key = flag ?? process.env.SKEIN_API_KEY?.split(',')[0]?.trim();
+  return key === '' ? undefined : key;
+}
