@@ -1,8 +1,8 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { demoModelPath } from '../demo-model.js';
-import type { EncoderInfoOfModel } from '../load-encoder-model.js';
 import { listenForInterruption } from '../interruption.js';
+import type { EncoderInfoOfModel } from '../load-encoder-model.js';
 import type { LoadedAny } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
