@@ -1,29 +1,20 @@
 import OpenAI from 'openai';
 import { zodResponseFormat } from 'openai/helpers/zod';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 import { expectIdle, metric } from '../support/metrics.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
 
-const messages = [{ role: 'user' as const, content: 'What is the capital of France?' }];
+const messages = [{ role: 'user' as const, content: 'What is your name?' }];
 
-describeWithTestModel('the openai package from npm against skein serve', () => {
+describe('the openai package from npm against skein serve', () => {
   let server: SkeinProcess;
   let client: OpenAI;
   let model: string;
 
   beforeAll(async () => {
     const limits = ['--max-num-sequences', '32', '--max-seq-len', '1024', '--max-tokens', '16384'];
-    server = await startServer([
-      '--model',
-      testModelPath!,
-      '--weights',
-      'bf16',
-      '--served-model-name',
-      'smol',
-      ...limits,
-    ]);
+    server = await startServer(['--served-model-name', 'smol', ...limits]);
     client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
     model = (await client.models.list()).data[0]!.id;
   }, 300_000);
@@ -72,10 +63,10 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
     expect(streamed.choices[0]!.message.parsed).toEqual(whole.choices[0]!.message.parsed);
   });
 
-  it('knows the capital of France, streamed and whole, and says the same both ways', async () => {
+  it('tells what it was asked for, streamed and whole, and says the same both ways', async () => {
     const request = { model, messages, temperature: 0, max_tokens: 24 };
     const whole = await client.chat.completions.create(request);
-    expect(whole.choices[0]!.message.content).toContain('Paris');
+    expect(whole.choices[0]!.message.content).toContain('Gosling');
     const runner = client.chat.completions.stream({ ...request, stream_options: { include_usage: true } });
     const final = await runner.finalChatCompletion();
     expect(final.choices[0]!.message.content).toBe(whole.choices[0]!.message.content);
@@ -85,9 +76,7 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
 
   it('trap 9: a rendered template is encoded as it stands, with no second BOS', async () => {
     const answer = await client.chat.completions.create({ model, messages, max_tokens: 1 });
-    const rendered =
-      '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' +
-      '<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n';
+    const rendered = '<|im_start|>user\nWhat is your name?<|im_end|>\n<|im_start|>assistant\n';
     const plain = await client.completions.create({ model, prompt: rendered, max_tokens: 1 });
     expect(answer.usage!.prompt_tokens).toBe(plain.usage!.prompt_tokens);
   });
@@ -103,7 +92,7 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
   it('completes a prompt, with log-probs that fit the text', async () => {
     const answer = await client.completions.create({
       model,
-      prompt: 'The capital of France is',
+      prompt: 'Once upon a time',
       temperature: 0,
       max_tokens: 4,
       logprobs: 2,
@@ -143,7 +132,7 @@ describeWithTestModel('the openai package from npm against skein serve', () => {
   it('stops generating when the stream is aborted', async () => {
     const stream = await client.chat.completions.create({
       model,
-      messages: [{ role: 'user', content: 'Count to one thousand.' }],
+      messages: [{ role: 'user', content: 'Tell me a story' }],
       max_tokens: 900,
       stream: true,
     });
