@@ -1,6 +1,7 @@
 import { createParser } from 'eventsource-parser';
 import type { Formation } from '../../../../callbacks/formation.js';
 import { Emitter } from './emitter.js';
+import { problemOf, retryAfterSeconds } from './problem.js';
 import type { Session } from './session.js';
 
 /** What is in flight in a model: see callbacks/formation.ts. */
@@ -29,6 +30,8 @@ export type FeedState =
   | { kind: 'live' }
   /** Cut off or refused; tries again then (on performance.now's clock). */
   | { kind: 'waiting'; reason: string; retryAtMs: number }
+  /** There is nothing to watch. */
+  | { kind: 'idle'; reason: string }
   /** The server wants a key: goes on when the session is unlocked. */
   | { kind: 'locked' };
 
@@ -38,6 +41,8 @@ export interface FeedEvents {
   state: FeedState;
   /** Another model, or a new connection: what comes does not go on from what came. */
   reset: { model: string | null };
+  /** The server does not know the model: it was started again with others. */
+  gone: { model: string };
 }
 
 export interface FeedOptions {
@@ -71,7 +76,7 @@ export class Feed extends Emitter<FeedEvents> {
     this.#session = session;
     this.#options = { ...OPTIONS, ...options };
     session.on('unlocked', () => {
-      if (this.#state.kind !== 'connecting') this.#reconnect();
+      if (this.#model !== null && this.#state.kind !== 'connecting') this.#reconnect();
     });
   }
 
@@ -92,6 +97,13 @@ export class Feed extends Emitter<FeedEvents> {
   watch(model: string): void {
     this.#model = model;
     this.#reconnect();
+  }
+
+  /** What stands in the way of knowing a model to watch. */
+  hold(state: FeedState): void {
+    this.close();
+    this.#model = null;
+    this.#setState(state);
   }
 
   /** Tries again at once where it waits. */
@@ -119,6 +131,7 @@ export class Feed extends Emitter<FeedEvents> {
       if (connection !== this.#connection) return;
       if (end.isLocked) this.#setState({ kind: 'locked' });
       else this.#wait(end.reason, end.retryAfterMs);
+      if (end.isGone && this.#model !== null) this.emit('gone', { model: this.#model });
     });
   }
 
@@ -181,16 +194,15 @@ export class Feed extends Emitter<FeedEvents> {
 interface StreamEnd {
   reason: string;
   isLocked: boolean;
+  isGone: boolean;
   retryAfterMs: number;
 }
 
 function cut(reason: string): StreamEnd {
-  return { reason, isLocked: false, retryAfterMs: 0 };
+  return { reason, isLocked: false, isGone: false, retryAfterMs: 0 };
 }
 
 async function refusal(response: Response): Promise<StreamEnd> {
-  const seconds = Number(response.headers.get('retry-after') ?? 0);
-  const body = (await response.json().catch(() => null)) as { error?: { message?: string } } | null;
-  const reason = body?.error?.message ?? `The server answered ${response.status}.`;
-  return { reason, isLocked: false, retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : 0 };
+  const retryAfterMs = retryAfterSeconds(response) * 1000;
+  return { ...cut(await problemOf(response)), isGone: response.status === 404, retryAfterMs };
 }

@@ -90,6 +90,7 @@ function connectionText(state: Feed['state']): string {
   if (state.kind === 'live') return 'Live';
   if (state.kind === 'connecting') return 'Connecting';
   if (state.kind === 'locked') return 'Needs an API key';
+  if (state.kind === 'idle') return state.reason;
   const seconds = Math.max(0, Math.ceil((state.retryAtMs - performance.now()) / 1000));
   return `${state.reason} Trying again in ${seconds} s`;
 }

@@ -2,7 +2,7 @@ import { byId } from './dom.js';
 import { Feed } from './feed.js';
 import { Header } from './header.js';
 import { KeyDialog } from './key-dialog.js';
-import { loadModels } from './models.js';
+import { loadModels, ModelsProblem } from './models.js';
 import { PANELS } from './panels.js';
 import { Session } from './session.js';
 
@@ -15,8 +15,15 @@ const header = new Header(byId('header'), feed, {
 });
 for (const [id, mount] of Object.entries(PANELS)) mount(byId(id), { feed, session });
 
+/** Between attempts to learn what is served. */
+const RETRY_MS = 2000;
+
 let isLoading = false;
 session.on('unlocked', () => void start());
+feed.on('gone', () => {
+  feed.hold({ kind: 'connecting' });
+  void start();
+});
 void start();
 
 /** Asks what is served until that is known: without a key it is not told. */
@@ -27,9 +34,13 @@ async function start(): Promise<void> {
     const models = await loadModels(session);
     header.showModels(models);
     if (models[0] !== undefined) feed.watch(models[0].id);
-  } catch {
-    // Locked, and unlocking begins again; or out of reach.
-    setTimeout(() => void start(), 2000);
+    else feed.hold({ kind: 'idle', reason: 'No model here generates text' });
+  } catch (error) {
+    if (!(error instanceof ModelsProblem)) throw error;
+    // Unlocking begins again.
+    if (error.isLocked) return feed.hold({ kind: 'locked' });
+    feed.hold({ kind: 'waiting', reason: error.message, retryAtMs: performance.now() + RETRY_MS });
+    setTimeout(() => void start(), RETRY_MS);
   } finally {
     isLoading = false;
   }

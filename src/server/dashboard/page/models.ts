@@ -10,14 +10,29 @@ export interface ChatModel {
   max_model_len: number;
 }
 
-/** @throws Error with a sentence for the reader. */
+/** What is served cannot be told; the message is for the reader. */
+export class ModelsProblem extends Error {
+  override name = 'ModelsProblem';
+  readonly isLocked: boolean;
+
+  constructor(message: string, isLocked: boolean) {
+    super(message);
+    this.isLocked = isLocked;
+  }
+}
+
+/** @throws ModelsProblem */
 export async function loadModels(session: Session): Promise<ChatModel[]> {
-  const response = await session.fetch('v1/models');
-  if (!response.ok) throw new Error(await problemOf(response));
+  const response = await session.fetch('v1/models').catch(() => {
+    throw new ModelsProblem('The server cannot be reached.', false);
+  });
+  if (!response.ok) throw new ModelsProblem(await problemOf(response), response.status === 401);
   const { data } = (await response.json()) as { data: ChatModel[] };
   // Encoders have no statistics of a batch manager.
   const generates = await Promise.all(
-    data.map(async ({ id }) => (await session.fetch(`stats?model=${encodeURIComponent(id)}`)).ok),
+    data.map(
+      async ({ id }) => (await session.fetch(`stats?model=${encodeURIComponent(id)}`).catch(() => null))?.ok,
+    ),
   );
   return data.filter((_, index) => generates[index]);
 }

@@ -2,9 +2,16 @@
 export async function problemOf(response: Response): Promise<string> {
   const body = (await response.json().catch(() => null)) as { error?: { message?: string } } | null;
   const said = body?.error?.message ?? `The server answered with status ${response.status}.`;
-  const wait = Number(response.headers.get('retry-after'));
-  if (wait > 0 && (response.status === 429 || response.status === 503)) {
-    return `${said} Try again in ${wait} ${wait === 1 ? 'second' : 'seconds'}.`;
-  }
-  return said;
+  const seconds = retryAfterSeconds(response);
+  if (seconds === 0) return said;
+  const when = `try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}`;
+  return said.includes('try again later')
+    ? said.replace('try again later', when)
+    : `${said} T${when.slice(1)}.`;
+}
+
+/** 0 where the server says nothing of it. */
+export function retryAfterSeconds({ headers }: Response): number {
+  const seconds = Number(headers.get('retry-after'));
+  return Number.isFinite(seconds) ? seconds : 0;
 }

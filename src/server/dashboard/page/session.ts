@@ -29,19 +29,15 @@ export class Session extends Emitter<SessionEvents> {
     this.#key = store?.getItem(STORED) ?? null;
   }
 
-  get hasKey(): boolean {
-    return this.#key !== null;
+  /** Somebody wants something that needs the key which is not there. */
+  askForKey(): void {
+    this.emit('locked', { wasRefused: false });
   }
 
   unlock(key: string): void {
     this.#key = key;
     this.#store?.setItem(STORED, key);
     this.emit('unlocked', undefined);
-  }
-
-  forget(): void {
-    this.#key = null;
-    this.#store?.removeItem(STORED);
   }
 
   /** @param path without a slash in front, as v1/models. An answer of 401 is returned as any other. */
@@ -51,8 +47,14 @@ export class Session extends Emitter<SessionEvents> {
     if (key !== null) headers.set('authorization', `Bearer ${key}`);
     const response = await fetch(new URL(path, this.#base), { ...init, headers, cache: 'no-store' });
     // A key entered meanwhile may be right.
-    if (response.status === 401 && key === this.#key) this.emit('locked', { wasRefused: key !== null });
+    if (response.status === 401 && key === this.#key) this.#lock(key !== null);
     return response;
+  }
+
+  #lock(wasRefused: boolean): void {
+    this.#key = null;
+    this.#store?.removeItem(STORED);
+    this.emit('locked', { wasRefused });
   }
 
   /** POST of JSON. */

@@ -186,7 +186,7 @@ export function chatSuite(browser: () => Browser): void {
     const holding = toy.post('/v1/completions', { prompt: 'a' }, { signal: other.signal });
     await expect.poll(() => toy.engine.active).toBe(1);
     await ask(page, 'Hello');
-    await expect.poll(() => alert.textContent()).toMatch(/full[^.]*\. Try again in \d+ seconds?\.Try again$/);
+    await expect.poll(() => alert.textContent()).toMatch(/full[^.]*try again in \d+ seconds?\.Try again$/);
     other.abort();
     await holding.catch(() => {});
     await expect.poll(() => toy.engine.active).toBe(0);

@@ -43,6 +43,11 @@ export function shellSuite(browser: () => Browser): void {
     const { page, problems, close } = await visit(browser(), servers[1]!.url);
     const dialog = page.getByRole('dialog', { name: 'API key' });
     await dialog.waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByText('Needs an API key').waitFor();
+    await page.getByLabel('Message', { exact: true }).fill('Hello');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('This server needs an API key.').waitFor();
     await page.keyboard.type('opensesame');
     await page.keyboard.press('Enter');
     await dialog.getByText('does not know the key').waitFor();

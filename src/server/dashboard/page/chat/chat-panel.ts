@@ -85,8 +85,15 @@ export class ChatPanel {
     this.#clear.hidden = false;
     this.#readsAlong = true;
     this.#follow();
-    if (model === null) view.fail('The server has not yet said what it serves.');
+    if (model === null) this.#refuse(view);
     else void this.#answer(view, timing, model, parameters);
+  }
+
+  /** There is nobody to ask. */
+  #refuse(view: AnswerView): void {
+    const isLocked = this.#page.feed.state.kind === 'locked';
+    view.fail(isLocked ? 'This server needs an API key.' : 'The server has not yet said what it serves.');
+    if (isLocked) this.#page.session.askForKey();
   }
 
   async #answer(

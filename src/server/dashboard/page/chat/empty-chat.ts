@@ -20,13 +20,13 @@ export function emptyChat(model: string | null, ask: (text: string) => void): HT
     ? 'Gosling is the small model that comes with Skein. It tells little stories, and knows nothing else.'
     : 'Everything you write stays between this page and this server.';
   const suggestions = (isDemo ? STORIES : GENERAL).map((suggestion) =>
-    el('button', { class: 'button suggestion', type: 'button', disabled: model === null }, [suggestion], {
+    el('button', { class: 'button suggestion', type: 'button' }, [suggestion], {
       click: () => ask(suggestion),
     }),
   );
   return el('div', { class: 'chat-empty' }, [
     el('p', { class: 'chat-empty-title' }, ['Say something']),
     el('p', { class: 'chat-empty-text' }, [text]),
-    el('div', { class: 'suggestions' }, suggestions),
+    el('div', { class: 'suggestions', hidden: model === null }, suggestions),
   ]);
 }

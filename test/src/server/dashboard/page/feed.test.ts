@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Feed, type FeedState } from '../../../../../src/server/dashboard/page/feed.js';
 import { Session } from '../../../../../src/server/dashboard/page/session.js';
 
-const QUICK = { firstWaitMs: 10, maxWaitMs: 40, silenceLimitMs: 200 };
+const QUICK = { firstWaitMs: 10, maxWaitMs: 40, silenceLimitMs: 60_000 };
 const FORMATION = { model: 'm', v: 1, timeMs: 1, iteration: 3, requests: [], queued: 0, ended: [] };
 
 let server: Server;
@@ -33,9 +33,13 @@ beforeEach(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   session = new Session(`http://127.0.0.1:${(server.address() as AddressInfo).port}/prefix/`, null);
-  feed = new Feed(session, QUICK);
-  feed.on('state', (state) => states.push(state));
+  makeFeed(QUICK);
 });
+
+function makeFeed(options: typeof QUICK): void {
+  feed = new Feed(session, options);
+  feed.on('state', (state) => states.push(state));
+}
 afterEach(() => {
   feed.close();
   server.closeAllConnections();
@@ -67,7 +71,7 @@ describe('the feed of the dashboard', () => {
     expect(kinds()).toEqual(['connecting', 'live']);
   });
 
-  it('connects again by itself when the stream ends, is cut or falls silent, and waits as it is told', async () => {
+  it('connects again by itself when the stream ends, is cut or refused', async () => {
     answers.push(
       (response) => {
         streams(response);
@@ -75,24 +79,28 @@ describe('the feed of the dashboard', () => {
       },
       (response) => {
         streams(response);
-        setTimeout(() => response.destroy(), 20);
+        response.write(': more\n\n', () => response.destroy());
       },
       (response) => {
         response.writeHead(503, { 'retry-after': '0', 'content-type': 'application/json' });
         response.end('{"error":{"message":"The server is shutting down."}}');
       },
-      // Says nothing for longer than the limit.
-      (response) => streams(response),
     );
     feed.watch('m');
-    await expect.poll(() => paths.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(5);
+    await expect.poll(() => paths.length, { timeout: 60_000 }).toBe(4);
     const reasons = states.flatMap((state) => (state.kind === 'waiting' ? [state.reason] : []));
-    expect(reasons.slice(0, 4)).toEqual([
+    expect(reasons).toEqual([
       'The server closed the stream.',
       'The server cannot be reached.',
       'The server is shutting down.',
-      'The server fell silent.',
     ]);
+  });
+
+  it('takes a connection that falls silent for dead', async () => {
+    makeFeed({ ...QUICK, silenceLimitMs: 50 });
+    feed.watch('m');
+    await expect.poll(() => paths.length).toBeGreaterThan(1);
+    expect(states).toContainEqual(expect.objectContaining({ reason: 'The server fell silent.' }));
   });
 
   it('asks for a key once, and goes on with the right one', async () => {
@@ -110,6 +118,24 @@ describe('the feed of the dashboard', () => {
     session.unlock('sesame');
     await expect.poll(kinds).toEqual(['connecting', 'locked', 'connecting', 'locked', 'connecting', 'live']);
     expect(keys).toEqual([undefined, 'Bearer wrong', 'Bearer sesame']);
+  });
+
+  it('says when the server does not know the model any more', async () => {
+    answers.push((response) => {
+      response.writeHead(404, { 'content-type': 'application/json' });
+      response.end('{"error":{"message":"The model is not there."}}');
+    });
+    const gone: string[] = [];
+    feed.on('gone', ({ model }) => {
+      gone.push(model);
+      feed.hold({ kind: 'connecting' });
+    });
+    feed.watch('old');
+    await expect.poll(() => gone).toEqual(['old']);
+    expect([feed.model, feed.state]).toEqual([null, { kind: 'connecting' }]);
+    // What it had planned is off.
+    await new Promise((resolve) => setTimeout(resolve, 80));
+    expect(paths).toHaveLength(1);
   });
 
   it('tells of another model that all begins anew', async () => {
