@@ -1,5 +1,5 @@
-// Builds the native addon with node-gyp, unless the one that is there is made of the same sources. As npm's install
-// script it must not fail the installation: without a compiler the package still installs, and `skein serve` says
+// Builds the native addon with node-gyp, unless the one that is there is made of the same sources, or one that was
+// compiled ahead fits (build-addon/prebuilt.mjs). As npm's install script it must not fail the installation: without a compiler the package still installs, and `skein serve` says
 // what is missing. With --required (npm run build:native) a failed build is an error; --force compiles in any case.
 //
 // It is compiled in a folder aside and renamed into its place, so that an interrupted build leaves the addon that was
@@ -7,20 +7,12 @@
 //
 //   .build-addon-PID/{binding.gyp, engine, package.json, build/Release/skein.node}  ->  build/Release/skein.node
 import { spawn } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { folderAside, headersFolder, makeAside, removeAbandoned, removeAside } from './build-addon/aside.mjs';
+import { prebuiltAddon } from './build-addon/prebuilt.mjs';
 import { say } from './build-addon/say.mjs';
 import { isCurrent, sourcesHash, stampOf } from './build-addon/stamp.mjs';
 
@@ -30,8 +22,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const release = join(root, 'build/Release');
 const addonFile = join(release, 'skein.node');
 const stampFile = join(release, 'skein.json');
-const MARK = '.build-addon-';
-const aside = join(root, `${MARK}${process.pid}`);
+const aside = folderAside(root);
 
 function nodeGyp() {
   const require = createRequire(import.meta.url);
@@ -42,41 +33,11 @@ function nodeGyp() {
   }
 }
 
-function headersBesideNode() {
-  const prefix = join(dirname(process.execPath), '..');
-  return existsSync(join(prefix, 'include', 'node', 'node_api.h')) ? [`--nodedir=${prefix}`] : [];
-}
-
-/** Folders of builds that were killed. */
-function removeAbandoned() {
-  for (const name of readdirSync(root)) {
-    const pid = name.startsWith(MARK) ? Number(name.slice(MARK.length)) : Number.NaN;
-    if (!Number.isInteger(pid) || isAlive(pid)) continue;
-    rmSync(join(root, name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error.code === 'EPERM';
-  }
-}
-
-/** node-gyp builds in the folder of binding.gyp only. */
-function makeAside() {
-  rmSync(aside, { recursive: true, force: true }); // of an earlier process with this number
-  mkdirSync(aside);
-  cpSync(join(root, 'binding.gyp'), join(aside, 'binding.gyp'));
-  cpSync(join(root, 'package.json'), join(aside, 'package.json'));
-  symlinkSync(join(root, 'engine'), join(aside, 'engine'), 'junction');
-}
-
 /** Runs node-gyp to its end: its status and what it wrote on stderr. A signal ends both, and nothing stays behind. */
 function compile(gyp) {
-  const child = spawn(process.execPath, [gyp, 'rebuild', '-j', 'max', ...headersBesideNode()], {
+  const headers = headersFolder();
+  const flags = headers === null ? [] : [`--nodedir=${headers}`];
+  const child = spawn(process.execPath, [gyp, 'rebuild', '-j', 'max', ...flags], {
     cwd: aside,
     stdio: required ? 'inherit' : ['ignore', 'ignore', 'pipe'],
     detached: process.platform !== 'win32', // a group of its own: make and the compilers end with it
@@ -88,7 +49,7 @@ function compile(gyp) {
       } catch {
         child.kill('SIGKILL');
       }
-      rmSync(aside, { recursive: true, force: true });
+      removeAside(root);
       process.exit(128 + number);
     });
   }
@@ -125,12 +86,21 @@ async function main() {
     say('the native addon is up to date');
     return 0;
   }
+  // What is in build/Release goes before what was compiled ahead, so that it must not be left there stale.
+  if (!required && !forced && !existsSync(addonFile)) {
+    const { path, reason } = prebuiltAddon(root);
+    if (path) {
+      say(`the prebuilt addon fits (${relative(root, path)}); nothing is compiled`);
+      return 0;
+    }
+    if (reason) say(`the prebuilt addon is not used: ${reason}`);
+  }
   const gyp = nodeGyp();
   if (!gyp) return giveUp('node-gyp was not found');
-  removeAbandoned();
+  removeAbandoned(root);
   const startMs = performance.now();
   say('compiling the native addon; this takes some minutes');
-  makeAside();
+  makeAside(root);
   try {
     const { status, stderr } = await compile(gyp);
     if (status !== 0) {
@@ -139,7 +109,7 @@ async function main() {
     }
     publish(sources);
   } finally {
-    rmSync(aside, { recursive: true, force: true });
+    removeAside(root);
   }
   const seconds = Math.round((performance.now() - startMs) / 1000);
   say(`compiled the native addon in ${seconds} s (${(statSync(addonFile).size / 2 ** 20).toFixed(1)} MiB)`);

@@ -39,6 +39,12 @@ if (mode === 'hang') setInterval(() => {}, 1000);
 else copyFileSync(${JSON.stringify(realAddon)}, 'build/Release/skein.node');
 `;
 
+const stamp = () =>
+  import(join(root, 'tools/build-addon/stamp.mjs')) as Promise<{
+    portableSourcesHash(root: string): string;
+    stampOf(sources: string, addonFile: string): string;
+  }>;
+
 /** The package as npm unpacks it, with little to compile. */
 class Unpacked {
   readonly path = mkdtempSync(join(folder, 'package-'));
@@ -81,23 +87,43 @@ class Unpacked {
     return this;
   }
 
+  /** An addon compiled ahead, of these sources. */
+  async addPrebuilt(): Promise<string> {
+    symlinkSync(join(root, 'node_modules/node-gyp-build'), join(this.path, 'node_modules/node-gyp-build'));
+    const prebuilds = join(this.path, 'prebuilds', `${process.platform}-${process.arch}`);
+    mkdirSync(prebuilds, { recursive: true });
+    const addon = join(prebuilds, 'skein.glibc.node');
+    copyFileSync(realAddon, addon);
+    const { portableSourcesHash, stampOf } = await stamp();
+    writeFileSync(join(prebuilds, 'skein.glibc.json'), stampOf(portableSourcesHash(this.path), addon));
+    return addon;
+  }
+
   useRealModules(): this {
     symlinkSync(join(root, 'node_modules'), join(this.path, 'node_modules'));
     return this;
   }
 
-  start(mode: 'build' | 'fail' | 'hang', args: readonly string[] = []): ChildProcess {
+  start(
+    mode: 'build' | 'fail' | 'hang',
+    args: readonly string[] = [],
+    extra: Record<string, string> = {},
+  ): ChildProcess {
     const modeFile = join(this.path, 'mode');
     writeFileSync(modeFile, mode);
-    const env = { ...process.env, FAKE_GYP_CALLS: this.#calls, FAKE_GYP_MODE: modeFile };
+    const env = { ...process.env, FAKE_GYP_CALLS: this.#calls, FAKE_GYP_MODE: modeFile, ...extra };
     return spawn(process.execPath, [join(this.path, 'tools/build-addon.mjs'), ...args], {
       env,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
   }
 
-  async build(mode: 'build' | 'fail' = 'build', args: readonly string[] = []) {
-    const child = this.start(mode, args);
+  async build(
+    mode: 'build' | 'fail' = 'build',
+    args: readonly string[] = [],
+    extra: Record<string, string> = {},
+  ) {
+    const child = this.start(mode, args, extra);
     let stderr = '';
     child.stderr!.on('data', (text) => {
       stderr += text;
@@ -177,9 +203,7 @@ describe('the install script', () => {
     const stampFile = join(unpacked.path, 'build/Release/skein.json');
     const { sources } = JSON.parse(readFileSync(stampFile, 'utf8')) as { sources: string };
     writeFileSync(unpacked.addon, 'made for another machine');
-    const { stampOf } = (await import(join(root, 'tools/build-addon/stamp.mjs'))) as {
-      stampOf(sources: string, addonFile: string): string;
-    };
+    const { stampOf } = await stamp();
     writeFileSync(stampFile, stampOf(sources, unpacked.addon));
     expect((await unpacked.build()).stderr).toMatch(COMPILED);
   });
@@ -214,4 +238,86 @@ describe('the install script', () => {
       expect(unpacked.leftovers).toEqual([]);
     },
   );
+});
+
+describe('an addon that was compiled ahead', () => {
+  it('is used where it fits, and nothing is compiled', async () => {
+    const unpacked = new Unpacked().useFakeGyp();
+    await unpacked.addPrebuilt();
+    const { status, stderr } = await unpacked.build('fail');
+    const path = `prebuilds/${process.platform}-${process.arch}/skein.glibc.node`;
+    expect([status, stderr]).toEqual([0, `skein: the prebuilt addon fits (${path}); nothing is compiled\n`]);
+    expect([unpacked.calls, existsSync(unpacked.addon)]).toEqual([[], false]);
+  });
+
+  it.each<[string, (unpacked: Unpacked, prebuilt: string) => void, string[], Record<string, string>, RegExp]>(
+    [
+      [
+        'other sources',
+        ({ path }) => appendFileSync(join(path, 'binding.gyp'), '\n'),
+        [],
+        {},
+        /was made from other sources\n/,
+      ],
+      [
+        'no hashes',
+        (_, prebuilt) => rmSync(prebuilt.replace('.node', '.json')),
+        [],
+        {},
+        /was made from other sources\n/,
+      ],
+      [
+        'a file that was cut off',
+        (_, prebuilt) => truncateSync(prebuilt, 1000),
+        [],
+        {},
+        /does not load here: \S/,
+      ],
+      ['another C library', () => {}, [], { LIBC: 'musl' }, /^skein: compiling/],
+      ['another architecture', () => {}, [], { npm_config_arch: 'riscv64' }, /^skein: compiling/],
+      ['--build-from-source', () => {}, [], { npm_config_build_from_source: 'true' }, /^skein: compiling/],
+      [
+        '--build-from-source=skein',
+        () => {},
+        [],
+        { npm_config_build_from_source: 'skein' },
+        /^skein: compiling/,
+      ],
+      ['npm run build:native', () => {}, ['--required'], {}, /^skein: compiling/],
+    ],
+  )('gives way to compiling with %s', async (_, change, args, env, said) => {
+    const unpacked = new Unpacked().useFakeGyp();
+    change(unpacked, await unpacked.addPrebuilt());
+    const { status, stderr } = await unpacked.build('build', args, env);
+    expect(stderr).toMatch(said);
+    expect(stderr).toMatch(/skein: compiled the native addon in /);
+    expect([status, unpacked.calls.length]).toEqual([0, 1]);
+  });
+
+  it('is made by npm run prebuildify, and is then used', async () => {
+    const unpacked = new Unpacked().useFakeGyp();
+    for (const name of readdirSync(join(root, 'node_modules'))) {
+      const link = join(unpacked.path, 'node_modules', name);
+      if (!existsSync(link)) symlinkSync(join(root, 'node_modules', name), link);
+    }
+    copyFileSync(join(root, 'tools/prebuildify.mjs'), join(unpacked.path, 'tools/prebuildify.mjs'));
+    const gyp = join(unpacked.path, 'node-gyp');
+    const script = join(unpacked.path, 'node_modules/node-gyp/bin/node-gyp.js');
+    writeFileSync(gyp, `#!/bin/sh\nexec '${process.execPath}' '${script}'\n`, { mode: 0o755 });
+    const mode = join(unpacked.path, 'mode');
+    writeFileSync(mode, 'build');
+    const env = {
+      ...process.env,
+      PREBUILD_NODE_GYP: gyp,
+      FAKE_GYP_CALLS: join(unpacked.path, 'calls.log'),
+      FAKE_GYP_MODE: mode,
+    };
+    const made = spawnSync(process.execPath, [join(unpacked.path, 'tools/prebuildify.mjs')], {
+      env,
+      encoding: 'utf8',
+    });
+    expect(made.stderr).toMatch(/^skein: prebuilt \S+\/skein\.glibc\.node\n$/);
+    expect([made.status, unpacked.leftovers, unpacked.calls.length]).toEqual([0, [], 1]);
+    expect((await unpacked.build('fail')).stderr).toMatch(/^skein: the prebuilt addon fits/);
+  });
 });

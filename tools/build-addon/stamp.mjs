@@ -13,17 +13,25 @@ const COMPILER_VARIABLES = ['CC', 'CXX', 'CFLAGS', 'CXXFLAGS', 'CPPFLAGS', 'LDFL
 
 const sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
-/** Hash of sources, settings, and of what the compiler and Node.js bring along. */
-export function sourcesHash(root) {
+/** What is compiled, and how, as far as it is this repository's. */
+function ownFacts(root) {
   const native = join(root, 'engine/native');
   const sources = readdirSync(native, { recursive: true })
     .filter((name) => /\.(cpp|h)$/.test(name))
+    .map((name) => name.replaceAll('\\', '/'))
     .sort()
     .map((name) => [name, sha256(readFileSync(join(native, name)))]);
+  return { sources, settings: sha256(readFileSync(join(root, 'binding.gyp'))) };
+}
+
+/** Hash of sources and settings alone, the same on every machine. */
+export const portableSourcesHash = (root) => sha256(JSON.stringify(ownFacts(root)));
+
+/** Hash of sources, settings, and of what the compiler and Node.js bring along. */
+export function sourcesHash(root) {
   const require = createRequire(join(root, 'package.json'));
   const facts = {
-    sources,
-    settings: sha256(readFileSync(join(root, 'binding.gyp'))),
+    ...ownFacts(root),
     nodeAddonApi: require('node-addon-api/package.json').version,
     node: [process.platform, process.arch, process.versions.modules],
     variables: COMPILER_VARIABLES.map((name) => process.env[name] ?? null),

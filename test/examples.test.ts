@@ -1,0 +1,204 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type SkeinProcess, startServer, testCacheDir } from './src/support/skein-process.js';
+import { readFrames } from './src/support/toy-server.js';
+import { repository } from './support/documents.js';
+
+// The programs run as a reader runs them, with the model that comes with the package. (npm run typecheck checks their
+// types.)
+const env = { PATH: process.env.PATH, HOME: process.env.HOME, SKEIN_CACHE_DIR: testCacheDir, PORT: '0' };
+const story = { messages: [{ role: 'user', content: 'Tell me a story about a cat' }] };
+
+function start(example: string, ...args: string[]): ChildProcess {
+  return spawn(process.execPath, [join(repository, 'examples', example), ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+async function outputOf(child: ChildProcess) {
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout!),
+    text(child.stderr!),
+    once(child, 'close'),
+  ]);
+  return { stdout, stderr, code };
+}
+
+const post = (url: string, body: string, signal?: AbortSignal) =>
+  fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+    ...(signal && { signal }),
+  });
+
+it('are all in their table', () => {
+  const table = readFileSync(join(repository, 'examples/README.md'), 'utf8');
+  for (const name of readdirSync(join(repository, 'examples'))) {
+    if (name !== 'README.md') expect(table).toContain(`| [${name}${name.includes('.') ? '' : '/'}](${name}`);
+  }
+});
+
+describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
+  let child: ChildProcess;
+  let url: string;
+  beforeAll(async () => {
+    child = start(example);
+    url = await new Promise<string>((resolve, reject) => {
+      let line = '';
+      child.stdout!.setEncoding('utf8').on('data', (chunk: string) => {
+        line += chunk;
+        const found = /^POST (\S+)\n/.exec(line)?.[1];
+        if (found !== undefined) resolve(found);
+      });
+      child.once('exit', () => reject(new Error(`${example} ended before it listened.`)));
+    });
+  });
+  afterAll(() => void child.kill('SIGKILL'));
+
+  it('streams an answer in several pieces', async () => {
+    const response = await post(url, JSON.stringify(story));
+    expect(response.status).toBe(200);
+    let pieces = 0;
+    let answer = '';
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      pieces += 1;
+      answer += chunk;
+    }
+    expect(pieces).toBeGreaterThan(3);
+    if (example === 'hono.mjs') {
+      const data = answer.trim().split('\n\n');
+      expect(data.at(-1)).toBe('data: [DONE]');
+      answer = data
+        .slice(0, -1)
+        .map((frame) => JSON.parse(frame.slice(6)) as string)
+        .join('');
+    }
+    expect(answer).toMatch(/^[A-Z ][\s\S]{100,}/);
+  });
+
+  it('refuses what cannot be answered with a status and a sentence', async () => {
+    for (const body of ['{"messages": 5}', '{}', '{"mess']) {
+      const response = await post(url, body);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toEqual({ error: expect.stringMatching(/\S/) });
+    }
+  });
+
+  it('survives clients that leave in the middle, and ends on SIGTERM', async () => {
+    const leaving = Array.from({ length: 8 }, async () => {
+      const gone = new AbortController();
+      const response = await post(url, JSON.stringify(story), gone.signal);
+      await response.body!.getReader().read();
+      gone.abort();
+    });
+    await Promise.all(leaving);
+    const response = await post(url, JSON.stringify(story));
+    expect((await response.text()).length).toBeGreaterThan(100);
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  });
+});
+
+describe('the route handler of next/', () => {
+  // What `next build` holds the exports of a route against, as far as this one has them (its RouteHandlerConfig).
+  interface RouteHandlerConfig {
+    POST?: (request: Request, context: { params: Promise<object> }) => Promise<Response> | Response;
+    runtime?: 'nodejs' | 'edge' | 'experimental-edge';
+    dynamic?: 'auto' | 'error' | 'force-static' | 'force-dynamic';
+  }
+
+  it('streams an answer, and refuses what cannot be answered', async () => {
+    process.env.MODEL = join(repository, 'models/demo/gosling');
+    process.env.SKEIN_CACHE_DIR = testCacheDir;
+    const route = (await import('../examples/next/app/api/chat/route.js')) satisfies RouteHandlerConfig;
+    const { POST } = route;
+    expect([route.runtime, route.dynamic]).toEqual(['nodejs', 'force-dynamic']);
+    const request = (body: string) =>
+      new Request('http://localhost/api/chat', {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json' },
+      });
+    const refused = await POST(request('{"messages": 5}'));
+    expect([refused.status, await refused.json()]).toEqual([
+      400,
+      { error: expect.stringContaining('messages is 5') },
+    ]);
+    const answer = await POST(request(JSON.stringify(story)));
+    expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect((await answer.text()).length).toBeGreaterThan(100);
+    const left = await POST(request(JSON.stringify(story)));
+    const reader = left.body!.getReader();
+    await reader.read();
+    await reader.cancel();
+    const { skein } = globalThis as { skein?: Promise<import('skein').Skein> };
+    await (await skein!).close(); // hangs if the request that was left were not ended
+  });
+});
+
+it('queue.mjs answers every job', async () => {
+  const prompts = Array.from({ length: 12 }, (_, index) => `Once upon a time number ${index}`);
+  const { stdout, stderr, code } = await outputOf(start('queue.mjs', ...prompts));
+  expect([stderr, code]).toEqual(['', 0]);
+  const jobs = Array.from(stdout.matchAll(/^job (\d+): "[^\n]{20,}"$/gm), (match) => Number(match[1]));
+  expect(jobs.sort((a, b) => a - b)).toEqual(prompts.map((_, index) => index + 1));
+});
+
+it('queue.mjs gives a job that fails three tries, and says why', async () => {
+  const { stdout, stderr, code } = await outputOf(
+    start('queue.mjs', 'word '.repeat(5000), 'Once upon a time'),
+  );
+  expect(stderr.match(/^job 1: .*maxInputLen.* It is tried again\.$/gm)).toHaveLength(2);
+  expect(stderr.match(/^job 1: /gm)).toHaveLength(3);
+  expect(stdout).toMatch(/^job 2: ".*"\n$/);
+  expect(code).toBe(0);
+});
+
+it('post-processor/ tells a story without the letter e', async () => {
+  const { stdout, stderr, code } = await outputOf(start('post-processor/main.mjs'));
+  expect([stderr, code]).toEqual(['', 0]);
+  const [, free, without] = /^With: {4}(\S[\s\S]+)\n\nWithout: (\S[\s\S]+)\n$/.exec(stdout)!;
+  expect(free).toMatch(/e/i);
+  expect(without).toMatch(/^[^e]{60,}$/i);
+});
+
+describe('stats.mjs', () => {
+  let server: SkeinProcess;
+  beforeAll(async () => {
+    server = await startServer(['--api-key', 'secret']);
+  });
+  afterAll(() => server?.stop());
+
+  it('prints what a server does while it answers', async () => {
+    const child = start('stats.mjs', server.url, 'secret');
+    const lines: string[] = [];
+    child.stdout!.setEncoding('utf8').on('data', (chunk: string) => lines.push(chunk));
+    await expect.poll(() => lines.join('')).toContain('formation: nobody; 0 queued');
+    const headers = {
+      'content-type': 'application/json',
+      authorization: 'Bearer secret',
+      'x-request-id': 'cat',
+    };
+    const body = JSON.stringify({ ...story, stream: true, max_tokens: 200, ignore_eos: true });
+    const response = await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', headers, body });
+    await readFrames(response);
+    await expect.poll(() => lines.join('')).toMatch(/^iteration \d+: 1 active, \d+ of \d+ blocks held$/m);
+    await expect
+      .poll(() => lines.join(''))
+      .toMatch(/^formation: cat (context|generating) \(\d+ tokens\); 0 queued$/m);
+    child.kill();
+  });
+
+  it('says why where it may not', async () => {
+    const { stderr, code } = await outputOf(start('stats.mjs', server.url, 'wrong'));
+    expect(stderr).toContain(`${server.url} answered 401`);
+    expect(code).toBe(1);
+  });
+});
