@@ -32,6 +32,8 @@ export function defineBench(command: Command): void {
   command.addOption(
     new Option('--header <NAME: VALUE>', 'a header of every request; may be repeated').argParser(gather),
   );
+  option('--ca <FILE>', 'check an https server against the certificates of this PEM file');
+  option('--insecure', "take an https server's certificate whatever it is");
   option('--body <JSON>', 'fields of every body, such as {"temperature":0}');
   option('--no-stream', 'ask for whole answers');
   option(

@@ -11,6 +11,8 @@ export interface BenchFlags {
   path?: string;
   apiKey?: string;
   header?: string[];
+  ca?: string;
+  insecure?: boolean;
   body?: string;
   stream: boolean;
   ignoreEos: boolean;
@@ -101,6 +103,8 @@ export function benchOptionsOf(
   if (flags.model !== undefined) options.model = flags.model;
   if (flags.backend !== undefined) options.backend = flags.backend;
   if (flags.path !== undefined) options.path = flags.path;
+  if (flags.ca !== undefined) options.ca = flags.ca;
+  if (flags.insecure) options.insecure = true;
   const apiKey = flags.apiKey ?? environment.OPENAI_API_KEY;
   if (apiKey !== undefined) options.apiKey = apiKey;
   if (flags.body !== undefined) options.fields = fieldsOf(flags.body);

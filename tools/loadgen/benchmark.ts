@@ -10,6 +10,7 @@ import { Scraper } from './coordinator/scraper.js';
 import { calibrate, firstModel, probe, type Target } from './coordinator/target.js';
 import { startWorkers } from './coordinator/workers.js';
 import { createData, type Data, needsScale } from './data/create-data.js';
+import { readDataFile } from './data/jsonl.js';
 import { PLAIN_SCALE, type TokenScale } from './data/words.js';
 import { summarizeHealth } from './metrics/checks.js';
 import { sloOf } from './metrics/slo.js';
@@ -67,7 +68,7 @@ export async function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}
   const unpin = placement.coordinator === null ? null : pinThisProcess(placement.coordinator);
   try {
     const launchers = placement.workers.map(launcherOf);
-    const workers = await startWorkers(full, target.origin, target.headers, backend, launchers);
+    const workers = await startWorkers(full, target, backend, launchers);
     const report: BenchReport = {
       schema: REPORT_SCHEMA,
       skein: skeinVersion(),
@@ -108,7 +109,7 @@ async function findTarget(
 ): Promise<{ target: Target; backend: BackendOptions & { path: string } }> {
   const { origin, prefix } = serverUrl(options.url);
   const authorization = options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` };
-  const target = { origin, prefix, headers: { ...authorization, ...options.headers } };
+  const target = { origin, prefix, headers: { ...authorization, ...options.headers }, tls: tlsOf(options) };
   const backend: BackendOptions = {
     name: options.backend,
     model: options.model ?? (options.backend === 'raw' ? '' : await firstModel(target)),
@@ -117,6 +118,14 @@ async function findTarget(
     fields: options.fields,
   };
   return { target, backend: { ...backend, path: options.path ?? prefix + createBackend(backend).path } };
+}
+
+/** @throws InputError where the file cannot be read. */
+function tlsOf({ ca, insecure }: FullBenchOptions): Target['tls'] {
+  return {
+    ...(ca === undefined ? {} : { ca: readDataFile(ca) }),
+    ...(insecure ? { rejectUnauthorized: false } : {}),
+  };
 }
 
 /** Asks the server a first request or two: what it refuses is known before the load. */

@@ -86,6 +86,10 @@ export const benchOptions = z.strictObject({
   path: z.string().startsWith('/').optional(),
   apiKey: z.string().optional(),
   headers: z.record(z.string(), z.string()).default({}),
+  /** PEM file of the authorities that an https server's certificate is checked against, instead of Node's. */
+  ca: z.string().optional(),
+  /** Take any certificate. */
+  insecure: z.boolean().default(false),
   /** Fields of every body. */
   fields: z.record(z.string(), z.unknown()).default({}),
   stream: z.boolean().default(true),
@@ -146,7 +150,13 @@ export function parseOptions(options: BenchOptions): FullBenchOptions {
     throw new InputError(`${where}${issue!.message}.`);
   }
   const full = parsed.data;
-  serverUrl(full.url);
+  const { origin } = serverUrl(full.url);
+  if ((full.ca !== undefined || full.insecure) && !origin.startsWith('https:')) {
+    throw new InputError(`A certificate is for https: the URL is ${full.url}.`);
+  }
+  if (full.ca !== undefined && full.insecure) {
+    throw new InputError('Certificates are either checked against ca or, with insecure, not at all.');
+  }
   const { arrivals, data, sweep } = full;
   if (data.kind === 'trace' && arrivals.kind !== 'trace') {
     throw new InputError('The data of a trace needs its times: arrivals.kind must be trace.');

@@ -110,6 +110,36 @@ describe('a trace', () => {
     expect(burst.dataset!.sample(0).turns[0]).toMatchObject({ promptTokens: 3, maxTokens: 1 });
   });
 
+  it("as CSV may quote: commas, quotes and ends of lines in a cell are the prompt's", () => {
+    const { times, dataset } = readTrace(
+      file(
+        'time,"prompt",output_tokens',
+        '0,"one, two, ""three""",4',
+        '2.5,"first line\nsecond, line",5\r',
+        '',
+        '3,plain,6',
+      ),
+      0,
+    );
+    expect(times).toEqual([0, 2.5, 3]);
+    expect([0, 1, 2].map((i) => dataset!.sample(i).turns[0])).toEqual([
+      { prompt: 'one, two, "three"', maxTokens: 4 },
+      { prompt: 'first line\nsecond, line', maxTokens: 5 },
+      { prompt: 'plain', maxTokens: 6 },
+    ]);
+  });
+
+  it('that is no CSV is refused with its line', () => {
+    expect(() => readTrace(file('time,prompt', '1,"open'), 0)).toThrow(
+      /^The trace \S+ is no CSV: .*opening quote at line 2/,
+    );
+    expect(() => readTrace(file('time,prompt', '1,a', '2,b,c'), 0)).toThrow(/is no CSV: .*on line 3/);
+    expect(() => readTrace(file('time,prompt', '1,"a\nb"', 'soon,c'), 0)).toThrow(
+      /line 4: expected a time .* found "soon"/,
+    );
+    expect(() => readTrace(file('time,prompt'), 0)).toThrow(/has no lines with a time/);
+  });
+
   it('without lengths has times only, and is refused with its line where it has none', () => {
     expect(readTrace(file({ time: 0.5 }, { time: 2 }), 0)).toMatchObject({ times: [0, 1.5], dataset: null });
     expect(() => readTrace(file({ time: 1 }, { input_length: 3 }), 0)).toThrow(/line 2: expected a time/);

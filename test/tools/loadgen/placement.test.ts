@@ -118,4 +118,40 @@ describe('the placement', () => {
     expect(list.trim()).toMatch(/\t0$/);
     expect(launcherOf(null)).toEqual([]);
   });
+
+  it.runIf(canPin())(
+    '19: puts all threads of a worker process, and of the coordinator until its run is over',
+    () => {
+      const module = (path: string) =>
+        JSON.stringify(new URL(`../../../dist/tools/loadgen/${path}`, import.meta.url));
+      const script = `
+      import { readdirSync, readFileSync } from 'node:fs';
+      import { launcherOf, pinThisProcess } from ${module('placement/pin.js')};
+      import { WorkerProcess } from ${module('worker/worker-process.js')};
+      const processorsOf = (pid) => [...new Set(readdirSync('/proc/' + pid + '/task').map((thread) =>
+        /Cpus_allowed_list:\\s*(\\S+)/.exec(readFileSync('/proc/' + pid + '/task/' + thread + '/status', 'utf8'))[1]))];
+      const before = processorsOf(process.pid);
+      const first = /^\\d+/.exec(before[0])[0];
+      const config = { worker: 0, origin: 'http://127.0.0.1:1', headers: {}, tls: {}, connections: 0, maxInFlight: 1,
+        keepAlive: true, timeoutMs: 1000, stallMs: 1000, retries: 0, busyWait: false,
+        backend: { name: 'raw', model: '', stream: false, ignoreEos: false, fields: {} } };
+      const worker = new WorkerProcess(config, launcherOf(first));
+      await new Promise((resolve) => { worker.onFrame = resolve; });
+      const ofWorker = processorsOf(worker.pid);
+      await worker.close();
+      const unpin = pinThisProcess(first);
+      const during = processorsOf(process.pid);
+      unpin();
+      console.log(JSON.stringify({ before, first, ofWorker, during, after: processorsOf(process.pid) }));`;
+      const text = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+        encoding: 'utf8',
+      });
+      const { before, first, ofWorker, during, after } = JSON.parse(text) as Record<
+        string,
+        string | string[]
+      >;
+      expect([ofWorker, during]).toEqual([[first], [first]]);
+      expect(after).toEqual(before);
+    },
+  );
 });

@@ -1,4 +1,5 @@
-import { readLines } from '../data/jsonl.js';
+import { CsvError, type Info, parse as parseCsv } from 'csv-parse/sync';
+import { linesOf, readDataFile } from '../data/jsonl.js';
 import { drawWords, PLAIN_SCALE, type TokenScale, wordsFor } from '../data/words.js';
 import { InputError } from '../input-error.js';
 import { Random } from '../random.js';
@@ -54,10 +55,9 @@ const NAMES: Readonly<Record<keyof Omit<Row, 'blocks'>, readonly string[]>> = {
  * @throws InputError naming file and line.
  */
 export function readTrace(file: string, seed: number, scale: TokenScale = PLAIN_SCALE): Trace {
-  const lines = readLines(file);
-  if (lines.length === 0) throw new InputError(`The trace ${file} has no lines.`);
-  const isJson = lines[0]!.trimStart().startsWith('{');
-  const rows = isJson ? jsonRows(lines, file) : csvRows(lines, file);
+  const text = readDataFile(file);
+  const rows = text.trimStart().startsWith('{') ? jsonRows(linesOf(text), file) : csvRows(text, file);
+  if (rows.length === 0) throw new InputError(`The trace ${file} has no lines with a time.`);
   rows.sort((a, b) => a.seconds - b.seconds);
   const start = rows[0]!.seconds;
   const times = rows.map(({ seconds }) => seconds - start);
@@ -111,13 +111,20 @@ function jsonRows(lines: readonly string[], file: string): Row[] {
   });
 }
 
-function csvRows(lines: readonly string[], file: string): Row[] {
-  const split = (text: string) => text.split(',').map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
-  const header = split(lines[0]!);
-  return lines.slice(1).map((text, i) => {
-    const cells = split(text);
-    return rowOf((name) => cells[header.indexOf(name)], header, `${file}, line ${i + 2}`);
-  });
+/** As RFC 4180 has it: quoted cells may hold commas, quotes and ends of lines. */
+function csvRows(text: string, file: string): Row[] {
+  let records: { record: string[]; info: Info }[];
+  try {
+    records = parseCsv(text, { info: true, skip_empty_lines: true, trim: true }) as unknown as typeof records;
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    throw new InputError(`The trace ${file} is no CSV: ${error.message}.`);
+  }
+  const [header, ...rows] = records;
+  const names = header?.record ?? [];
+  return rows.map(({ record, info }) =>
+    rowOf((name) => record[names.indexOf(name)], names, `${file}, line ${info.lines}`),
+  );
 }
 
 function rowOf(read: (name: string) => unknown, names: readonly string[], where: string): Row {

@@ -1,5 +1,5 @@
 import type { RunReport } from '../report/schema.js';
-import type { Target } from './target.js';
+import { fetchFrom, type Target } from './target.js';
 
 const EVERY_MS = 1000;
 const TIMEOUT_MS = 2000;
@@ -79,7 +79,7 @@ export class Scraper {
     const { origin, prefix, headers } = this.#target;
     try {
       const signal = AbortSignal.timeout(TIMEOUT_MS);
-      const response = await fetch(`${origin}${prefix}${path}`, { headers, signal });
+      const response = await fetchFrom(this.#target, `${origin}${prefix}${path}`, { headers, signal });
       const text = await response.text();
       return response.ok ? text : 'none';
     } catch {

@@ -1,9 +1,13 @@
+import type { Agent, RequestInit, Response } from 'undici';
 import type { Backend } from '../backends/backend.js';
 import type { TokenScale } from '../data/words.js';
 import { drawWords } from '../data/words.js';
 import { InputError } from '../input-error.js';
 import { Random } from '../random.js';
+import { undici } from '../undici.js';
 import { AnswerReader } from '../worker/answer-reader.js';
+import type { TlsOptions } from '../worker/frames.js';
+import { codeOf } from '../worker/network-faults.js';
 
 const PROBE_TIMEOUT_MS = 120_000;
 /** Words of the two prompts from whose counts of tokens the scale comes. */
@@ -15,6 +19,17 @@ export interface Target {
   origin: string;
   prefix: string;
   headers: Readonly<Record<string, string>>;
+  tls: TlsOptions;
+}
+
+/** By how certificates are checked. */
+const agents = new WeakMap<TlsOptions, Agent>();
+
+/** A request beside the load. */
+export function fetchFrom({ tls }: Target, url: string, init: RequestInit): Promise<Response> {
+  const dispatcher = agents.get(tls) ?? new undici.Agent({ connect: { ...tls } });
+  agents.set(tls, dispatcher);
+  return undici.fetch(url, { ...init, dispatcher });
 }
 
 /** The server cannot be reached, or does not do what the run needs. */
@@ -26,9 +41,9 @@ export class TargetError extends Error {
  * The first model that /v1/models names.
  * @throws TargetError where nobody answers, InputError where the answer names none: then --model has to.
  */
-export async function firstModel({ origin, prefix, headers }: Target): Promise<string> {
-  const url = `${origin}${prefix}/v1/models`;
-  const response = await ask(url, { headers });
+export async function firstModel(target: Target): Promise<string> {
+  const url = `${target.origin}${target.prefix}/v1/models`;
+  const response = await ask(target, url, { headers: target.headers });
   const text = await response.text();
   if (response.ok) {
     try {
@@ -49,7 +64,7 @@ export async function firstModel({ origin, prefix, headers }: Target): Promise<s
  */
 export async function probe(target: Target, backend: Backend, prompt: string): Promise<number | null> {
   const url = `${target.origin}${backend.path}`;
-  const response = await ask(url, {
+  const response = await ask(target, url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...target.headers },
     body: backend.body({ prompt, maxTokens: 1 }, []),
@@ -86,13 +101,15 @@ export async function calibrate(target: Target, backend: Backend, seed: number):
   return { fixed: Math.round(counts[0]! - perWord * few), perWord };
 }
 
-async function ask(url: string, init: RequestInit): Promise<Response> {
+async function ask(target: Target, url: string, init: RequestInit): Promise<Response> {
   try {
-    return await fetch(url, { ...init, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
+    return await fetchFrom(target, url, { ...init, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
   } catch (error) {
     const { cause, message } = error as Error;
     const inner = cause instanceof AggregateError ? cause.errors[0] : cause;
     const reason = inner instanceof Error ? inner.message : message;
-    throw new TargetError(`${url} does not answer: ${reason}.`);
+    const isDistrusted = inner instanceof Error && /CERT|SELF_SIGNED|UNABLE_TO_/.test(codeOf(inner));
+    const advice = isDistrusted ? ' Give its authority with the option ca, or take any with insecure.' : '';
+    throw new TargetError(`${url} does not answer: ${reason}.${advice}`);
   }
 }

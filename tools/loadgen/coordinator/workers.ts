@@ -1,6 +1,7 @@
 import type { BackendOptions } from '../backends/backend.js';
 import type { FullBenchOptions } from '../options.js';
 import { type Launcher, WorkerProcess } from '../worker/worker-process.js';
+import type { Target } from './target.js';
 
 /** Connections that are opened ahead where the arrivals do not say how many will be needed. */
 const WARM = 32;
@@ -18,8 +19,7 @@ function mostConnections({ arrivals, sweep, requests }: FullBenchOptions): numbe
 /** Starts the worker processes, each behind its launcher, and waits until their connections are open. */
 export async function startWorkers(
   options: FullBenchOptions,
-  origin: string,
-  headers: Readonly<Record<string, string>>,
+  { origin, headers, tls }: Target,
   backend: BackendOptions,
   launchers: readonly Launcher[],
 ): Promise<WorkerProcess[]> {
@@ -34,6 +34,7 @@ export async function startWorkers(
           origin,
           backend,
           headers,
+          tls,
           connections: share(connections),
           maxInFlight: share(maxInFlight),
           keepAlive,

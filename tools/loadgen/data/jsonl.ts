@@ -39,7 +39,7 @@ export interface JsonlOptions {
  * @throws InputError naming file and line.
  */
 export function jsonlDataset(options: JsonlOptions, seed: number): Dataset {
-  const samples = readLines(options.file).map((text, i) => {
+  const samples = linesOf(readDataFile(options.file)).map((text, i) => {
     const parsed = line.safeParse(parse(text, options.file, i));
     if (!parsed.success) {
       throw new InputError(
@@ -59,15 +59,19 @@ export function jsonlDataset(options: JsonlOptions, seed: number): Dataset {
   };
 }
 
-export function readLines(file: string): string[] {
-  let text: string;
+/** @throws InputError. */
+export function readDataFile(file: string): string {
   try {
     const bytes = readFileSync(file);
     if (bytes.length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`);
-    text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+    return bytes.toString('utf8').replace(/^\uFEFF/, '');
   } catch (error) {
     throw new InputError(`The data ${file} cannot be read: ${(error as Error).message}.`);
   }
+}
+
+/** Those that are not blank. */
+export function linesOf(text: string): string[] {
   return text.split('\n').filter((content) => content.trim() !== '');
 }
 

@@ -48,7 +48,10 @@ export function summarizeHealth(seconds: readonly ClientHealth[]): ProcessHealth
   const total = seconds.reduce((sum, health) => sum + health.seconds, 0) || 1;
   const mean = (of: (health: ClientHealth) => number) =>
     seconds.reduce((sum, health) => sum + of(health) * health.seconds, 0) / total;
-  const most = (of: (health: ClientHealth) => number) => Math.max(0, ...seconds.map(of));
+  // The last part of a second may be too short to say how busy a second is.
+  const long = seconds.filter((health) => health.seconds >= 0.5);
+  const judged = long.length === 0 ? seconds : long;
+  const most = (of: (health: ClientHealth) => number) => Math.max(0, ...judged.map(of));
   return {
     eventLoopUtilization: {
       mean: mean((health) => health.eventLoopUtilization),
@@ -58,7 +61,7 @@ export function summarizeHealth(seconds: readonly ClientHealth[]): ProcessHealth
     loopDelayMaxMs: most((health) => health.loopDelayMaxMs),
     gc: seconds.reduce((sum, { gcMs }) => sum + gcMs, 0) / 1000 / total,
     cpu: { mean: mean(({ cpu }) => cpu), max: most(({ cpu }) => cpu) },
-    connectionsOpened: most(({ opened }) => opened),
+    connectionsOpened: Math.max(0, ...seconds.map(({ opened }) => opened)),
   };
 }
 

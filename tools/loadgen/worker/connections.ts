@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { buildConnector, Client } from 'undici';
 import { undici } from '../undici.js';
+import type { TlsOptions } from './frames.js';
 
 /** Handshakes at once while connections are opened ahead; more would overflow the server's backlog. */
 const HANDSHAKES = 64;
@@ -14,6 +15,7 @@ export interface ConnectionOptions {
   most: number;
   /** false: each connection serves one request. */
   keepAlive: boolean;
+  tls: TlsOptions;
 }
 
 /**
@@ -31,7 +33,7 @@ export class Connections {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#connect = undici.buildConnector({ timeout: CONNECT_TIMEOUT_MS });
+    this.#connect = undici.buildConnector({ timeout: CONNECT_TIMEOUT_MS, ...options.tls });
   }
 
   /** Opens so many connections. Resolves to how many there are: fewer where the server refuses. */

@@ -1,6 +1,13 @@
 import type { BackendOptions } from '../backends/backend.js';
 import type { Sample } from '../samples.js';
 
+/** How the certificate of an https server is checked, as node:tls takes it. */
+export interface TlsOptions {
+  /** PEM text. */
+  ca?: string;
+  rejectUnauthorized?: boolean;
+}
+
 /** What a worker is told once, when it starts. */
 export interface WorkerConfig {
   /** Number of the worker, from 0. */
@@ -9,6 +16,7 @@ export interface WorkerConfig {
   origin: string;
   backend: BackendOptions;
   headers: Readonly<Record<string, string>>;
+  tls: TlsOptions;
   /** Connections that are open before the first request. */
   connections: number;
   /** Most requests of this worker in flight; more wait in it, which is reported. */

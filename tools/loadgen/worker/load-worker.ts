@@ -52,6 +52,7 @@ export class LoadWorker implements FlightObserver {
       origin: config.origin,
       most: config.maxInFlight,
       keepAlive: config.keepAlive,
+      tls: config.tls,
     });
     this.#results = new Results(send, () => ({ inFlight: this.#flights.size, waiting: this.#due.length }));
     this.#issuer = new Issuer((order) => this.#fly(order), config.busyWait);

@@ -6,6 +6,7 @@ import { LoadWorker } from './load-worker.js';
 const HEALTH_MS = 1000;
 
 let worker: LoadWorker | null = null;
+let probe: HealthProbe | null = null;
 
 if (process.send === undefined) throw new Error('loadgen-worker is the entry of a worker process.');
 const send = (frame: FromWorker) => {
@@ -15,7 +16,12 @@ const send = (frame: FromWorker) => {
 process.on('message', (message: WorkerConfig | ToWorker) => {
   if (!('type' in message)) start(message);
   else if (message.type === 'exit') exit();
-  else worker!.receive(message);
+  else {
+    // A run has what was from its beginning to its end, however short it is.
+    if (message.type === 'begin') probe!.read(0);
+    if (message.type === 'flush') tellHealth();
+    worker!.receive(message);
+  }
 });
 // Whoever started it is gone, or an interrupt meant for it: it tells workers what to do.
 process.on('disconnect', exit);
@@ -23,11 +29,13 @@ process.on('SIGINT', () => {});
 
 function start(config: WorkerConfig): void {
   worker = new LoadWorker(config, send);
-  const probe = new HealthProbe();
-  setInterval(() => {
-    send({ type: 'health', health: probe.read(worker!.connectionsOpened) });
-  }, HEALTH_MS);
+  probe = new HealthProbe();
+  setInterval(tellHealth, HEALTH_MS);
   void worker.prepare();
+}
+
+function tellHealth(): void {
+  send({ type: 'health', health: probe!.read(worker!.connectionsOpened) });
 }
 
 function exit(): void {

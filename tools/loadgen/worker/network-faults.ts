@@ -31,7 +31,7 @@ export function wordsOfError(error: Error): string {
   return code === '' || words.includes(code) ? words : `${words} (${code})`;
 }
 
-function codeOf(error: Error & { code?: unknown }): string {
+export function codeOf(error: Error & { code?: unknown }): string {
   if (typeof error.code === 'string') return error.code;
   const inner = error instanceof AggregateError ? error.errors[0] : error.cause;
   return inner instanceof Error ? codeOf(inner) : '';

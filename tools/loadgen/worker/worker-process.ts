@@ -21,7 +21,7 @@ export class WorkerProcess {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       ...(command === undefined
         ? {}
-        : { execPath: command, execArgv: [...args, process.execPath, ...process.execArgv] }),
+        : { execPath: command, execArgv: [...args, process.execPath, ...nodeOptions()] }),
     });
     this.#child.on('message', (frame: FromWorker) => this.onFrame(frame));
     this.failed = once(this.#child, 'exit').then(([code, signal]) => {
@@ -48,4 +48,10 @@ export class WorkerProcess {
     else this.#child.kill('SIGKILL');
     await exited;
   }
+}
+
+/** As this process was started with, less a program in them (node -e ...), which would run once more and start workers itself. */
+function nodeOptions(): string[] {
+  const isProgram = process.execArgv.some((option) => /^(-[ep]+|--eval|--print)(=|$)/.test(option));
+  return isProgram ? [] : process.execArgv;
 }

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer, type ServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
 export interface Asked {
@@ -20,14 +21,21 @@ export class FakeLlm {
   /** Connections that were ever open. */
   connections = 0;
   readonly #server: Server;
+  readonly #scheme: string;
   readonly #sockets = new Set<Socket>();
 
-  private constructor(server: Server) {
+  private constructor(server: Server, scheme: string) {
     this.#server = server;
+    this.#scheme = scheme;
   }
 
-  static async start(answer: Answer, get: Get = notFound): Promise<FakeLlm> {
-    const server = createServer(async (request, response) => {
+  /** With `tls` it speaks https. */
+  static async start(
+    answer: Answer,
+    get: Get = notFound,
+    tls: ServerOptions | null = null,
+  ): Promise<FakeLlm> {
+    const listener = async (request: IncomingMessage, response: ServerResponse) => {
       if (request.url === '/v1/models') {
         response.end(JSON.stringify({ data: [{ id: 'fake' }] }));
         return;
@@ -46,8 +54,9 @@ export class FakeLlm {
       const asked: Asked = { path: request.url!, headers: request.headers, body };
       const number = fake.asked.push(asked) - 1;
       await answer(asked, response, number);
-    });
-    const fake = new FakeLlm(server);
+    };
+    const server = tls === null ? createServer(listener) : createSecureServer(tls, listener);
+    const fake = new FakeLlm(server, tls === null ? 'http' : 'https');
     server.on('connection', (socket) => {
       fake.connections++;
       fake.#sockets.add(socket);
@@ -59,7 +68,11 @@ export class FakeLlm {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `${this.#scheme}://127.0.0.1:${this.port}`;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
   }
 
   get openSockets(): number {

@@ -26,6 +26,7 @@ export class WorkerHarness {
           ...backend,
         },
         headers: {},
+        tls: {},
         connections: 0,
         maxInFlight: 64,
         keepAlive: true,
