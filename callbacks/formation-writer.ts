@@ -29,6 +29,7 @@ export class FormationWriter {
   readonly #engine: { numBlocks: number; tokensPerBlock: number };
   /** Their times on performance.now's clock. */
   #ended: FormationEnd[] = [];
+  #isFirst = true;
 
   /** `engine` may be filled in later, before the first formation. */
   constructor(engine: { numBlocks: number; tokensPerBlock: number }) {
@@ -71,6 +72,10 @@ export class FormationWriter {
     const ended = this.#ended.map((end): FormationEnd => end.with(3, tenths(end[3] - nowMs)) as FormationEnd);
     this.#ended = [];
     const { totals, longestIterationMs, latency } = engine.record;
+    const steps = stepsOf(engine.record.steps, performance.timeOrigin + nowMs);
+    // Who begins to watch has not heard the end of others.
+    const ids = this.#isFirst ? new Set(running.map(([id]) => id)) : null;
+    this.#isFirst = false;
     const { numBlocks: count, tokensPerBlock } = this.#engine;
     return {
       v: 1,
@@ -79,7 +84,7 @@ export class FormationWriter {
       requests: [...running, ...waiting],
       queued: queue.size,
       ended,
-      steps: stepsOf(engine.record.steps, performance.timeOrigin + nowMs),
+      steps: ids === null ? steps : steps.filter(([id]) => ids.has(id)),
       totals: { ...totals, iterationMs: tenths(totals.iterationMs), executorMs: tenths(totals.executorMs) },
       longestIterationMs: tenths(longestIterationMs),
       latency,

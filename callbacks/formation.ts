@@ -111,7 +111,7 @@ export interface Formation {
   ended: FormationEnd[];
   /**
    * What happened to requests since the formation before, the latest 512 of it: id; 0 for a chunk of its context, 1 for a
-   * pause; begin and end in milliseconds from timeMs (0 or below); context tokens before, and those of the chunk.
+   * pause, 2 for the last chunk of a context, with which it generates; begin and end in milliseconds from timeMs (0 or below); context tokens before, and those of the chunk.
    */
   steps: FormationStep[];
   totals: FlightTotals;

@@ -67,6 +67,8 @@ interface Entry {
   maxNewTokens: number;
   pieces: SequenceQueues;
   isQueued: boolean;
+  /** Its consumers have all that they wanted; that the engine is told to stop is no cancellation. */
+  isWhole: boolean;
   timer: NodeJS.Timeout | null;
   label: string;
   /** On performance.now's clock. */
@@ -190,16 +192,20 @@ export class InProcessHost {
     const asked = width > 1 ? width : (request.numSequences ?? 1);
     const count = Number.isInteger(asked) ? Math.min(Math.max(1, asked), MAX_STREAMS) : 1;
     const left = new Set<number>();
-    const leave = (index: number) => {
+    const whole = new Set<number>();
+    const leave = (index: number, isWhole: boolean) => {
       left.add(index);
+      if (isWhole) whole.add(index);
+      const entry = this.#entries.get(requestId);
+      if (entry !== undefined) entry.isWhole = whole.size === count;
       if (left.size === count) this.cancel(requestId);
-      else if (width === 1 && this.#entries.get(requestId)?.isQueued === false) {
+      else if (width === 1 && entry?.isQueued === false) {
         this.#manager.stopSequence(requestId, index);
       }
     };
     const queues = Array.from(
       { length: count },
-      (_, index) => new PieceQueue(requestId, request, () => leave(index)),
+      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole)),
     );
     const pieces = new SequenceQueues(queues, request.promptTokens.length);
     try {
@@ -324,6 +330,7 @@ export class InProcessHost {
       maxNewTokens: request.maxNewTokens,
       pieces,
       isQueued: true,
+      isWhole: false,
       timer: null,
       label: request.label ?? '',
       submittedMs: performance.now(),
@@ -373,7 +380,10 @@ export class InProcessHost {
       const isInvalid = outputs.some((output) => output.name === 'invalid_request');
       entry.pieces.fail(new RequestError(error, { isInvalid }));
     } else entry.pieces.push(outputs, final);
-    if (final) this.#formations?.noteEnd(entry, error === '' ? finishReasonIn(outputs) : 'error');
+    if (final) {
+      const reason = error === '' ? finishReasonIn(outputs) : 'error';
+      this.#formations?.noteEnd(entry, entry.isWhole && reason === 'cancelled' ? 'stop' : reason);
+    }
   }
 
   #forget(entry: Entry): void {

@@ -23,6 +23,9 @@ export interface PieceSource<Piece> extends AsyncIterable<Piece> {
   /** Pieces gather until `resume`, and are one piece then; the request's length bounds them. */
   pause(): void;
   resume(): void;
-  /** Nothing more comes; what has not ended is cancelled. */
-  leave(): void;
+  /**
+   * Nothing more comes; what has not ended is cancelled. `isWhole`: all that was wanted is there, as behind a stop string, so
+   * that who watches hears of an end and not of a cancellation.
+   */
+  leave(isWhole?: boolean): void;
 }

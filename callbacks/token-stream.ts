@@ -31,7 +31,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   readonly #options: PartOptions;
   /** End tokens that run as stop words; unlike those they are not part of what is returned. */
   readonly #hiddenStops: ReadonlySet<number>;
-  readonly #onAbandoned: () => void;
+  readonly #onAbandoned: (isWhole: boolean) => void;
   #parts: Part[] = [];
   #finishReason: FinishReason | null = null;
   #seed: bigint | null = null;
@@ -46,8 +46,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #listener: PieceListener<TokenPiece> | null = null;
   #isPaused = false;
 
-  /** `onAbandoned` is called when the consumer leaves before the end. */
-  constructor(requestId: bigint, request: TokenRequest, onAbandoned: () => void) {
+  /** `onAbandoned` is called when the consumer leaves before the end; with true where it has all that it wanted. */
+  constructor(requestId: bigint, request: TokenRequest, onAbandoned: (isWhole: boolean) => void) {
     this.requestId = requestId;
     this.#promptLength = streams(request) ? null : request.promptTokens.length;
     this.#options = {
@@ -99,12 +99,12 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
-  leave(): void {
+  leave(isWhole = false): void {
     if (this.#isDone) return;
     const leftEarly = !this.isEnded;
     this.#isDone = true;
     this.#parts = [];
-    if (leftEarly) this.#onAbandoned();
+    if (leftEarly) this.#onAbandoned(isWhole);
     this.#deliver();
   }
 

@@ -8,6 +8,7 @@ export const NUMBERS_PER_STEP = 6;
 export const MAX_STEPS = 512;
 const CHUNK = 0;
 const PAUSE = 1;
+const LAST_CHUNK = 2;
 
 /**
  * What has happened lately to the requests of a loop, for who watches: context chunks and pauses with their times, totals,
@@ -36,9 +37,14 @@ export class FlightRecorder {
   readonly #firstToken = new LatencyWindow();
   readonly #interToken = new LatencyWindow();
 
-  /** A request's step of this iteration brings so many tokens of its context, behind `from`. */
-  noteChunk(requestId: bigint, iteration: { number: number; startMs: number }, from: number, tokens: number) {
-    this.#add(iteration.number, Number(requestId), CHUNK, iteration.startMs, from, tokens);
+  /** A request's step of this iteration brings so many tokens of its context, behind `from`; with the last it generates. */
+  noteChunk(
+    requestId: bigint,
+    { number, startMs }: { number: number; startMs: number },
+    chunk: { from: number; tokens: number; isLast: boolean },
+  ): void {
+    const kind = chunk.isLast ? LAST_CHUNK : CHUNK;
+    this.#add(number, Number(requestId), kind, startMs, chunk.from, chunk.tokens);
   }
 
   /** A request has given its blocks back. */

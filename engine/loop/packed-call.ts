@@ -72,7 +72,10 @@ export class PackedCall {
       const { requestId, contextPosition, chunkLength } = request;
       if (contextTokens > 0) counts.contextRequests++;
       else counts.generationRequests++;
-      if (contextTokens > 0) recorder.noteChunk(requestId, iteration, contextPosition, chunkLength);
+      if (contextTokens > 0) {
+        const chunk = { from: contextPosition, tokens: chunkLength, isLast: request.drawsToken };
+        recorder.noteChunk(requestId, iteration, chunk);
+      }
       counts.contextTokens += chunkLength;
       counts.contextPairs += contextPairs(contextPosition, chunkLength);
       if (contextTokens === 0) counts.generationRows += request.beamWidth + request.draftLength;

@@ -48,7 +48,9 @@ export class TextStream implements PieceSource<TextPiece> {
         const out = this.#textOf(piece);
         if (out === null) continue;
         yield out;
-        if (out.finishReason !== null) return;
+        if (out.finishReason === null) continue;
+        this.leave(true);
+        return;
       }
     } catch (error) {
       throw this.#inCallersWords(error);
@@ -61,7 +63,7 @@ export class TextStream implements PieceSource<TextPiece> {
         const out = this.#textOf(piece);
         if (out === null) return;
         // A stop string ends the text before the engine knows.
-        if (out.finishReason !== null) this.leave();
+        if (out.finishReason !== null) this.leave(true);
         listener.onPiece(out);
       },
       onError: (error) => listener.onError(this.#inCallersWords(error)),
@@ -76,8 +78,8 @@ export class TextStream implements PieceSource<TextPiece> {
     this.#tokens.resume();
   }
 
-  leave(): void {
-    this.#tokens.leave();
+  leave(isWhole = false): void {
+    this.#tokens.leave(isWhole);
   }
 
   #inCallersWords(error: unknown): unknown {

@@ -90,9 +90,10 @@ describe('watchFormation', () => {
       );
       let position = 0;
       for (const [kind, begin, end, from, tokens] of chunks) {
-        expect([kind, from]).toEqual([0, position]);
+        expect(from).toBe(position);
         expect(end!).toBeGreaterThanOrEqual(begin!);
         position += tokens!;
+        expect(kind).toBe(position === promptTokens ? 2 : 0);
       }
       expect(position).toBe(promptTokens);
       if (promptTokens === 40) expect(chunks.length).toBeGreaterThanOrEqual(3);
@@ -103,10 +104,30 @@ describe('watchFormation', () => {
     expect(latency.interToken!.count).toBe(15);
     // What the prompts left is kept for others.
     expect(ownersOf(seen.at(-1)!).filter((owner) => owner === BLOCK_CACHED).length).toBeGreaterThanOrEqual(5);
-    const told = seen.length;
+    let told = seen.length;
     stop();
     await drain(host.submit({ promptTokens: prompt(4), maxNewTokens: 6 }));
     expect(seen.length).toBe(told);
+    // Who has all that was wanted, as behind a stop string, has ended; who leaves has cancelled.
+    const stopAgain = host.watchFormation((formation) => seen.push(formation), 1);
+    const label = (isWhole: boolean) => `whole: ${isWhole}`;
+    for (const isWhole of [true, false]) {
+      const left = host.submit({ promptTokens: prompt(4), maxNewTokens: 100, label: label(isWhole) });
+      await left[Symbol.asyncIterator]().next();
+      left.leave(isWhole);
+    }
+    const reasonOf = (isWhole: boolean) =>
+      seen.flatMap(({ ended }) => ended).find((end) => end[1] === label(isWhole))?.[2];
+    await expect
+      .poll(() => [reasonOf(true), reasonOf(false)], { interval: 1 })
+      .toEqual(['stop', 'cancelled']);
+    await expect.poll(() => seen.at(-1)!.requests.length, { interval: 1 }).toBe(0);
+    stopAgain();
+    told = seen.length;
+    // Who watches again hears nothing of those that are gone.
+    host.watchFormation((formation) => seen.push(formation), 1);
+    await expect.poll(() => seen.length, { interval: 1 }).toBe(told + 1);
+    expect(seen.at(-1)).toMatchObject({ steps: [], ended: [], requests: [] });
   });
 
   it('shows pauses, and blocks that several share', async () => {

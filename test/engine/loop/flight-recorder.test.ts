@@ -16,11 +16,11 @@ function stepsOf(recorder: FlightRecorder): number[][] {
 describe('the flight recorder', () => {
   it('tells a step once, with the end of its iteration, and not before that', () => {
     const recorder = new FlightRecorder();
-    recorder.noteChunk(7n, { number: 1, startMs: 100 }, 0, 32);
+    recorder.noteChunk(7n, { number: 1, startMs: 100 }, { from: 0, tokens: 32, isLast: false });
     recorder.notePause(5n, 1, 101);
     expect(stepsOf(recorder)).toEqual([]);
     // With overlap the next one begins before this one has ended.
-    recorder.noteChunk(7n, { number: 2, startMs: 105 }, 32, 8);
+    recorder.noteChunk(7n, { number: 2, startMs: 105 }, { from: 32, tokens: 8, isLast: true });
     recorder.endIteration(1, counts(), 10, 110);
     expect(stepsOf(recorder)).toEqual([
       [7, 0, 100, 110, 0, 32],
@@ -28,7 +28,7 @@ describe('the flight recorder', () => {
     ]);
     expect(stepsOf(recorder)).toEqual([]);
     recorder.endIteration(2, counts(), 10, 120);
-    expect(stepsOf(recorder)).toEqual([[7, 0, 105, 120, 32, 8]]);
+    expect(stepsOf(recorder)).toEqual([[7, 2, 105, 120, 32, 8]]);
   });
 
   it('adds iterations up, and tells the longest since it was asked', () => {
@@ -68,7 +68,7 @@ describe('the flight recorder', () => {
         let number = 1;
         let from = 0;
         const note = () => {
-          recorder.noteChunk(1n, { number, startMs: number }, from, 1);
+          recorder.noteChunk(1n, { number, startMs: number }, { from, tokens: 1, isLast: false });
           kept.push({ number, from: from++ });
           kept = kept.slice(-MAX_STEPS);
         };

@@ -1,5 +1,6 @@
 import { ChatPanel } from './chat/chat-panel.js';
 import type { Feed } from './feed.js';
+import { mountFormation } from './formation/formation-panel.js';
 import type { Session } from './session.js';
 
 /** What a panel works with. */
@@ -20,4 +21,5 @@ export type MountPanel = (root: HTMLElement, page: Page) => void;
 /** By the id of the section. */
 export const PANELS: Readonly<Record<string, MountPanel>> = {
   chat: (root, page) => void new ChatPanel(root, page),
+  formation: mountFormation,
 };

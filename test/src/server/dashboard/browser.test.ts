@@ -2,6 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { accessSuite } from './access.suite.js';
 import { chatSuite } from './chat.suite.js';
+import { formationSuite } from './formation.suite.js';
 import { shellSuite } from './shell.suite.js';
 import { launchChromium } from './support/browser.js';
 
@@ -15,3 +16,4 @@ afterAll(() => browser?.close());
 describe('the page', () => shellSuite(() => browser));
 describe('the chat', () => chatSuite(() => browser));
 describe('access', () => accessSuite(() => browser));
+describe('the formation', () => formationSuite(() => browser));

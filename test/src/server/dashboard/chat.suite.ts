@@ -123,7 +123,7 @@ export function chatSuite(browser: () => Browser): void {
     const toy = toyServer(() => slowly(Array<string>(400).fill('goose '), 10), { model: MODEL });
     const { page, problems, close } = await open(toy);
     for (const [index, stop] of [
-      () => page.getByRole('button', { name: 'Stop' }).click(),
+      () => page.getByRole('button', { name: 'Stop', exact: true }).click(),
       () => page.keyboard.press('Escape'),
     ].entries()) {
       await ask(page, 'Go on');
@@ -133,7 +133,7 @@ export function chatSuite(browser: () => Browser): void {
       await answer.getByText('Stopped').waitFor();
       expect(await answer.locator('.markdown').textContent()).toMatch(/^goose goose/);
       await expect.poll(() => toy.engine.active).toBe(0);
-      await page.getByRole('button', { name: 'Send' }).waitFor();
+      await page.getByRole('button', { name: 'Send', exact: true }).waitFor();
     }
     expect(toy.engine.cancelled).toBe(2);
     expect(problems).toEqual([]);

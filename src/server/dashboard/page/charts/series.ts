@@ -1,0 +1,134 @@
+import type { Formation } from '../../../../../callbacks/formation.js';
+
+/** What is charted, one value for each event; null: nothing was known. */
+export const SERIES = [
+  'generatedPerSecond',
+  'promptPerSecond',
+  'inFlight',
+  'waiting',
+  'batch',
+  'kvUsed',
+  'kvCached',
+  'iterationMs',
+  'longestMs',
+  'firstP50',
+  'firstP90',
+  'firstP99',
+  'interP50',
+  'interP90',
+  'interP99',
+] as const;
+
+export type SeriesName = (typeof SERIES)[number];
+
+/** A longer silence than this is a gap and no straight line: heartbeats come every 5 seconds. */
+const GAP_S = 7;
+
+/** The latest `windowS` seconds of a model, from formation events. Rates are of totals, so that missed events leave no hole. */
+export class SeriesWindow {
+  readonly #windowS: number;
+  /** Seconds since 1970, on the server's clock; ascending. */
+  times: number[] = [];
+  readonly values: Record<SeriesName, (number | null)[]>;
+  #before: Formation | null = null;
+
+  constructor(windowS: number) {
+    this.#windowS = windowS;
+    this.values = Object.fromEntries(SERIES.map((name) => [name, []])) as unknown as typeof this.values;
+  }
+
+  reset(): void {
+    this.#clear();
+    this.#before = null;
+  }
+
+  /** The latest value of a series. */
+  latest(name: SeriesName): number | null {
+    return this.values[name].at(-1) ?? null;
+  }
+
+  /** Events that come twice, or after later ones, are of no use. False where nothing changes. */
+  take(event: Formation): boolean {
+    const before = this.#before;
+    const timeS = event.timeMs / 1000;
+    if (before !== null && event.timeMs <= before.timeMs) {
+      // A clock that was set back.
+      if (event.timeMs > before.timeMs - 60_000) return false;
+      this.reset();
+    }
+    const known = this.#before;
+    if (known !== null && timeS - known.timeMs / 1000 > GAP_S) {
+      this.#push((timeS + known.timeMs / 1000) / 2, nothing());
+    }
+    this.#push(timeS, valuesOf(event, known));
+    this.#before = event;
+    const first = this.times.findIndex((time) => time >= timeS - this.#windowS);
+    if (first > 0) {
+      this.times.splice(0, first);
+      for (const name of SERIES) this.values[name].splice(0, first);
+    }
+    return true;
+  }
+
+  #push(timeS: number, values: Values): void {
+    this.times.push(timeS);
+    for (const name of SERIES) this.values[name].push(values[name]);
+  }
+
+  #clear(): void {
+    this.times.length = 0;
+    for (const name of SERIES) this.values[name].length = 0;
+  }
+}
+
+type Values = Record<SeriesName, number | null>;
+
+function nothing(): Values {
+  return Object.fromEntries(SERIES.map((name) => [name, null])) as unknown as Values;
+}
+
+function valuesOf(event: Formation, before: Formation | null): Values {
+  const { requests, queued, blocks, latency, longestIterationMs } = event;
+  const states = [0, 0, 0, 0];
+  for (const row of requests) states[row[2]]! += 1;
+  const listed = states[0]!;
+  const held = { used: 0, cached: 0 };
+  for (let i = 0; i + 1 < blocks.runs.length; i += 2) {
+    const owner = blocks.runs[i + 1]!;
+    if (owner === -2) held.cached += blocks.runs[i]!;
+    else if (owner !== -1) held.used += blocks.runs[i]!;
+  }
+  const percent = (part: number) => (blocks.count === 0 ? null : (100 * part) / blocks.count);
+  return {
+    ...ratesOf(event, before),
+    inFlight: states[1]! + states[2]! + states[3]!,
+    waiting: Math.max(listed, queued),
+    kvUsed: percent(held.used),
+    kvCached: percent(held.cached),
+    longestMs: longestIterationMs > 0 ? longestIterationMs : null,
+    firstP50: latency.firstToken?.p50 ?? null,
+    firstP90: latency.firstToken?.p90 ?? null,
+    firstP99: latency.firstToken?.p99 ?? null,
+    interP50: latency.interToken?.p50 ?? null,
+    interP90: latency.interToken?.p90 ?? null,
+    interP99: latency.interToken?.p99 ?? null,
+  };
+}
+
+/** By how much the totals grew. A new engine begins with new ones. */
+function ratesOf(
+  { timeMs, totals }: Formation,
+  before: Formation | null,
+): Pick<Values, 'generatedPerSecond' | 'promptPerSecond' | 'batch' | 'iterationMs'> {
+  const none = { generatedPerSecond: null, promptPerSecond: null, batch: null, iterationMs: null };
+  if (before === null || totals.iterations < before.totals.iterations) return none;
+  const seconds = (timeMs - before.timeMs) / 1000;
+  const grown = (name: keyof typeof totals) => totals[name] - before.totals[name];
+  const iterations = grown('iterations');
+  return {
+    generatedPerSecond: grown('generatedTokens') / seconds,
+    promptPerSecond: grown('contextTokens') / seconds,
+    batch: iterations === 0 ? 0 : grown('scheduledRequests') / iterations,
+    iterationMs: iterations === 0 ? null : grown('iterationMs') / iterations,
+  };
+}

@@ -1,0 +1,114 @@
+/** What a block is. */
+export const FREE = 0;
+export const USED = 1;
+export const CACHED = 2;
+export const SHARED = 3;
+export const NUM_KINDS = 4;
+
+/** Cells of equal size in rows, each for one block, or for several where there are more blocks than room. */
+export interface BlockLayout {
+  columns: number;
+  rows: number;
+  /** Side of a cell without the gap behind it, in CSS pixels. */
+  size: number;
+  gap: number;
+  blocksPerCell: number;
+  cells: number;
+}
+
+const LARGEST_PITCH = 16;
+/** Below it cells cannot be told apart: they stand for several blocks instead. */
+const SMALLEST_PITCH = 5;
+
+/** The largest cells with which all blocks fit; where the smallest are too large, several blocks to a cell. */
+export function layoutBlocks(count: number, width: number, height: number): BlockLayout {
+  const at = (pitch: number) => {
+    const columns = Math.max(1, Math.floor(width / pitch));
+    const rows = Math.max(1, Math.floor(height / pitch));
+    return { columns, rows };
+  };
+  let pitch = LARGEST_PITCH;
+  while (pitch > SMALLEST_PITCH && at(pitch).columns * at(pitch).rows < count) pitch--;
+  const { columns, rows } = at(pitch);
+  const blocksPerCell = Math.max(1, Math.ceil(count / (columns * rows)));
+  const cells = Math.ceil(count / blocksPerCell);
+  const gap = pitch >= 9 ? 2 : 1;
+  return {
+    columns,
+    rows: Math.max(1, Math.ceil(cells / columns)),
+    size: pitch - gap,
+    gap,
+    blocksPerCell,
+    cells,
+  };
+}
+
+/** What is in each cell. */
+export interface BlockCells {
+  /** Of each cell, its blocks of each kind: FREE, USED, CACHED, SHARED. */
+  counts: Uint32Array;
+  /** Of each cell, the owner of most of its used blocks, of equals the first: a row of the formation; -1: none. */
+  owners: Int32Array;
+  /** Of all cells. */
+  totals: [free: number, used: number, cached: number, shared: number];
+}
+
+/** Kind of a run by its owner, as formation events say it. */
+export function kindOf(owner: number): number {
+  if (owner >= 0) return USED;
+  return owner === -2 ? CACHED : owner === -3 ? SHARED : FREE;
+}
+
+/** @param runs [length, owner, length, owner, ...], in the order of the pool. */
+export function fillCells(runs: readonly number[], { cells, blocksPerCell }: BlockLayout): BlockCells {
+  const counts = new Uint32Array(cells * NUM_KINDS);
+  const owners = new Int32Array(cells).fill(-1);
+  const most = new Uint32Array(cells);
+  const totals: BlockCells['totals'] = [0, 0, 0, 0];
+  let cell = 0;
+  let room = blocksPerCell;
+  /** Blocks of the running cell by owner. */
+  const held = new Map<number, number>();
+  for (let i = 0; i + 1 < runs.length; i += 2) {
+    const owner = runs[i + 1]!;
+    const kind = kindOf(owner);
+    for (let left = runs[i]!; left > 0 && cell < cells; ) {
+      const taken = Math.min(left, room);
+      counts[cell * NUM_KINDS + kind]! += taken;
+      totals[kind]! += taken;
+      if (kind === USED) {
+        const sum = (held.get(owner) ?? 0) + taken;
+        held.set(owner, sum);
+        if (sum > most[cell]!) {
+          most[cell] = sum;
+          owners[cell] = owner;
+        }
+      }
+      left -= taken;
+      room -= taken;
+      if (room > 0) continue;
+      cell++;
+      room = blocksPerCell;
+      held.clear();
+    }
+  }
+  return { counts, owners, totals };
+}
+
+/** Of each cell, how many of its blocks are this owner's. */
+export function blocksOf(
+  owner: number,
+  runs: readonly number[],
+  { cells, blocksPerCell }: BlockLayout,
+): Uint32Array {
+  const held = new Uint32Array(cells);
+  let block = 0;
+  for (let i = 0; i + 1 < runs.length; i += 2) {
+    const length = runs[i]!;
+    if (runs[i + 1] === owner) {
+      for (let at = block; at < block + length; at++) held[Math.floor(at / blocksPerCell)]! += 1;
+    }
+    block += length;
+  }
+  return held;
+}

@@ -1,0 +1,82 @@
+/** How long the answers and prompts of a burst are. */
+export type BurstLength = 'short' | 'mixed' | 'long';
+
+/** A request to the server: its prompts, and when their answers end. */
+export interface BurstGroup {
+  prompts: string[];
+  maxTokens: number;
+  /** Words that end an answer before that, so that each ends somewhere else, as answers do. */
+  stop: string[];
+}
+
+const NAMES = [
+  'Ada',
+  'Ben',
+  'Cleo',
+  'Dov',
+  'Eva',
+  'Finn',
+  'Gus',
+  'Hana',
+  'Ivo',
+  'Juno',
+  'Kai',
+  'Lena',
+  'Milo',
+  'Nora',
+];
+const ANIMALS = ['goose', 'cat', 'fox', 'bear', 'mouse', 'owl', 'frog', 'horse', 'rabbit', 'duck', 'dog'];
+const PLACES = ['by the lake', 'in a small town', 'on a hill', 'in the old forest', 'near the sea'];
+
+const PREAMBLE =
+  'This is a book of stories about animals who travel together. In the first one the geese learned that a flock flies ' +
+  'farther than a goose alone: whoever is tired goes to the back, whoever is rested goes to the front, and nobody has to ' +
+  'wait for the others. In the second one it rained for seven days, and the mouse built a boat out of a walnut shell. In ' +
+  'the third one the bear lost his hat, and everybody looked for it under every tree until the wind brought it back. ';
+
+/** The rarer the words, the longer the answers. */
+const KINDS: Record<BurstLength, readonly Omit<BurstGroup, 'prompts'>[]> = {
+  short: [{ maxTokens: 96, stop: ['.', '!'] }],
+  mixed: [
+    { maxTokens: 320, stop: [' then', ' very', ' said'] },
+    { maxTokens: 800, stop: [' because', ' why'] },
+  ],
+  long: [{ maxTokens: 800, stop: [] }],
+};
+/** Most characters of a prompt. */
+const LONGEST_PROMPT = 4000;
+
+/**
+ * Browsers open six connections to a server at most, so a burst is one or two requests of many prompts, and not many requests.
+ * Prompts differ; the long ones begin alike, so that they share blocks.
+ *
+ * @param contextTokens of the model: prompt and answer must fit. A token of English is three to five characters.
+ * @param turn counts bursts, so that the next one has other prompts.
+ */
+export function burstOf(
+  count: number,
+  length: BurstLength,
+  contextTokens: number,
+  turn: number,
+): BurstGroup[] {
+  const longest = Math.min(LONGEST_PROMPT, Math.floor(contextTokens * 0.7));
+  const most = Math.max(1, Math.floor(contextTokens * 0.7));
+  const groups = KINDS[length].map(
+    ({ maxTokens, stop }): BurstGroup => ({ prompts: [], maxTokens: Math.min(maxTokens, most), stop }),
+  );
+  for (let i = 0; i < count; i++) {
+    const isLong = length === 'long' || (length === 'mixed' && i % 3 === 0);
+    groups[i % groups.length]!.prompts.push(promptOf(i + turn * count, isLong, longest));
+  }
+  return groups.filter(({ prompts }) => prompts.length > 0);
+}
+
+function promptOf(index: number, isLong: boolean, longest: number): string {
+  const name = NAMES[index % NAMES.length]!;
+  const animal = ANIMALS[(index * 7 + 3) % ANIMALS.length]!;
+  const place = PLACES[(index * 3 + 1) % PLACES.length]!;
+  const opening = `Once upon a time a ${animal} called ${name} lived ${place}.`.slice(0, longest);
+  if (!isLong) return opening;
+  const room = longest - opening.length - 1;
+  return room < 40 ? opening : `${PREAMBLE.repeat(1 + (index % 8)).slice(0, room)}\n${opening}`;
+}

@@ -1,0 +1,63 @@
+import { createParser } from 'eventsource-parser';
+import { problemOf } from '../problem.js';
+import type { Session } from '../session.js';
+import type { BurstGroup } from './burst-prompts.js';
+
+export interface BurstProgress {
+  sent: number;
+  ended: number;
+  /** What went wrong first; '' while nothing has. */
+  problem: string;
+}
+
+/** Sends prompts at once and reads their answers away, until all have ended or `stop`. */
+export class Burst {
+  readonly progress: BurstProgress = { sent: 0, ended: 0, problem: '' };
+  /** Settles when it is over. */
+  readonly done: Promise<void>;
+  readonly #session: Session;
+  readonly #aborted = new AbortController();
+  readonly #onProgress: () => void;
+
+  constructor(session: Session, model: string, groups: readonly BurstGroup[], onProgress: () => void) {
+    this.#session = session;
+    this.#onProgress = onProgress;
+    this.progress.sent = groups.reduce((sum, { prompts }) => sum + prompts.length, 0);
+    this.done = Promise.all(groups.map((group) => this.#send(model, group))).then(() => {});
+  }
+
+  stop(): void {
+    this.#aborted.abort();
+  }
+
+  async #send(model: string, { prompts, maxTokens, stop }: BurstGroup): Promise<void> {
+    const ends = { max_tokens: maxTokens, ignore_eos: true, ...(stop.length > 0 ? { stop } : {}) };
+    const body = { model, prompt: prompts, ...ends, temperature: 0.8, stream: true };
+    try {
+      const { signal } = this.#aborted;
+      const response = await this.#session.post('v1/completions', body, { signal });
+      if (!response.ok) throw new Error(await problemOf(response));
+      await this.#read(response);
+    } catch (error) {
+      if (!this.#aborted.signal.aborted) this.progress.problem ||= (error as Error).message;
+    }
+    this.#onProgress();
+  }
+
+  /** The answers are not shown here; parsing each would cost frames. */
+  async #read(response: Response): Promise<void> {
+    const parser = createParser({
+      onEvent: ({ data }) => {
+        if (!data.includes('"finish_reason":"')) return;
+        this.progress.ended++;
+        this.#onProgress();
+      },
+    });
+    const decoder = new TextDecoder();
+    for (const reader = response.body!.getReader(); ; ) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      parser.feed(decoder.decode(value, { stream: true }));
+    }
+  }
+}

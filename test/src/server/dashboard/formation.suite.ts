@@ -1,0 +1,87 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { FormationListener } from '../../../../callbacks/formation.js';
+import { listen, say, toyServer } from '../../support/toy-server.js';
+import { formation } from './formation/simulated-feed.js';
+import { visit } from './support/browser.js';
+
+/** An engine that says what is in flight when the test wants it. */
+class Watched {
+  tell: FormationListener = () => {};
+  watchers = 0;
+  onStats = () => () => {};
+  statsJson = () => '{"Iteration Counter":0}';
+  watchFormation = (listener: FormationListener) => {
+    this.tell = listener;
+    this.watchers++;
+    return () => this.watchers--;
+  };
+}
+
+const row = (id: number, state: number, generated: number, blocks: number) =>
+  [id, '', state, 900, 40, 40, 40, generated, 64, blocks, 8, 0, 12, 118] as const;
+
+/** The live picture: what a visitor sees of it, and what one who does not see hears. */
+export function formationSuite(browser: () => Browser): void {
+  const watch = new Watched();
+  const toy = toyServer(() => say('one two three'), { model: { watch } });
+  let server: { url: string; close: () => Promise<void> };
+  beforeAll(async () => {
+    server = await listen(toy);
+  });
+  afterAll(() => server.close());
+
+  const now = (iteration: number, fields: Parameters<typeof formation>[2]) => ({
+    ...formation(0, iteration, fields),
+    timeMs: Date.now(),
+  });
+
+  it('shows who is in flight and whose the blocks are, in words and by keyboard too', async () => {
+    const { page, problems, close } = await visit(browser(), server.url);
+    await page.getByText('Live').waitFor();
+    page.setDefaultTimeout(15_000);
+    const panel = page.getByRole('region', { name: 'Formation' });
+    await expect.poll(() => watch.watchers).toBe(1);
+    const blocks = { count: 20, tokensPerBlock: 32, runs: [3, 0, 2, 1, 1, -3, 4, -2, 10, -1] };
+    const requests = [[...row(7, 2, 31, 3)], [...row(8, 1, 0, 2)]] as never;
+    watch.tell(now(5, { requests, blocks, queued: 3 }));
+    await panel.getByText('2 in flight: 1 generating, 1 reading its prompt. 3 waiting.').waitFor();
+    const said = '20 blocks of 32 tokens · 5 used by 2 requests · 1 shared · 4 cached · 10 free';
+    await panel.getByText(said).waitFor();
+    const list = panel.getByRole('listbox');
+    await list.focus();
+    await page.keyboard.press('ArrowDown');
+    await panel
+      .getByRole('option', { name: /^Request 7: generating; .* generated 31 of 64/, selected: true })
+      .waitFor({ state: 'attached' });
+    await page.keyboard.press('End');
+    await panel.getByText('reading its prompt', { exact: true }).waitFor();
+    await page.keyboard.press('Escape');
+    await panel.getByText('In flight as a table').click();
+    expect(await panel.getByRole('row', { name: /^7 generating 40 8 31 of 64 3 118 ms 0/ }).count()).toBe(1);
+    // They end; what is left of them is in the picture, and the words say so.
+    const ended = [
+      [7, '', 'stop', -10, 1200, 40, 40, 8],
+      [8, '', 'cancelled', -5, 900, 40, 0, 8],
+    ] as never;
+    watch.tell(now(9, { ended }));
+    await panel.locator('.details').getByText('Nothing in flight.').waitFor();
+    await expect.poll(() => list.getByRole('option').count()).toBe(0);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('sends many prompts at once, and stops them', async () => {
+    const { page, problems, close } = await visit(browser(), server.url);
+    page.setDefaultTimeout(15_000);
+    const panel = page.getByRole('region', { name: 'Formation' });
+    await page.getByText('Live').waitFor();
+    await panel.getByLabel('Prompts').selectOption('8');
+    await panel.getByLabel('Lengths').selectOption('short');
+    await panel.getByRole('button', { name: 'Send 8 prompts' }).first().click();
+    await panel.getByText('8 of 8 prompts answered').waitFor();
+    expect(await panel.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true);
+    expect(problems).toEqual([]);
+    await close();
+  });
+}
