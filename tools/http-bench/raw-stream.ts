@@ -45,6 +45,11 @@ export class RawStream {
       });
   }
 
+  /** Its last frame has come; the connection may stay. */
+  get isDone(): boolean {
+    return this.#last.includes('data: [DONE]');
+  }
+
   resetGap(): void {
     this.longestGapMs = 0;
   }

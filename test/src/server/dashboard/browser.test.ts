@@ -1,10 +1,10 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe } from 'vitest';
+import { launchChromium } from '../../../../tools/chromium.js';
 import { accessSuite } from './access.suite.js';
 import { chatSuite } from './chat.suite.js';
 import { formationSuite } from './formation.suite.js';
 import { shellSuite } from './shell.suite.js';
-import { launchChromium } from './support/browser.js';
 
 // All that is tested in a browser is one file, so that it is started once.
 let browser: Browser;

@@ -1,30 +1,4 @@
-import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-
-/** Where distributions put it. */
-const USUAL_PATHS = [
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome-stable',
-  '/usr/bin/google-chrome',
-];
-
-/** @throws where there is no browser: the dashboard is not tested without one. */
-export function chromiumPath(): string {
-  const named = process.env.SKEIN_TEST_CHROMIUM;
-  const found = named ?? USUAL_PATHS.find(existsSync);
-  if (found !== undefined && existsSync(found)) return found;
-  const tried = named === undefined ? USUAL_PATHS.join(', ') : `SKEIN_TEST_CHROMIUM=${named}`;
-  throw new Error(
-    `The dashboard's tests need Chromium, and there is none (${tried}): apt-get install chromium, or name one by SKEIN_TEST_CHROMIUM.`,
-  );
-}
-
-export function launchChromium(): Promise<Browser> {
-  // In containers the tests often are root, which Chromium's sandbox does not take.
-  const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-  return chromium.launch({ executablePath: chromiumPath(), args });
-}
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 
 export interface Visit {
   page: Page;

@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs';
+import { type Browser, chromium } from 'playwright-core';
+
+/** Where distributions put it. */
+const USUAL_PATHS = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome-stable',
+  '/usr/bin/google-chrome',
+];
+
+/** @throws where there is no browser: the dashboard is not tested without one. */
+function chromiumPath(): string {
+  const named = process.env.SKEIN_TEST_CHROMIUM;
+  const found = named ?? USUAL_PATHS.find(existsSync);
+  if (found !== undefined && existsSync(found)) return found;
+  const tried = named === undefined ? USUAL_PATHS.join(', ') : `SKEIN_TEST_CHROMIUM=${named}`;
+  throw new Error(
+    `The dashboard needs Chromium here, and there is none (${tried}): apt-get install chromium, or name one by SKEIN_TEST_CHROMIUM.`,
+  );
+}
+
+export function launchChromium(): Promise<Browser> {
+  // In containers one often is root, which Chromium's sandbox does not take.
+  const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
+  return chromium.launch({ executablePath: chromiumPath(), args });
+}
