@@ -80,7 +80,9 @@ export function toyServer(script: Script, options: ToyOptions = {}): ToyServer {
 }
 
 /** The same over a real socket. */
-export async function listen(toy: ToyServer): Promise<{ url: string; close: () => Promise<void> }> {
+export async function listen(
+  toy: Pick<ToyServer, 'app'>,
+): Promise<{ url: string; close: () => Promise<void> }> {
   const server = createAdaptorServer({ fetch: toy.app.fetch });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

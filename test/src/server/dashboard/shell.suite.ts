@@ -1,8 +1,22 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ApiKeys } from '../../../../src/server/api-keys.js';
-import { listen, say, toyServer } from '../../support/toy-server.js';
+import { createApp } from '../../../../src/server/app.js';
+import { ServerMetrics } from '../../../../src/server/metrics/server-metrics.js';
+import type { ServedModel } from '../../../../src/server/served-model.js';
+import { ServerState } from '../../../../src/server/server-state.js';
+import { FakeEngine } from '../../support/fake-engine.js';
+import { listen, say, toyModel, toyServer } from '../../support/toy-server.js';
 import { visit } from './support/browser.js';
+
+/** It is listed by GET /v1/models, and cannot chat. */
+const ENCODER = {
+  kind: 'encoder',
+  id: 'embedder',
+  aliases: [],
+  created: 0,
+  maxSeqLen: 8,
+} as unknown as ServedModel;
 
 /** What all panels stand in: loading, colours, the key, the connection. */
 export function shellSuite(browser: () => Browser): void {
@@ -81,5 +95,34 @@ export function shellSuite(browser: () => Browser): void {
     expect(await ground()).toBe(light);
     expect(problems).toEqual([]);
     await close();
+  });
+
+  it('lists the models that generate text, and asks the one that is chosen', async () => {
+    const engines = ['one', 'two'].map((name) => new FakeEngine(() => say(`I am ${name}.`)));
+    const [one, two] = engines.map((engine, index) => toyModel(engine, { id: ['one', 'two'][index]! }));
+    const gauges = () => ({ running: 0, waiting: 0, maxBlocks: 10, usedBlocks: 0 });
+    const app = createApp({
+      models: [one!, ENCODER, two!],
+      state: new ServerState(['one', 'embedder', 'two']),
+      metrics: new ServerMetrics(
+        [one!, two!].map(({ id: name, maxSeqLen }) => ({ name, maxSeqLen, gauges })),
+      ),
+      version: '0.0.0-test',
+      log: { debug: () => {}, info: () => {}, error: () => {} },
+    });
+    const server = await listen({ app });
+    const { page, problems, close } = await visit(browser(), server.url);
+    const model = page.getByRole('combobox', { name: 'Model' });
+    await model.waitFor();
+    expect(await model.locator('option').allTextContents()).toEqual(['one', 'two']);
+    for (const name of ['one', 'two']) {
+      await model.selectOption(name);
+      await page.getByLabel('Message', { exact: true }).fill('Who are you?');
+      await page.keyboard.press('Enter');
+      await page.locator('.markdown').getByText(`I am ${name}.`).waitFor();
+    }
+    expect(problems).toEqual([]);
+    await close();
+    await server.close();
   });
 }
