@@ -1,4 +1,6 @@
-import { skeinVersion } from '../../engine/package-info.js';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot, skeinVersion } from '../../engine/package-info.js';
 import type { Config } from '../config.js';
 import { demoModelPath } from '../demo-model.js';
 import { listenForInterruption } from '../interruption.js';
@@ -63,10 +65,14 @@ async function end(server: HttpServer, loaded: readonly LoadedAny[], failure: Er
   if (failure !== null) throw failure;
 }
 
-const ABOUT_THE_DEMO = [
-  '  this is the demo model that comes with skein: it tells little stories, offline, and knows nothing else',
-  '  for a real one: npm start -- --model HuggingFaceTB/SmolLM2-135M-Instruct (or a folder, or a GGUF file)',
-];
+function aboutTheDemo(): string[] {
+  const isCheckout = existsSync(join(packageRoot(), 'src'));
+  const serve = isCheckout ? 'npm start --' : 'npx skein serve';
+  return [
+    '  this is the demo model that comes with skein: it tells little stories, offline, and knows nothing else',
+    `  for a real one: ${serve} --model HuggingFaceTB/SmolLM2-135M-Instruct (or a folder, or a GGUF file)`,
+  ];
+}
 
 function greeting(running: readonly RunningModel[], url: string): string {
   const names = running.map(({ entry }) => entry.name).join(', ');
@@ -75,7 +81,7 @@ function greeting(running: readonly RunningModel[], url: string): string {
     `  ${info.executor} executor on ${info.instructionSet}, ${info.threads} threads`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
   ]);
-  if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...ABOUT_THE_DEMO);
+  if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
   lines.push(`  to chat with it, and to see what is in flight: ${url}`);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }

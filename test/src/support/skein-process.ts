@@ -92,7 +92,7 @@ export async function memoryOf({
   return memory;
 }
 
-async function start(
+export async function start(
   args: readonly string[],
   environment: Record<string, string>,
   channel: readonly 'ipc'[] = [],
