@@ -43,3 +43,33 @@ describe('documents', () => {
     expect(statSync(join(repository, 'README.md')).size).toBeLessThan(16_000);
   });
 });
+
+describe('CONTRIBUTING.md', () => {
+  const text = readDocument('CONTRIBUTING.md');
+  const { scripts } = JSON.parse(readDocument('package.json')) as { scripts: Record<string, string> };
+
+  it('names files and folders that there are', () => {
+    const words = Array.from(text.matchAll(/`([^`\n]+)`/g), (match) => match[1]!);
+    const paths = words.filter((word) =>
+      /^(\.ci|src|engine|models|scheduler|test|tools)\/[\w./-]+$/.test(word),
+    );
+    expect(paths.length).toBeGreaterThan(15);
+    expect(paths.filter((path) => !existsSync(join(repository, path)))).toEqual([]);
+    // Files named after the folder they are in, in the same paragraph.
+    const kernels = words.filter((word) => /^\w+\.(cpp|h)$/.test(word));
+    const folders = ['engine/native/executor', 'engine/native/kernels'];
+    const isThere = (name: string) => folders.some((folder) => existsSync(join(repository, folder, name)));
+    expect(kernels.length).toBeGreaterThan(8);
+    expect(kernels.filter((name) => !isThere(name))).toEqual([]);
+  });
+
+  it('has commands that there are', () => {
+    const named = Array.from(text.matchAll(/\bnpm run ([\w:]+)/g), (match) => match[1]!);
+    expect(new Set(named).size).toBeGreaterThan(3);
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+    expect(scripts).toMatchObject({ start: expect.any(String), test: expect.any(String) });
+    const targets = Array.from(text.matchAll(/\bnpx vitest run (\S+)/g), (match) => match[1]!);
+    expect(targets).toHaveLength(2);
+    for (const path of targets) expect(existsSync(join(repository, path)), path).toBe(true);
+  });
+});

@@ -13,12 +13,7 @@ import { testModelPath } from './support/test-model.js';
 
 const ADDRESS = 'http://127.0.0.1:8000';
 
-const [commands, realModel, curl, testCommand] = codeBlocks('README.md', 'sh') as [
-  string,
-  string,
-  string,
-  string,
-];
+const [commands, realModel, curl] = codeBlocks('README.md', 'sh') as [string, string, string];
 const [openaiExample] = codeBlocks('README.md', 'js') as [string];
 const [shortExample] = codeBlocks('README.md', 'ts') as [string];
 const [apiCurl] = codeBlocks('docs/api.md', 'sh') as [string];
@@ -85,7 +80,6 @@ describe('the README, and docs/', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object };
     expect(commands).toBe('npm ci\nnpm start\n');
     expect(realModel).toMatch(/^npm start -- --model \S+ /);
-    expect(testCommand).toMatch(/ npm test /);
     expect(scripts).toMatchObject({ start: expect.stringContaining('serve'), test: expect.any(String) });
   });
 
