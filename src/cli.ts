@@ -4,6 +4,7 @@ import { skeinVersion } from '../engine/package-info.js';
 import type { BatchFlags } from './commands/batch.js';
 import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';
+import { chatCommand } from './commands/chat-command.js';
 import type { InfoFlags } from './commands/info.js';
 import type { PullFlags } from './commands/pull.js';
 import { runCommand } from './commands/run-command.js';
@@ -24,9 +25,6 @@ const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
 const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
-
-/** Of a command that ended as it should. */
-let exitCode = 0;
 
 const SERVE_HELP = `
 Each option: flag, else environment variable, else --config FILE, else default.
@@ -123,7 +121,7 @@ function batchCommand(): Command {
       const { errorFile, concurrency, restart, json, config: file, ...options } = flags;
       const config = loadConfig({ flags: options, environment: process.env, file });
       const { batch } = await import('./commands/batch.js');
-      exitCode = await batch(input, output, { errorFile, concurrency, restart, json }, config);
+      process.exitCode = await batch(input, output, { errorFile, concurrency, restart, json }, config);
     });
 }
 
@@ -181,6 +179,7 @@ async function program(): Promise<Command> {
     .version(`skein ${skeinVersion()}`)
     .addCommand(serveCommand())
     .addCommand(runCommand())
+    .addCommand(chatCommand())
     .addCommand(batchCommand())
     .addCommand(buildCommand())
     .addCommand(pullCommand())
@@ -216,7 +215,8 @@ async function main(): Promise<number> {
     await root.parseAsync();
     const problem = await outputProblem();
     if (problem !== null) throw new Error(problem);
-    return exitCode;
+    // Of a command that ended as it should, and may have more to say than that.
+    return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;

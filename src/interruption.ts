@@ -38,3 +38,10 @@ export function listenForInterruption(message = ''): Interruption {
   for (const signal of SIGNALS) process.on(signal, onSignal);
   return { signal: abort.signal, release };
 }
+
+/** Rejects with the signal's reason, beside something that knows nothing of signals. */
+export function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}

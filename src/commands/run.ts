@@ -1,7 +1,7 @@
 import { type Answer, type AskedMessage, ask, type Question } from '../asking/ask.js';
 import type { Asker } from '../asking/asker.js';
 import { settingsOfFlags } from '../asking/sampling-settings.js';
-import { InterruptedError, listenForInterruption } from '../interruption.js';
+import { InterruptedError, listenForInterruption, rejection } from '../interruption.js';
 import { AnswerPrinter } from '../terminal/answer-printer.js';
 import { answerSummary, answerTimings } from '../terminal/answer-summary.js';
 import { readerGone } from '../terminal/standard-output.js';
@@ -52,13 +52,6 @@ export async function run(argument: string | undefined, flags: RunFlags): Promis
     process.stdin.destroy();
     await asker?.close();
   }
-}
-
-/** Rejects where the signal is aborted while something that knows nothing of it goes on. */
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }
 
 function questionOf(prompt: string, { raw, system }: RunFlags): Question {

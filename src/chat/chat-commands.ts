@@ -1,0 +1,164 @@
+import { closestName } from '../../callbacks/did-you-mean.js';
+import {
+  SAMPLING_SETTINGS,
+  type SamplingSettings,
+  settingOf,
+  settingValue,
+} from '../asking/sampling-settings.js';
+import { UsageError } from '../usage-error.js';
+import { loadChat, saveChat } from './chat-file.js';
+import type { Conversation } from './conversation.js';
+
+/** What the commands of a chat work on. */
+export interface ChatState {
+  readonly model: string;
+  conversation: Conversation;
+  settings: SamplingSettings;
+  /** A line about the last answer; null before the first. */
+  lastStats: string | null;
+}
+
+/** What happens behind a command: the next message, an answer to the last question once more, or the end. */
+export type AfterCommand = 'next' | 'ask' | 'leave';
+
+interface ChatCommand {
+  name: string;
+  argument: string;
+  help: string;
+  run(state: ChatState, argument: string, say: (line: string) => void): AfterCommand;
+}
+
+const COMMANDS: readonly ChatCommand[] = [
+  {
+    name: 'help',
+    argument: '',
+    help: 'this list',
+    run: (_, __, say) => {
+      for (const line of chatHelp()) say(line);
+      return 'next';
+    },
+  },
+  {
+    name: 'reset',
+    argument: '',
+    help: 'begin a new conversation',
+    run: (state, _, say) => {
+      state.conversation.reset();
+      say('a new conversation');
+      return 'next';
+    },
+  },
+  {
+    name: 'system',
+    argument: '[TEXT]',
+    help: 'show what stands before the conversation, or set it; "none" removes it',
+    run: ({ conversation }, text, say) => {
+      if (text !== '') conversation.system = text === 'none' ? null : text;
+      say(conversation.system === null ? 'no system message' : `system: ${conversation.system}`);
+      return 'next';
+    },
+  },
+  {
+    name: 'set',
+    argument: '[NAME [VALUE]]',
+    help: `show the settings, or change one: ${SAMPLING_SETTINGS.map(({ name }) => name).join(', ')}; without a value it is as if never set`,
+    run: (state, argument, say) => {
+      if (argument !== '') state.settings = changed(state.settings, argument);
+      const shown = Object.entries(state.settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+      say(shown.length === 0 ? 'nothing is set: the model answers as it does by itself' : shown.join(', '));
+      return 'next';
+    },
+  },
+  {
+    name: 'save',
+    argument: 'FILE',
+    help: 'write the conversation to a file',
+    run: (state, path, say) => {
+      saveChat(required(path, 'save'), state);
+      say(`saved in ${path}`);
+      return 'next';
+    },
+  },
+  {
+    name: 'load',
+    argument: 'FILE',
+    help: 'go on with a conversation that was saved',
+    run: (state, path, say) => {
+      const { conversation, settings, model } = loadChat(required(path, 'load'));
+      Object.assign(state, { conversation, settings });
+      const other = model === state.model ? '' : `, with another model (it was ${model})`;
+      say(`${conversation.turns.length} messages from ${path}${other}`);
+      const last = conversation.turns.at(-1);
+      if (last !== undefined) say(`${last.role}: ${last.content}`);
+      return 'next';
+    },
+  },
+  {
+    name: 'retry',
+    argument: '',
+    help: 'have the last question answered once more',
+    run: ({ conversation }) => {
+      if (conversation.retry()) return 'ask';
+      throw new UsageError('There is no answer yet to ask for once more.');
+    },
+  },
+  {
+    name: 'stats',
+    argument: '',
+    help: 'what the last answer took',
+    run: ({ lastStats }, _, say) => {
+      say(lastStats ?? 'nothing was answered yet');
+      return 'next';
+    },
+  },
+  { name: 'exit', argument: '', help: 'leave, as Ctrl-D does', run: () => 'leave' },
+];
+
+/** What else is taken for /exit. */
+const EXITS: ReadonlySet<string> = new Set(['quit', 'bye', 'q']);
+
+/** Names of the commands, for the Tab key. */
+export const COMMAND_NAMES: readonly string[] = COMMANDS.map(({ name }) => `/${name}`);
+
+/** The list of /help. */
+export function chatHelp(): string[] {
+  const heads = COMMANDS.map(({ name, argument }) => `/${name} ${argument}`.trimEnd());
+  const width = Math.max(...heads.map((head) => head.length));
+  return [
+    ...COMMANDS.map(({ help }, index) => `${heads[index]!.padEnd(width)}  ${help}`),
+    'A line that ends in \\ goes on with the next, """ begins and ends a message of several lines, //text says /text.',
+    'Ctrl-C stops an answer; at the prompt, twice, it leaves.',
+  ];
+}
+
+/** Whether a message is a command: it begins with one slash. */
+export function isChatCommand(message: string): boolean {
+  return /^\/(?!\/)/.test(message);
+}
+
+/** Runs a command. @throws UsageError, ChatFileError, with the chat as it was. */
+export function runChatCommand(state: ChatState, message: string, say: (line: string) => void): AfterCommand {
+  const [, name = '', argument = ''] = /^\/(\S*)\s*([\s\S]*)$/.exec(message.trimEnd()) ?? [];
+  const known = EXITS.has(name) ? 'exit' : name;
+  const command = COMMANDS.find((one) => one.name === known);
+  if (command !== undefined) return command.run(state, argument, say);
+  const names = COMMANDS.map((one) => one.name);
+  const meant = closestName(name, names);
+  throw new UsageError(
+    `There is no /${name}; ${meant === null ? `commands: ${COMMAND_NAMES.join(', ')}.` : `did you mean /${meant}?`}`,
+  );
+}
+
+function changed(settings: SamplingSettings, argument: string): SamplingSettings {
+  const [, name = '', text = ''] = /^(\S+)\s*([\s\S]*)$/.exec(argument) ?? [];
+  const setting = settingOf(name);
+  const { [setting.field]: _, ...others } = settings;
+  if (text === '') return others;
+  const value = settingValue(setting, text, setting.name);
+  return { ...others, [setting.field]: typeof value === 'string' ? [value] : value };
+}
+
+function required(path: string, name: string): string {
+  if (path !== '') return path;
+  throw new UsageError(`/${name} needs the name of a file.`);
+}
