@@ -9,6 +9,7 @@ import type { InfoFlags } from './commands/info.js';
 import type { PullFlags } from './commands/pull.js';
 import { runCommand } from './commands/run-command.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
+import { topCommand } from './commands/top-command.js';
 import { loadConfig, UsageError } from './config.js';
 import { OPTIONS, type OptionName } from './config-options.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
@@ -180,6 +181,7 @@ async function program(): Promise<Command> {
     .addCommand(serveCommand())
     .addCommand(runCommand())
     .addCommand(chatCommand())
+    .addCommand(topCommand())
     .addCommand(batchCommand())
     .addCommand(buildCommand())
     .addCommand(pullCommand())

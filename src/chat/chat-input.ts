@@ -32,6 +32,8 @@ export class ChatInput {
   #isEnded = false;
   #warned = false;
   #wake: (() => void) | null = null;
+  /** What the arrow keys go through: the editor's own list, to which it adds each line. */
+  #recalled: string[] = [];
 
   constructor(options: ChatInputOptions) {
     const { input, output, history } = options;
@@ -44,7 +46,9 @@ export class ChatInput {
         : { terminal: false }),
       crlfDelay: Number.POSITIVE_INFINITY,
     });
-    this.#editor.on('line', (text) => {
+    this.#editor.on('line', (line) => {
+      // A message of several lines that was recalled: newer editors part its lines so.
+      const text = line.replaceAll('\r', '\n');
       this.#lines.push({ text, isPasted: this.#isPasting });
       this.#wake?.();
     });
@@ -53,8 +57,9 @@ export class ChatInput {
       if (this.#isTerminal) output.write(BRACKETED_PASTE.off);
       this.#wake?.();
     });
-    // The editor adds each line to its history; what belongs there are whole messages.
-    this.#editor.on('history', (lines: string[]) => lines.splice(0, lines.length, ...history.entries));
+    this.#editor.on('history', (lines: string[]) => {
+      this.#recalled = lines;
+    });
     this.#editor.on('SIGINT', () => this.#interrupt());
     if (this.#isTerminal) {
       input.on('keypress', (_, key: { name?: string } | undefined) => {
@@ -117,6 +122,8 @@ export class ChatInput {
   }
 
   #prompt(): void {
+    // What belongs there are whole messages.
+    this.#recalled.splice(0, this.#recalled.length, ...this.#options.history.entries);
     this.#editor.setPrompt(this.#message.isOpen ? GOES_ON : PROMPT);
     this.#editor.prompt(true);
   }

@@ -177,18 +177,18 @@ describe('skein chat in a terminal', () => {
     const state = join(folder, 'kept');
     const one = chat([], state);
     await one.waitFor('>>> ');
-    one.type('first\r');
-    await one.waitFor('[first]');
-    await one.waitFor('>>> ');
     one.type('"""\r');
     await one.waitFor('... ');
     one.type('a\rb"""\r');
     await one.waitFor('[a|b]');
     await one.waitFor('>>> ');
+    one.type('last\r');
+    await one.waitFor('[last]');
+    await one.waitFor('>>> ');
     one.type(CTRL_D);
     await one.ended;
     const file = join(state, 'chat-history.jsonl');
-    expect(readFileSync(file, 'utf8')).toBe('"first"\n"a\\nb"\n');
+    expect(readFileSync(file, 'utf8')).toBe('"a\\nb"\n"last"\n');
     expect([statSync(file).mode & 0o777, statSync(state).mode & 0o777]).toEqual([0o600, 0o700]);
     chmodSync(file, 0o644);
 
@@ -202,15 +202,18 @@ describe('skein chat in a terminal', () => {
 
     const three = chat([], state, 20);
     await three.waitFor('>>> ');
-    three.type('\x1b[A\r');
+    three.type('\x1b[A\x1b[A\r');
     await three.waitFor('[a|b]');
     await three.waitFor('>>> ');
-    three.type('\x1b[A\x1b[A\r');
-    await three.waitFor('[first]');
+    three.type('new\r');
+    await three.waitFor('[new]');
+    await three.waitFor('>>> ');
+    three.type('\x1b[A\r');
+    await three.waitFor('[new]');
     await three.waitFor('>>> ');
     three.kill(15);
     expect(await three.ended).toBe(143);
-    expect(readFileSync(file, 'utf8')).toBe('"first"\n"a\\nb"\n"first"\n');
+    expect(readFileSync(file, 'utf8')).toBe('"a\\nb"\n"last"\n"a\\nb"\n"new"\n');
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 });

@@ -1,0 +1,197 @@
+/** A model's engine at a time, as a terminal or a script shows it. Absent parts are null: the server did not tell them. */
+export interface ModelPicture {
+  model: string;
+  /** Milliseconds since 1970, on the server's clock. */
+  timeMs: number;
+  tokensPerSecond: number | null;
+  promptTokensPerSecond: number | null;
+  iterationMs: number | null;
+  /** Requests in the latest iteration, and the most that can be active. */
+  batch: number;
+  maxBatch: number | null;
+  queued: number;
+  kv: { blocks: number; used: number; shared: number; cached: number; free: number; tokensPerBlock: number };
+  firstTokenMs: Latency | null;
+  interTokenMs: Latency | null;
+  requests: RequestPicture[];
+}
+
+export interface Latency {
+  p50: number;
+  p99: number;
+}
+
+export interface RequestPicture {
+  id: number;
+  label: string;
+  state: 'queued' | 'context' | 'generation' | 'paused';
+  ageMs: number;
+  promptTokens: number;
+  contextTokens: number;
+  contextDone: number;
+  generated: number;
+  maxNewTokens: number;
+  blocks: number;
+  cachedTokens: number;
+  pauses: number;
+}
+
+const STATES = ['queued', 'context', 'generation', 'paused'] as const;
+/** Rates are of this time: long enough to be steady, short enough to follow. */
+const RATE_WINDOW_MS = 2_000;
+
+interface Sample {
+  timeMs: number;
+  generated: number;
+  context: number;
+  iterations: number;
+  iterationMs: number;
+}
+
+/** Follows one model from event to event. */
+export class ModelFollower {
+  readonly #model: string;
+  #formation: Record<string, unknown> = {};
+  #stats: Record<string, unknown> = {};
+  #samples: Sample[] = [];
+
+  constructor(model: string) {
+    this.#model = model;
+  }
+
+  noteStats(stats: Record<string, unknown>): void {
+    this.#stats = stats;
+  }
+
+  noteFormation(formation: Record<string, unknown>): void {
+    this.#formation = formation;
+    const totals = objectOf(formation.totals);
+    if (totals === null) return;
+    const sample = {
+      timeMs: numberOf(formation.timeMs),
+      generated: numberOf(totals.generatedTokens),
+      context: numberOf(totals.contextTokens),
+      iterations: numberOf(totals.iterations),
+      iterationMs: numberOf(totals.iterationMs),
+    };
+    // An engine that was started anew counts from nothing.
+    if (this.#samples.some(({ iterations }) => iterations > sample.iterations)) this.#samples = [];
+    this.#samples.push(sample);
+    while (this.#samples.length > 2 && sample.timeMs - this.#samples[1]!.timeMs > RATE_WINDOW_MS) {
+      this.#samples.shift();
+    }
+  }
+
+  /** The server is away: what comes next is no continuation. */
+  interrupt(): void {
+    this.#samples = [];
+  }
+
+  picture(): ModelPicture {
+    const formation = this.#formation;
+    const latency = objectOf(formation.latency);
+    const requests = arrayOf(formation.requests).map(requestOf);
+    const { blocks, ...rates } = { blocks: objectOf(formation.blocks), ...this.#rates() };
+    const active = requests.filter(({ state }) => state === 'context' || state === 'generation');
+    return {
+      model: this.#model,
+      timeMs: numberOf(formation.timeMs),
+      ...rates,
+      batch: active.length,
+      maxBatch:
+        typeof this.#stats['Max Request Count'] === 'number' ? this.#stats['Max Request Count'] : null,
+      queued: numberOf(formation.queued),
+      kv: kvOf(blocks, this.#stats),
+      firstTokenMs: latencyOf(latency?.firstToken),
+      interTokenMs: latencyOf(latency?.interToken),
+      requests,
+    };
+  }
+
+  #rates(): Pick<ModelPicture, 'tokensPerSecond' | 'promptTokensPerSecond' | 'iterationMs'> {
+    const [first, last] = [this.#samples[0], this.#samples.at(-1)];
+    if (first === undefined || last === undefined || last === first) {
+      return { tokensPerSecond: null, promptTokensPerSecond: null, iterationMs: null };
+    }
+    const seconds = Math.max(1, last.timeMs - first.timeMs) / 1000;
+    const iterations = last.iterations - first.iterations;
+    return {
+      tokensPerSecond: rounded((last.generated - first.generated) / seconds),
+      promptTokensPerSecond: rounded((last.context - first.context) / seconds),
+      iterationMs: iterations === 0 ? null : rounded((last.iterationMs - first.iterationMs) / iterations),
+    };
+  }
+}
+
+function requestOf(row: unknown): RequestPicture {
+  const [id, label, state, ...counts] = Array.isArray(row) ? row : [];
+  const [
+    ageMs,
+    promptTokens,
+    contextTokens,
+    contextDone,
+    generated,
+    maxNewTokens,
+    blocks,
+    cachedTokens,
+    pauses,
+  ] = Array.from({ length: 9 }, (_, index) => numberOf(counts[index])) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return {
+    id: numberOf(id),
+    label: typeof label === 'string' ? label : '',
+    state: STATES[numberOf(state)] ?? 'queued',
+    ...{
+      ageMs,
+      promptTokens,
+      contextTokens,
+      contextDone,
+      generated,
+      maxNewTokens,
+      blocks,
+      cachedTokens,
+      pauses,
+    },
+  };
+}
+
+function kvOf(blocks: Record<string, unknown> | null, stats: Record<string, unknown>): ModelPicture['kv'] {
+  const count = numberOf(blocks?.count ?? stats['Max KV cache blocks']);
+  const kv = {
+    blocks: count,
+    used: 0,
+    shared: 0,
+    cached: 0,
+    free: 0,
+    tokensPerBlock: numberOf(blocks?.tokensPerBlock ?? stats['Tokens per KV cache block']),
+  };
+  const runs = arrayOf(blocks?.runs);
+  for (let at = 0; at + 1 < runs.length; at += 2) {
+    const owner = numberOf(runs[at + 1]);
+    const kind = owner === -1 ? 'free' : owner === -2 ? 'cached' : owner === -3 ? 'shared' : 'used';
+    kv[kind] += numberOf(runs[at]);
+  }
+  return kv;
+}
+
+function latencyOf(quantiles: unknown): Latency | null {
+  const found = objectOf(quantiles);
+  return found === null ? null : { p50: numberOf(found.p50), p99: numberOf(found.p99) };
+}
+
+const numberOf = (value: unknown): number => (typeof value === 'number' ? value : 0);
+const arrayOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const rounded = (value: number): number => Math.round(value * 10) / 10;
+
+function objectOf(value: unknown): Record<string, unknown> | null {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+}
