@@ -40,7 +40,7 @@ export class ChatPanel {
       click: () => this.#clearAll(),
     });
     root.append(
-      el('div', { class: 'panel-head' }, [el('h2', { class: 'panel-title' }, ['Chat']), this.#clear]),
+      el('div', { class: 'chat-head' }, [el('h2', { class: 'panel-title' }, ['Chat']), this.#clear]),
       this.#log,
       this.#announcer.element,
       this.#composer.element,
@@ -50,7 +50,8 @@ export class ChatPanel {
       this.#readsAlong = scrollHeight - scrollTop - clientHeight < NEAR_END;
     });
     document.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && document.querySelector('dialog[open]') === null) this.stop();
+      if (event.key !== 'Escape' || event.defaultPrevented) return;
+      if (document.querySelector('dialog[open]') === null) this.stop();
     });
     page.feed.on('reset', () => {
       if (this.#turns.length === 0) this.#showEmpty();
