@@ -172,6 +172,8 @@ function convertJobs(
         rows: asColumn ? columns : rows,
         columns: asColumn ? 1 : columns,
         interleavedHeads: tensor.interleavedHeads ?? 0,
+        transposed: tensor.transposed ?? false,
+        addend: tensor.addend ?? 0,
         targetOffset,
         targetType: dtype,
       };

@@ -2,6 +2,7 @@ import type { AttentionWindow } from '../kvcache/attention-window.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { resolveWindow } from '../kvcache/kv-cache-options.js';
 import { kvCacheSize } from '../kvcache/kv-cache-size.js';
+import type { ModelConfig } from '../models/model-config.js';
 import { CHUNKING_POLICIES, type MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
 import type { KvCacheConfig, ModelType, OptionalParams } from './gpt-manager-options.js';
@@ -228,7 +229,11 @@ function checkSecondaryPool(config: KvCacheConfig): void {
 /** Lowers the engine's limits to what is asked for and fills in the rest. */
 export function resolveLimits(
   params: OptionalParams,
-  engine: { maxInputLen: number; maxSeqLen: number; config?: { slidingWindow: number | null } },
+  engine: {
+    maxInputLen: number;
+    maxSeqLen: number;
+    config?: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'>;
+  },
   modelType: ModelType = 'InflightFusedBatching',
   maxBeamWidth = 1,
 ): EngineLimits {
@@ -251,7 +256,7 @@ export function resolveLimits(
     maxTopLogProbs: params.maxTopLogProbs ?? null,
     maxReturnedLogitsBytes: params.maxReturnedLogitsBytes ?? DEFAULT_MAX_RETURNED_LOGITS_BYTES,
     tokensPerBlock,
-    window: windowOf(params, engine.config?.slidingWindow ?? null, { maxSeqLen, tokensPerBlock }),
+    window: windowOf(params, engine.config ?? { slidingWindow: null }, { maxSeqLen, tokensPerBlock }),
     microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
     maxDraftRows: modelType === 'V1' ? 0 : Math.min(MAX_DRAFT_ROWS, maxNumTokens),
     padding: paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock }),
@@ -260,7 +265,7 @@ export function resolveLimits(
 
 function windowOf(
   { kvCacheConfig = {} }: OptionalParams,
-  slidingWindow: number | null,
+  { slidingWindow, layerWindows }: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'>,
   sizes: { maxSeqLen: number; tokensPerBlock: number },
 ): AttentionWindow | null {
   const { maxAttentionWindow: asked, sinkTokenLength = 0 } = kvCacheConfig;
@@ -272,13 +277,18 @@ function windowOf(
   }
   const maxAttentionWindow = asked ?? slidingWindow ?? undefined;
   checkSinks(sinkTokenLength, maxAttentionWindow);
+  if (sinkTokenLength > 0 && layerWindows !== undefined) {
+    throw refused(SINKS, 'layers of this model have windows of their own, in which there are no sinks');
+  }
   return resolveWindow({ ...sizes, maxAttentionWindow, sinkTokenLength });
 }
+
+const SINKS = 'kvCacheConfig.sinkTokenLength';
 
 /** `window`: undefined where there is none. */
 function checkSinks(sinkTokenLength: number | undefined, window: number | undefined): void {
   if (sinkTokenLength === undefined || sinkTokenLength === 0) return;
-  const field = 'kvCacheConfig.sinkTokenLength';
+  const field = SINKS;
   if (window === undefined) {
     throw refused(field, 'there is no attention window for sinks to be in; give maxAttentionWindow too');
   }

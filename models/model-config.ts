@@ -49,7 +49,7 @@ export interface ModelConfig {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
-  /** Of an encoder: that of its LayerNorm. */
+  /** Of an encoder and of GPT-2: that of its LayerNorm. */
   rmsNormEpsilon: number;
   activation: 'silu' | 'gelu' | 'geluTanh' | 'relu';
   attentionBias: boolean;
@@ -57,9 +57,18 @@ export interface ModelConfig {
   tieWordEmbeddings: boolean;
   /** Tokens of a sequence, special ones included. */
   maxPositions: number;
-  /** Tokens that each layer attends to, as Mistral has it; null: all. */
+  /** Tokens that every layer attends to, as Mistral has it, so that no more are kept; null: all, or see layerWindows. */
   slidingWindow: number | null;
+  /** Tokens that each layer attends to where layers differ, null: all. All are kept then. Absent: layers are alike. */
+  layerWindows?: (number | null)[];
+  /** Of layers without a window where localRopeTheta says what the others have. */
   rope: RopeConfig;
+  localRopeTheta?: number;
+  /** Factor on the products of queries and keys; absent: 1 / sqrt(headDim). */
+  attentionScale?: number;
+  /** Attention scores and logits stay below these: x becomes cap * tanh(x / cap). Absent: they are not capped. */
+  attentionSoftCap?: number;
+  outputSoftCap?: number;
   bosTokenId: number | null;
   /** Tokens that end a generation; config.json and generation_config.json may name several. */
   eosTokenIds: number[];

@@ -29,6 +29,8 @@ export interface ModelDescription {
   vocabSize: number;
   numLayers: number;
   hiddenSize: number;
+  /** Null where every layer attends to the whole sequence; else the tokens that layers attend to, and how many such layers. */
+  attentionWindow: { tokens: number; layers: number } | null;
   /** Tokens of the longest sequence. */
   maxSeqLen: number;
   /** What `--weights auto` runs, or what the engine directory holds. */
@@ -75,6 +77,7 @@ export function describeModel(path: string, length?: number): ModelDescription {
     vocabSize: config.vocabSize,
     numLayers: config.numLayers,
     hiddenSize: config.hiddenSize,
+    attentionWindow: windowOf(config),
     maxSeqLen,
     weights,
     outputWeights,
@@ -87,6 +90,16 @@ export function describeModel(path: string, length?: number): ModelDescription {
     threads: cpuQuota(),
     kvCache: encoder === undefined ? kvOf(plan, { weights, weightBytes, maxSeqLen, length }) : null,
   };
+}
+
+function windowOf({
+  slidingWindow,
+  layerWindows,
+  numLayers,
+}: ModelConfig): ModelDescription['attentionWindow'] {
+  if (slidingWindow !== null) return { tokens: slidingWindow, layers: numLayers };
+  const windows = (layerWindows ?? []).filter((window) => window !== null);
+  return windows.length === 0 ? null : { tokens: windows[0]!, layers: windows.length };
 }
 
 interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'storedTypes' | 'hasChatTemplate'> {

@@ -15,6 +15,10 @@ export interface ConvertJob {
   columns: number;
   /** Heads whose rows llama.cpp interleaved (see TensorLocation); 0 = none. */
   interleavedHeads: number;
+  /** The source holds [columns, rows]. Default: it does not. */
+  transposed?: boolean;
+  /** Added to each element. Default 0. */
+  addend?: number;
   targetOffset: number;
   targetType: WeightPrecision;
 }

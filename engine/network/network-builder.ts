@@ -20,6 +20,16 @@ export interface LinearOptions {
   activation?: Activation;
 }
 
+/** What of a layer's attention is not the same in all networks. */
+export interface AttentionOptions {
+  /** Tokens that a token of this layer attends to, itself included; absent or null: all that the engine keeps. */
+  window?: number | null;
+  /** Absent or null: none. */
+  softCap?: number | null;
+  /** Index into the header's ropeTables; absent or null: the frequencies of the batch. */
+  ropeTable?: number | null;
+}
+
 export interface NetworkHeader {
   architecture: string;
   vocabSize: number;
@@ -58,12 +68,12 @@ export class NetworkBuilder {
     return this.#addWeight({ name, kind: 'vector', rows: 1, columns, sources: stacked });
   }
 
-  /** [T x hiddenSize] */
-  embedding(weight: string): ValueRef {
+  /** [T x hiddenSize], each row times `scale`. */
+  embedding(weight: string, scale = 1): ValueRef {
     const table = this.#weight(weight, 'matrix');
     require(table.rows === this.#header.vocabSize, `${weight}: the embedding has ${table.rows} rows`);
     const output = this.#newValue('tokens', table.columns);
-    this.#ops.push({ op: 'embedding', output: output.index, weight });
+    this.#ops.push({ op: 'embedding', output: output.index, weight, ...(scale === 1 ? {} : { scale }) });
     return output;
   }
 
@@ -84,10 +94,31 @@ export class NetworkBuilder {
     return output;
   }
 
+  /** sum += rmsNorm(input): the sum is written in place. */
+  addRmsNorm(sum: ValueRef, input: ValueRef, weight: string, epsilon: number): void {
+    this.#checkScales(weight, input.width);
+    require(sum.width === input.width &&
+      sum.rows === input.rows, `${weight}: its output does not fit the sum`);
+    const [output, residual] = [sum.index, sum.index];
+    this.#ops.push({ op: 'rmsNorm', input: input.index, output, weight, epsilon, residual });
+  }
+
+  /** Norms each of `heads` heads of qkv, from head `first` on, in place: queries come first, then keys. */
+  rmsNormHeads(qkv: ValueRef, first: number, heads: number, weight: string, epsilon: number): void {
+    const { headDim } = this.#header.attention;
+    this.#checkScales(weight, headDim);
+    require((first + heads) * headDim <=
+      qkv.width, `${weight}: ${first + heads} heads in ${qkv.width} columns`);
+    this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first: first * headDim, heads, weight, epsilon });
+  }
+
+  /** cap * tanh(value / cap), in place. */
+  softCap(value: ValueRef, cap: number): void {
+    this.#ops.push({ op: 'softCap', value: value.index, cap });
+  }
+
   rmsNorm(input: ValueRef, weight: string, epsilon: number): ValueRef {
-    const scale = this.#weight(weight, 'vector');
-    require(scale.columns ===
-      input.width, `${weight}: ${scale.columns} scales for a width of ${input.width}`);
+    this.#checkScales(weight, input.width);
     const output = this.#newValue(input.rows, input.width);
     this.#ops.push({ op: 'rmsNorm', input: input.index, output: output.index, weight, epsilon });
     return output;
@@ -125,13 +156,25 @@ export class NetworkBuilder {
   }
 
   /** Rotates q and k of qkv in place, stores k and v, attends. [T x numHeads * headDim] */
-  attention(qkv: ValueRef, layer: number, scale: number): ValueRef {
-    const { numHeads, numKvHeads, headDim, numLayers } = this.#header.attention;
+  attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
+    const { numHeads, numKvHeads, headDim, numLayers, ropeTables = [] } = this.#header.attention;
+    const table = options.ropeTable ?? undefined;
+    const window = options.window ?? undefined;
+    const softCap = options.softCap ?? undefined;
+    require(table === undefined || table < ropeTables.length, `RoPE table ${table} of ${ropeTables.length}`);
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
     require(qkv.width === (numHeads + 2 * numKvHeads) * headDim, `qkv is ${qkv.width} wide`);
-    this.#ops.push({ op: 'ropeAndCache', qkv: qkv.index, layer });
+    this.#ops.push({ op: 'ropeAndCache', qkv: qkv.index, layer, ...(table === undefined ? {} : { table }) });
     const output = this.#newValue(qkv.rows, numHeads * headDim);
-    this.#ops.push({ op: 'attention', qkv: qkv.index, output: output.index, layer, scale });
+    this.#ops.push({
+      op: 'attention',
+      qkv: qkv.index,
+      output: output.index,
+      layer,
+      scale,
+      ...(window === undefined ? {} : { window }),
+      ...(softCap === undefined ? {} : { softCap }),
+    });
     return output;
   }
 
@@ -181,6 +224,11 @@ export class NetworkBuilder {
     const weight = this.#weights.get(name);
     require(weight !== undefined && weight.kind === kind, `${name} is not a ${kind} of this network`);
     return weight!;
+  }
+
+  #checkScales(name: string, width: number): void {
+    const { columns } = this.#weight(name, 'vector');
+    require(columns === width, `${name}: ${columns} scales for a width of ${width}`);
   }
 
   #newValue(rows: Rows, width: number): ValueRef {

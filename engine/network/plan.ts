@@ -27,12 +27,14 @@ export interface PlanWeight {
 }
 
 export type PlanOp =
-  /** output[t] = weight[tokenIds[t]] */
-  | { op: 'embedding'; output: number; weight: string }
+  /** output[t] = weight[tokenIds[t]] * scale; rows of a prompt's own table are taken as they are. Absent scale: 1. */
+  | { op: 'embedding'; output: number; weight: string; scale?: number }
   /** output[t] += weight[positions[t]] or weight[tokenTypes[t]] */
   | { op: 'addEmbedding'; output: number; weight: string; by: 'positions' | 'tokenTypes' }
-  /** output = input / rms(input) * weight */
-  | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number }
+  /** output = input / rms(input) * weight + residual. residual may be the same value as output; absent: none. */
+  | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number; residual?: number }
+  /** In place: each of `heads` heads, as wide as the weight, that lie in the value from column `first` on: head / rms(head) * weight */
+  | { op: 'rmsNormHeads'; value: number; first: number; heads: number; weight: string; epsilon: number }
   /** output = (input - mean(input)) / deviation(input) * weight + bias */
   | { op: 'layerNorm'; input: number; output: number; weight: string; bias: string; epsilon: number }
   /** output = activation(input * weight^T + bias) + residual. residual may be the same value as output. */
@@ -54,10 +56,27 @@ export type PlanOp =
       bias: string | null;
       activation: Activation;
     }
-  /** Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. */
-  | { op: 'ropeAndCache'; qkv: number; layer: number }
-  /** Attention of each token over its sequence's cache, up to its own position unless bothWays; reads q from qkv. output [T x heads * headDim] */
-  | { op: 'attention'; qkv: number; output: number; layer: number; scale: number }
+  /**
+   * Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. By the
+   * frequencies that come with the batch, or by those of the plan's ropeTables[table].
+   */
+  | { op: 'ropeAndCache'; qkv: number; layer: number; table?: number }
+  /**
+   * Attention of each token over its sequence's cache, up to its own position unless bothWays; reads q from qkv. output
+   * [T x heads * headDim]. window: the layer's own, of that many tokens, the token itself included; a mask, which keeps
+   * nothing less in the cache. softCap: what each score becomes before the softmax is cap * tanh(score * scale / cap).
+   */
+  | {
+      op: 'attention';
+      qkv: number;
+      output: number;
+      layer: number;
+      scale: number;
+      window?: number;
+      softCap?: number;
+    }
+  /** In place: cap * tanh(value / cap). */
+  | { op: 'softCap'; value: number; cap: number }
   /** Keeps the rows in logitRows. */
   | { op: 'selectRows'; input: number; output: number }
   /** The mean over each sequence's rows: rows and sequences are as many. */
@@ -72,6 +91,8 @@ export interface AttentionShape {
   headDim: number;
   /** Dimensions of a head that RoPE rotates. */
   rotaryDim: number;
+  /** Inverse frequencies [rotaryDim / 2] of layers that do not take those of the batch; the same for every sequence. */
+  ropeTables?: number[][];
   /**
    * A token attends to its whole sequence, also to what follows it: an encoder. Its keys and values are read only while
    * their layer runs, so that numLayers, which counts caches, is 1: the layers write over one another's.

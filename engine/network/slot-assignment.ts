@@ -13,6 +13,13 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
     case 'addEmbedding':
       return { reads: [op.output], writes: [op.output] };
     case 'rmsNorm':
+      return {
+        reads: op.residual === undefined ? [op.input] : [op.input, op.residual],
+        writes: [op.output],
+      };
+    case 'rmsNormHeads':
+    case 'softCap':
+      return { reads: [op.value], writes: [op.value] };
     case 'layerNorm':
     case 'gatedLinear':
     case 'selectRows':

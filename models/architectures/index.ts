@@ -1,7 +1,14 @@
 import type { NetworkPlan } from '../../engine/network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { bert } from './bert.js';
+import { gemma2 } from './gemma2.js';
+import { gemma3 } from './gemma3.js';
+import { gpt2 } from './gpt2.js';
 import { llama } from './llama.js';
+import { mistral } from './mistral.js';
+import { phi3 } from './phi3.js';
+import { qwen2 } from './qwen2.js';
+import { qwen3 } from './qwen3.js';
 
 /** Writes a model's network in the op set. */
 export type Architecture = (config: ModelConfig) => NetworkPlan;
@@ -9,14 +16,26 @@ export type Architecture = (config: ModelConfig) => NetworkPlan;
 /** By ModelConfig.architecture. */
 const ARCHITECTURES = new Map<string, Architecture>([
   ['llama', llama],
+  ['mistral', mistral],
+  ['qwen2', qwen2],
+  ['qwen3', qwen3],
+  ['phi3', phi3],
+  ['gemma2', gemma2],
+  ['gemma3', gemma3],
+  ['gpt2', gpt2],
   ['bert', bert],
 ]);
 
 /** What config.json calls them in "architectures", and what GGUF calls them in general.architecture. */
 const HUGGING_FACE_NAMES = new Map([
   ['LlamaForCausalLM', 'llama'],
-  // The same network; Mistral's sliding window is the engine's attention window.
-  ['MistralForCausalLM', 'llama'],
+  ['MistralForCausalLM', 'mistral'],
+  ['Qwen2ForCausalLM', 'qwen2'],
+  ['Qwen3ForCausalLM', 'qwen3'],
+  ['Phi3ForCausalLM', 'phi3'],
+  ['Gemma2ForCausalLM', 'gemma2'],
+  ['Gemma3ForCausalLM', 'gemma3'],
+  ['GPT2LMHeadModel', 'gpt2'],
   ['BertModel', 'bert'],
   ['BertForSequenceClassification', 'bert'],
   // BERT with its positions behind the padding's; XLM-RoBERTa is RoBERTa with another tokenizer.
@@ -25,7 +44,16 @@ const HUGGING_FACE_NAMES = new Map([
   ['XLMRobertaModel', 'bert'],
   ['XLMRobertaForSequenceClassification', 'bert'],
 ]);
-const GGUF_NAMES = new Map([['llama', 'llama']]);
+/** Mistral's files call themselves llama. */
+const GGUF_NAMES = new Map([
+  ['llama', 'llama'],
+  ['qwen2', 'qwen2'],
+  ['qwen3', 'qwen3'],
+  ['phi3', 'phi3'],
+  ['gemma2', 'gemma2'],
+  ['gemma3', 'gemma3'],
+  ['gpt2', 'gpt2'],
+]);
 
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
 export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys()];

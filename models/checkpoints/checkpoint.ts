@@ -31,6 +31,10 @@ export interface TensorLocation {
    * conversion puts them back: number of heads whose rows are interleaved.
    */
   interleavedHeads?: number;
+  /** The file holds the matrix as [in, out], as GPT-2's layers do; the conversion turns it. `shape` is the file's. */
+  transposed?: boolean;
+  /** Added to each element: Gemma's norms store how far their weights are from 1. Absent: 0. */
+  addend?: number;
 }
 
 export interface TokenizerFiles {

@@ -2,10 +2,12 @@ import { architectureOfGguf, supportedGgufArchitectures } from '../architectures
 import type { ModelConfig, RopeConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
+import { checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { readExactly, withFile } from './file-reading.js';
 import type { GgufHeader } from './gguf.js';
+import { ggufGemmaFields, windowsOfGguf } from './gguf-families.js';
+import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
-import { checkHeads, eosTokenIds, tokenId } from './huggingface-config.js';
 import type { RawTensor } from './raw-tensor.js';
 import { checkTheta } from './rope-config.js';
 
@@ -20,6 +22,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
   const numHeads = keys.integer('attention.head_count', 1, LIMITS.heads);
   const numKvHeads = keys.integer('attention.head_count_kv', 1, LIMITS.heads, numHeads);
+  const numLayers = keys.integer('block_count', 1, LIMITS.layers);
   const headDim = keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
   const valueDim = keys.integer('attention.value_length', 2, LIMITS.heads, headDim);
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
@@ -36,19 +39,24 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     vocabSize,
     hiddenSize,
     intermediateSize: keys.integer('feed_forward_length', 1, LIMITS.width),
-    numLayers: keys.integer('block_count', 1, LIMITS.layers),
+    numLayers,
     numHeads,
     numKvHeads,
     headDim,
-    rmsNormEpsilon: keys.positive('attention.layer_norm_rms_epsilon'),
-    activation: 'silu',
-    attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|output)\.bias$/),
+    rmsNormEpsilon: keys.positive(
+      architecture === 'gpt2' ? 'attention.layer_norm_epsilon' : 'attention.layer_norm_rms_epsilon',
+    ),
+    activation: /^(gemma|gpt2)/.test(architecture) ? 'geluTanh' : 'silu',
+    attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|qkv|output)\.bias$/),
     mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
-    // 0 stands for none.
-    slidingWindow: keys.integer('attention.sliding_window', 0, LIMITS.positions, 0) || null,
-    rope: ropeOf(keys, tensors, headDim, maxPositions),
+    ...windowsOfGguf(keys, architecture, numLayers),
+    rope:
+      architecture === 'gpt2'
+        ? { theta: 1, rotaryDim: 0, scaling: { type: 'none' } }
+        : ropeOf(keys, tensors, headDim, maxPositions),
+    ...ggufGemmaFields(keys, architecture, { hiddenSize, numHeads, numLayers, headDim }),
     bosTokenId: tokenId(special('bos')[0], vocabSize),
     eosTokenIds: eosTokenIds(
       [generation?.tokenIds('eos_token_id') ?? [], special('eos'), special('eot'), special('eom')],
@@ -56,52 +64,6 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     ),
     padTokenId: tokenId(special('padding')[0], vocabSize),
   };
-}
-
-/** Keys of the architecture, such as llama.block_count. */
-class GgufKeys {
-  readonly #metadata: GgufMetadata;
-  readonly #architecture: string;
-
-  constructor(metadata: GgufMetadata, architecture: string) {
-    this.#metadata = metadata;
-    this.#architecture = architecture;
-  }
-
-  get file(): string {
-    return this.#metadata.file;
-  }
-
-  number(key: string): number | undefined {
-    return this.#metadata.number(`${this.#architecture}.${key}`);
-  }
-
-  string(key: string): string | undefined {
-    return this.#metadata.string(`${this.#architecture}.${key}`);
-  }
-
-  integer(key: string, least: number, most: number, fallback?: number): number {
-    const value = this.number(key) ?? fallback;
-    if (value === undefined || !Number.isInteger(value) || value < least || value > most) {
-      throw this.error(key, `a whole number from ${least} to ${most}`, value);
-    }
-    return value;
-  }
-
-  positive(key: string, fallback?: number): number {
-    const value = this.number(key) ?? fallback;
-    if (value === undefined || !Number.isFinite(value) || value <= 0) {
-      throw this.error(key, 'a number greater than 0', value);
-    }
-    return value;
-  }
-
-  error(key: string, expected: string, found: unknown): CheckpointError {
-    const shown = found === undefined ? 'nothing' : String(found).slice(0, 100);
-    return new CheckpointError(
-      `${this.file}: metadata key ${this.#architecture}.${key} should be ${expected}, found ${shown}.`,
-    );
-  }
 }
 
 function architectureOf(metadata: GgufMetadata): string {
@@ -170,8 +132,9 @@ function scalingOf(
 ): RopeConfig['scaling'] {
   const optional = (key: string) => (keys.number(key) === undefined ? null : keys.positive(key));
   const given = optional('rope.scaling.factor') ?? optional('rope.scale_linear') ?? 1;
-  // Without a type the factor is a linear one.
-  const type = keys.string('rope.scaling.type') ?? 'linear';
+  // Without a type the factor is a linear one. Phi-3's files have the factors of longrope, and do not name it.
+  const usual = tensors.has('rope_factors_long.weight') ? 'longrope' : 'linear';
+  const type = keys.string('rope.scaling.type') ?? usual;
   const factor = type === 'none' ? 1 : given;
   const originalMaxPositions = keys.integer(
     'rope.scaling.original_context_length',

@@ -70,6 +70,14 @@ export class GgufMetadata extends Map<string, GgufValue> {
     throw this.#wrongKind(key, 'an array of numbers', value);
   }
 
+  /** An array of numbers or booleans; undefined where there is none, or a number in its place. */
+  list(key: string): ArrayLike<number | boolean> | undefined {
+    const value = this.get(key);
+    if (value === undefined || typeof value === 'number') return undefined;
+    if (Array.isArray(value) && value.every((item) => typeof item === 'boolean')) return value as boolean[];
+    return this.numbers(key);
+  }
+
   #wrongKind(key: string, expected: string, found: GgufValue): CheckpointError {
     return new CheckpointError(
       `${this.file}: metadata key ${key} should be ${expected}, found ${kindOf(found)}.`,

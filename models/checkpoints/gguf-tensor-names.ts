@@ -1,26 +1,83 @@
-/** GGUF's tensor names of the Llama family in Hugging Face's words. Names that are not known stay as they are. */
-const GLOBAL = new Map([
-  ['token_embd', 'model.embed_tokens'],
-  ['output_norm', 'model.norm'],
-  ['output', 'lm_head'],
-]);
-const IN_LAYER = new Map([
-  ['attn_norm', 'input_layernorm'],
-  ['attn_q', 'self_attn.q_proj'],
-  ['attn_k', 'self_attn.k_proj'],
-  ['attn_v', 'self_attn.v_proj'],
-  ['attn_output', 'self_attn.o_proj'],
-  ['ffn_norm', 'post_attention_layernorm'],
-  ['ffn_gate', 'mlp.gate_proj'],
-  ['ffn_up', 'mlp.up_proj'],
-  ['ffn_down', 'mlp.down_proj'],
-]);
+/** GGUF's tensor names in Hugging Face's words, by ModelConfig.architecture. */
+interface Names {
+  global: Readonly<Record<string, string>>;
+  inLayer: Readonly<Record<string, string>>;
+  /** In front of the number of a layer. */
+  layers: string;
+}
 
-export function huggingFaceTensorName(name: string): string {
+const LLAMA: Names = {
+  layers: 'model.layers',
+  global: { token_embd: 'model.embed_tokens', output_norm: 'model.norm', output: 'lm_head' },
+  inLayer: {
+    attn_norm: 'input_layernorm',
+    attn_q: 'self_attn.q_proj',
+    attn_k: 'self_attn.k_proj',
+    attn_v: 'self_attn.v_proj',
+    attn_output: 'self_attn.o_proj',
+    ffn_norm: 'post_attention_layernorm',
+    ffn_gate: 'mlp.gate_proj',
+    ffn_up: 'mlp.up_proj',
+    ffn_down: 'mlp.down_proj',
+  },
+};
+const QUERY_AND_KEY_NORMS = { attn_q_norm: 'self_attn.q_norm', attn_k_norm: 'self_attn.k_norm' };
+const GEMMA: Names = {
+  ...LLAMA,
+  inLayer: {
+    ...LLAMA.inLayer,
+    ...QUERY_AND_KEY_NORMS,
+    post_attention_norm: 'post_attention_layernorm',
+    ffn_norm: 'pre_feedforward_layernorm',
+    post_ffw_norm: 'post_feedforward_layernorm',
+  },
+};
+
+const FAMILIES: Readonly<Record<string, Names>> = {
+  llama: LLAMA,
+  qwen2: LLAMA,
+  qwen3: { ...LLAMA, inLayer: { ...LLAMA.inLayer, ...QUERY_AND_KEY_NORMS } },
+  phi3: {
+    ...LLAMA,
+    inLayer: { ...LLAMA.inLayer, attn_qkv: 'self_attn.qkv_proj', ffn_up: 'mlp.gate_up_proj' },
+  },
+  gemma2: GEMMA,
+  gemma3: GEMMA,
+  gpt2: {
+    layers: 'h',
+    global: { token_embd: 'wte', position_embd: 'wpe', output_norm: 'ln_f', output: 'lm_head' },
+    inLayer: {
+      attn_norm: 'ln_1',
+      attn_qkv: 'attn.c_attn',
+      attn_output: 'attn.c_proj',
+      ffn_norm: 'ln_2',
+      ffn_up: 'mlp.c_fc',
+      ffn_down: 'mlp.c_proj',
+    },
+  },
+};
+
+/** Names that are not known stay as they are. */
+export function huggingFaceTensorName(name: string, architecture = 'llama'): string {
   const match = /^(?:blk\.(0|[1-9]\d*)\.)?([a-z_]+)\.(weight|bias)$/.exec(name);
-  if (!match) return name;
+  const family = FAMILIES[architecture];
+  if (!match || !family) return name;
   const [, layer, stem, kind] = match;
-  const translated = (layer === undefined ? GLOBAL : IN_LAYER).get(stem!);
-  if (translated === undefined) return name;
-  return layer === undefined ? `${translated}.${kind}` : `model.layers.${layer}.${translated}.${kind}`;
+  const names = layer === undefined ? family.global : family.inLayer;
+  if (!Object.hasOwn(names, stem!)) return name;
+  const place = layer === undefined ? '' : `${family.layers}.${layer}.`;
+  return `${place}${names[stem!]}.${kind}`;
+}
+
+/**
+ * Heads whose rows llama.cpp's converter interleaves: those of the queries and keys of Llama's family, for the RoPE that its
+ * files are made for. All others keep Hugging Face's order.
+ */
+export function interleavedHeads(
+  name: string,
+  { architecture, numHeads, numKvHeads }: { architecture: string; numHeads: number; numKvHeads: number },
+): number | undefined {
+  if (architecture !== 'llama') return undefined;
+  const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1];
+  return projection === 'q' ? numHeads : projection === 'k' ? numKvHeads : undefined;
 }

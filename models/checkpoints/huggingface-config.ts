@@ -1,18 +1,11 @@
 import { architectureOfHuggingFace, supportedHuggingFaceArchitectures } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
 import { configOfBert } from './bert-config.js';
-import { CheckpointError } from './checkpoint.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
+import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
+import { decoderFamily } from './decoder-families.js';
 import type { JsonObject } from './file-reading.js';
-import { ropeOfHuggingFace } from './rope-config.js';
-
-const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
-  ['silu', 'silu'],
-  ['swish', 'silu'],
-  ['gelu', 'gelu'],
-  ['gelu_new', 'geluTanh'],
-  ['gelu_pytorch_tanh', 'geluTanh'],
-]);
+import { configOfGpt2 } from './gpt2-config.js';
 
 /** ModelConfig from config.json. `file` is its path, for errors; `generation` is generation_config.json's contents. */
 export function configOfHuggingFace(
@@ -24,26 +17,31 @@ export function configOfHuggingFace(
   const { name, architecture } = architectureOf(config);
   if (architecture === 'bert') return configOfBert(config, name);
   refuseUnsupported(config);
+  if (architecture === 'gpt2') return configOfGpt2(config, generation);
+  const family = decoderFamily(architecture);
 
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);
   const hiddenSize = config.integer('hidden_size', 1, LIMITS.width);
   const numHeads = config.integer('num_attention_heads', 1, LIMITS.heads);
   const numKvHeads = config.integer('num_key_value_heads', 1, LIMITS.heads, numHeads);
-  if (config.raw('head_dim') === undefined && hiddenSize % numHeads !== 0) {
+  const usualHeadDim = family.headDim ?? hiddenSize / numHeads;
+  if (config.raw('head_dim') === undefined && !Number.isInteger(usualHeadDim)) {
     throw config.error('hidden_size', `a multiple of the ${numHeads} attention heads`);
   }
-  const headDim = config.integer('head_dim', 2, LIMITS.heads, hiddenSize / numHeads);
+  const headDim = config.integer('head_dim', 2, LIMITS.heads, usualHeadDim);
   const maxPositions = config.integer('max_position_embeddings', 1, LIMITS.positions);
   checkHeads(file, numHeads, numKvHeads, headDim);
-  const activation = ACTIVATIONS.get(config.raw('hidden_act') ?? 'silu');
-  if (!activation) throw config.error('hidden_act', `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
+  const numLayers = config.integer('num_hidden_layers', 1, LIMITS.layers);
+  const [activationField, usualActivation] = family.activation ?? ['hidden_act', 'silu'];
+  const activation = ACTIVATIONS.get(config.raw(activationField) ?? usualActivation);
+  if (!activation) throw config.error(activationField, `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
 
   return {
     architecture,
     vocabSize,
     hiddenSize,
     intermediateSize: config.integer('intermediate_size', 1, LIMITS.width),
-    numLayers: config.integer('num_hidden_layers', 1, LIMITS.layers),
+    numLayers,
     numHeads,
     numKvHeads,
     headDim,
@@ -51,10 +49,9 @@ export function configOfHuggingFace(
     activation,
     attentionBias: config.boolean('attention_bias', false),
     mlpBias: config.boolean('mlp_bias', false),
-    tieWordEmbeddings: config.boolean('tie_word_embeddings', false),
+    tieWordEmbeddings: config.boolean('tie_word_embeddings', family.tied ?? false),
     maxPositions,
-    slidingWindow: slidingWindowOf(config, name),
-    rope: ropeOfHuggingFace(config, headDim, maxPositions),
+    ...family.read(config, { name, numLayers, headDim, maxPositions }),
     bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
     eosTokenIds: eosTokenIds(
       [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],
@@ -74,25 +71,6 @@ function architectureOf(config: ConfigFields): { name: string; architecture: str
   return { name, architecture };
 }
 
-/** What transformers' MistralConfig takes where config.json has no such field; null there means no window. */
-const MISTRAL_SLIDING_WINDOW = 4096;
-
-/** Mistral's layers all have the same window. Llama has none: a field that says otherwise is not this network. */
-function slidingWindowOf(config: ConfigFields, name: string): number | null {
-  if (config.raw('use_sliding_window') === false) return null;
-  if (name !== 'MistralForCausalLM') {
-    if (config.raw('sliding_window') === undefined) return null;
-    throw config.error('sliding_window', `absent: ${name} has no attention window`);
-  }
-  const layerTypes = config.raw('layer_types');
-  if (Array.isArray(layerTypes) && layerTypes.some((type) => type !== 'sliding_attention')) {
-    throw config.error('layer_types', 'sliding_attention for each layer: mixed layers are not supported');
-  }
-  if (!config.has('sliding_window')) return MISTRAL_SLIDING_WINDOW;
-  if (config.raw('sliding_window') === undefined) return null;
-  return config.integer('sliding_window', 1, LIMITS.positions);
-}
-
 /** What would be computed wrongly, silently, if it were not read. */
 function refuseUnsupported(config: ConfigFields): void {
   if (config.raw('quantization_config') !== undefined) {
@@ -105,24 +83,4 @@ function refuseUnsupported(config: ConfigFields): void {
   if (config.raw('num_local_experts') !== undefined) {
     throw config.error('num_local_experts', 'absent: mixtures of experts are not supported');
   }
-}
-
-export function checkHeads(where: string, numHeads: number, numKvHeads: number, headDim: number): void {
-  if (numHeads % numKvHeads !== 0) {
-    throw new CheckpointError(
-      `${where}: the ${numHeads} attention heads should be a multiple of the ${numKvHeads} key-value heads.`,
-    );
-  }
-  if (headDim % 2 !== 0 || numHeads * headDim > LIMITS.width * 4) {
-    throw new CheckpointError(`${where}: ${numHeads} heads of ${headDim} dimensions are not supported.`);
-  }
-}
-
-/** Several lists without repeats; ids beyond the vocabulary can never be drawn and are left out. */
-export function eosTokenIds(lists: readonly (readonly number[])[], vocabSize: number): number[] {
-  return [...new Set(lists.flat())].filter((id) => id < vocabSize);
-}
-
-export function tokenId(id: number | undefined, vocabSize: number): number | null {
-  return id === undefined || id >= vocabSize ? null : id;
 }

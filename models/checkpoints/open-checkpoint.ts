@@ -7,12 +7,13 @@ import { ConfigFields } from './config-fields.js';
 import { readJsonObject } from './file-reading.js';
 import { type GgufHeader, readGguf } from './gguf.js';
 import { configOfGguf } from './gguf-config.js';
-import { huggingFaceTensorName } from './gguf-tensor-names.js';
+import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
 import { configOfHuggingFace } from './huggingface-config.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
-import { isSupportedType, type RawTensor, supportedTensorTypes } from './raw-tensor.js';
+import { isSupportedType, supportedTensorTypes } from './raw-tensor.js';
 import { readSafetensorsDirectory } from './safetensors-directory.js';
 import { sourceHash } from './source-hash.js';
+import { type NamedTensor, namedTensors } from './tensor-layout.js';
 import { readTokenizer } from './tokenizer-files.js';
 
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
@@ -27,7 +28,9 @@ export function openCheckpoint(path: string): Checkpoint {
   const generation = generationConfig(files);
   const gguf = files.format === 'gguf' ? readGguf(files.weights[0]!) : null;
   const config = gguf ? configOfGguf(gguf, generation) : huggingFaceConfig(files, generation);
-  const raw = gguf ? translated(gguf, config) : named(readSafetensorsDirectory(files.directory), config);
+  const raw = gguf
+    ? translated(gguf, config)
+    : namedTensors(readSafetensorsDirectory(files.directory), config);
   const tensors = checkedTensors(raw, planNetwork(config), files);
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   return { path, format: files.format, config, tensors, tokenizer, sourceHash: hash };
@@ -46,27 +49,13 @@ function huggingFaceConfig(files: ModelFiles, generation: ConfigFields | null): 
   return configOfHuggingFace(file, json, generation);
 }
 
-interface NamedTensor extends RawTensor {
-  interleavedHeads?: number;
-}
-
-/** An encoder with a head on it has its own tensors under one more name, which is left out: `bert.encoder.layer.0...` */
-const ENCODER_PREFIX = /^(bert|roberta)\./;
-
-function named(tensors: readonly RawTensor[], { encoder }: ModelConfig): Map<string, NamedTensor> {
-  return new Map(
-    tensors.map((tensor) => [encoder ? tensor.name.replace(ENCODER_PREFIX, '') : tensor.name, tensor]),
-  );
-}
-
-/** GGUF's tensors under Hugging Face's names; q and k lie in llama.cpp's row order. */
+/** GGUF's tensors under Hugging Face's names. */
 function translated(header: GgufHeader, config: ModelConfig): Map<string, NamedTensor> {
   const tensors = new Map<string, NamedTensor>();
   for (const tensor of header.tensors) {
-    const name = huggingFaceTensorName(tensor.name);
+    const name = huggingFaceTensorName(tensor.name, config.architecture);
     if (tensors.has(name)) throw new CheckpointError(`${header.file}: tensor ${name} is there twice.`);
-    const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1];
-    const heads = projection === 'q' ? config.numHeads : projection === 'k' ? config.numKvHeads : undefined;
+    const heads = interleavedHeads(name, config);
     tensors.set(name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) });
   }
   return tensors;
@@ -84,7 +73,8 @@ function checkedTensors(
   for (const weight of plan.weights) {
     for (const source of weight.sources) {
       const tensor = raw.get(source.name);
-      const shape = weight.kind === 'vector' ? [source.columns] : [source.rows, source.columns];
+      const matrix = tensor?.transposed ? [source.columns, source.rows] : [source.rows, source.columns];
+      const shape = weight.kind === 'vector' ? [source.columns] : matrix;
       if (tensor) tensors.set(source.name, { ...checkedTensor(tensor, shape), name: source.name });
       else missing.push(source.name);
     }

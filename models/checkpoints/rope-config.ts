@@ -2,16 +2,23 @@ import type { RopeConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import type { ConfigFields } from './config-fields.js';
 import { ConfigFields as Fields, LIMITS } from './config-fields.js';
-import { isObject } from './file-reading.js';
+import { isObject, type JsonObject } from './file-reading.js';
 
 const SCALINGS = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope'];
 
 /**
  * RoPE of a config.json. The scaling is in rope_scaling with "type" (old) or "rope_type", or, since transformers 5,
  * together with theta in rope_parameters.
+ *
+ * @param usual `parameters`: taken in place of those; `theta`: where the config says none
  */
-export function ropeOfHuggingFace(config: ConfigFields, headDim: number, maxPositions: number): RopeConfig {
-  const given = config.raw('rope_parameters') ?? config.raw('rope_scaling') ?? {};
+export function ropeOfHuggingFace(
+  config: ConfigFields,
+  headDim: number,
+  maxPositions: number,
+  usual: { parameters?: JsonObject; theta?: number } = {},
+): RopeConfig {
+  const given = usual.parameters ?? config.raw('rope_parameters') ?? config.raw('rope_scaling') ?? {};
   if (!isObject(given)) throw config.error('rope_scaling', 'an object');
   if (Object.values(given).some(isObject)) {
     throw config.error('rope_parameters', 'one set of parameters for all layers');
@@ -19,7 +26,7 @@ export function ropeOfHuggingFace(config: ConfigFields, headDim: number, maxPosi
   const rope = new Fields(`${config.where}: rope scaling`, given);
   const theta =
     rope.raw('rope_theta') === undefined
-      ? config.positive('rope_theta', 10_000)
+      ? config.positive('rope_theta', usual.theta ?? 10_000)
       : rope.positive('rope_theta');
   const partial = rope.positiveOrNull('partial_rotary_factor') ?? config.positive('partial_rotary_factor', 1);
   const rotaryDim = Math.trunc(headDim * partial);

@@ -40,6 +40,7 @@ function textOf(description: ModelDescription & { model: string }): string {
     ],
     ['stored as', types.length === 0 ? format : `${format}: tensors ${types.join(', ')}`],
     ['context', `${description.maxSeqLen} tokens`],
+    ...windowRow(description),
     ...(hasChatTemplate === null
       ? []
       : [['chat template', hasChatTemplate ? 'yes' : 'no'] as [string, string]]),
@@ -57,6 +58,13 @@ function textOf(description: ModelDescription & { model: string }): string {
   }
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
+}
+
+function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {
+  if (attentionWindow === null) return [];
+  const { tokens, layers } = attentionWindow;
+  const which = layers === numLayers ? 'all layers' : `${layers} of ${numLayers} layers`;
+  return [['window', `${which} attend to the last ${tokens} tokens`]];
 }
 
 function bytes(count: number): string {

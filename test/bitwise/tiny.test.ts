@@ -107,7 +107,9 @@ async function openTiny(
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ) {
   const engine = await engines.get(tinyModelPath(variant), precision);
+  const { slidingWindow } = engine.manifest.config;
   const executor = openExecutor(engine, {
+    ...(slidingWindow === null ? {} : { maxAttentionWindow: slidingWindow }),
     instructionSet,
     threads,
     maxSeqLen: MAX_SEQ_LEN,
@@ -229,6 +231,43 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
     expect(overlapped.overlapped).toBeGreaterThan(30);
     expectSameAnswers(lockstep, alone);
     expect(lockstep.emptyGenerationSlots).toBeGreaterThan(100);
+  });
+});
+
+// One row for each architecture.
+describe.each<[string, WeightPrecision, number]>([
+  ['mistral', 'bf16', 5],
+  ['qwen2', 'int8', 16],
+  ['qwen3', 'bf16', 16],
+  ['phi3', 'int4', 9],
+  ['gemma2', 'bf16', 16],
+  ['gemma3', 'int8', 16],
+  ['gpt2', 'bf16', 16],
+])('tiny %s, %s', (variant, precision, smallPool) => {
+  it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
+    const { executor, config } = await openTiny(variant, precision, 2);
+    const lengths = { requests: 14, maxPrompt: 80, maxNew: 40, arrivalSpan: 20 };
+    const arrivals = randomScenario({
+      ...config,
+      ...lengths,
+      sharedPrompts: true,
+      returnsLogits: true,
+      seed: 9,
+    });
+    const alone = runAlone(executor, config, arrivals);
+    const small = { ...run('MAX_UTILIZATION', smallPool, 48, true), reuse: true };
+    const wide = run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
+    const paused = runLoop(executor, config, arrivals, small);
+    const reusing = runLoop(executor, config, arrivals, { ...wide, reuse: true });
+    const lockstep = runLoop(executor, config, arrivals, { ...wide, modelType: 'V1' });
+    executor.close();
+    for (const result of [paused, reusing, lockstep]) expectSameAnswers(result, alone);
+    // In a window blocks take turns: a sequence that runs needs no more of them, and leaves none behind as they were.
+    if (config.slidingWindow === null) {
+      expect(paused.pauses).toBeGreaterThan(2);
+      expect(reusing.reusedTokens).toBeGreaterThan(50);
+    }
+    expect(lockstep.emptyGenerationSlots).toBeGreaterThan(20);
   });
 });
 

@@ -127,6 +127,15 @@ describe('the attention window', () => {
     expect(() => windowOf({ sinkTokenLength: 4 }, ENGINE)).toThrow(
       'kvCacheConfig.sinkTokenLength is refused: there is no attention window for sinks to be in',
     );
+    const mixed = { ...ENGINE, config: { slidingWindow: null, layerWindows: [20, null] } };
+    expect(() => windowOf({ maxAttentionWindow: 64, sinkTokenLength: 4 }, mixed)).toThrow(
+      'kvCacheConfig.sinkTokenLength is refused: layers of this model have windows of their own, in which there are no sinks',
+    );
+    expect(windowOf({ maxAttentionWindow: 64 }, mixed)).toEqual({
+      maxAttentionWindow: 64,
+      sinkTokenLength: 0,
+    });
+    expect(windowOf({}, mixed)).toBeNull();
     for (const wrong of [{ maxAttentionWindow: 0 }, { maxAttentionWindow: 1.5 }, { sinkTokenLength: -1 }]) {
       expect(() => checkOptionalParams({ kvCacheConfig: wrong }, 'V1')).toThrow(/kvCacheConfig\.\w+ is/);
     }

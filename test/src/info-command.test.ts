@@ -50,6 +50,12 @@ describe('skein info', () => {
     expect(kvCache!.sequences.map(({ length }) => length)).toContain(33);
   });
 
+  it('says which layers have a window', async () => {
+    const { stdout } = await runCli(['info', tinyModelPath('gemma3-gguf')]);
+    expect(stdout).toMatch(/^architecture {2,}gemma3, which generates text/m);
+    expect(stdout).toMatch(/^window {2,}5 of 6 layers attend to the last 20 tokens$/m);
+  });
+
   it('writes it for people without --json', async () => {
     const { code, stdout } = await runCli(['info', tinyModelPath('gguf')]);
     expect(code).toBe(0);

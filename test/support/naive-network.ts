@@ -39,12 +39,27 @@ export function naiveLogits(
         const table = weights.get(op.weight)!;
         const width = plan.values[op.output]!.width;
         values[op.output] = tokens.map((token) =>
-          Float64Array.from(table.subarray(token * width, (token + 1) * width)),
+          Float64Array.from(table.subarray(token * width, (token + 1) * width), (x) => x * (op.scale ?? 1)),
         );
         break;
       }
       case 'rmsNorm':
-        values[op.output] = values[op.input]!.map((row) => rmsNorm(row, weights.get(op.weight)!, op.epsilon));
+        values[op.output] = values[op.input]!.map((row, r) => {
+          const normed = rmsNorm(row, weights.get(op.weight)!, op.epsilon);
+          return op.residual === undefined ? normed : normed.map((y, i) => y + values[op.residual!]![r]![i]!);
+        });
+        break;
+      case 'rmsNormHeads':
+        for (const row of values[op.value]!) {
+          const scales = weights.get(op.weight)!;
+          for (let head = 0; head < op.heads; head++) {
+            const begin = op.first + head * scales.length;
+            row.set(rmsNorm(row.slice(begin, begin + scales.length), scales, op.epsilon), begin);
+          }
+        }
+        break;
+      case 'softCap':
+        values[op.value] = values[op.value]!.map((row) => row.map((x) => op.cap * Math.tanh(x / op.cap)));
         break;
       case 'linear': {
         const before = op.residual === null ? null : values[op.residual]!;
@@ -63,13 +78,15 @@ export function naiveLogits(
       }
       case 'ropeAndCache':
         for (const [position, row] of values[op.qkv]!.entries()) {
+          const frequencies =
+            op.table === undefined ? options.inverseFrequencies : plan.attention.ropeTables![op.table]!;
           sinkQueries[position] = row.slice();
-          rotate(sinkQueries[position]!, cachePosition(position));
-          rotate(row, position);
+          rotate(sinkQueries[position]!, cachePosition(position), frequencies);
+          rotate(row, position, frequencies);
         }
         break;
       case 'attention':
-        values[op.output] = values[op.qkv]!.map((_, t) => attend(values[op.qkv]!, t, op.scale));
+        values[op.output] = values[op.qkv]!.map((_, t) => attend(values[op.qkv]!, t, op));
         break;
       case 'selectRows':
         values[op.output] = values[op.input]!;
@@ -96,12 +113,12 @@ export function naiveLogits(
     });
   }
 
-  function rotate(row: Float64Array, position: number): void {
+  function rotate(row: Float64Array, position: number, frequencies: ArrayLike<number>): void {
     const { numHeads, numKvHeads, headDim, rotaryDim } = plan.attention;
     const half = rotaryDim / 2;
     for (let head = 0; head < numHeads + numKvHeads; head++) {
       for (let i = 0; i < half; i++) {
-        const angle = Math.fround(position * options.inverseFrequencies[i]!);
+        const angle = Math.fround(position * Math.fround(frequencies[i]!));
         const cosine = Math.cos(angle) * options.ropeScale;
         const sine = Math.sin(angle) * options.ropeScale;
         const a = row[head * headDim + i]!;
@@ -116,12 +133,15 @@ export function naiveLogits(
     return options.window ? Math.min(position, options.window.tokens - 1) : position;
   }
 
-  function isSeen(s: number, t: number): boolean {
+  function isSeen(s: number, t: number, own = t + 1): boolean {
     const { window } = options;
+    if (t - s >= own) return false;
     return !window || s < window.sinks || t - s < window.tokens - window.sinks;
   }
 
-  function attend(qkv: Matrix, t: number, scale: number): Float64Array {
+  function attend(qkv: Matrix, t: number, op: Extract<PlanOp, { op: 'attention' }>): Float64Array {
+    const capped = (score: number) =>
+      op.softCap === undefined ? score : op.softCap * Math.tanh(score / op.softCap);
     const { numHeads, numKvHeads, headDim } = plan.attention;
     const cached = options.kvDtype === 'bf16' ? roundToBf16 : (x: number) => x;
     const rounded = options.roundsAttention ? roundToBf16 : (x: number) => x;
@@ -132,12 +152,12 @@ export function naiveLogits(
       const v = (numHeads + numKvHeads + kvHead) * headDim;
       const scores = new Float64Array(t + 1).fill(Number.NEGATIVE_INFINITY);
       for (let s = 0; s <= t; s++) {
-        if (!isSeen(s, t)) continue;
+        if (!isSeen(s, t, op.window)) continue;
         const queries = options.window && s < options.window.sinks ? sinkQueries : qkv;
         let dot = 0;
         for (let i = 0; i < headDim; i++)
           dot += rounded(queries[t]![head * headDim + i]!) * cached(qkv[s]![k + i]!);
-        scores[s] = dot * scale;
+        scores[s] = capped(dot * op.scale);
       }
       const maximum = Math.max(...scores);
       const exps = scores.map((score) => Math.exp(score - maximum));

@@ -22,7 +22,15 @@ export interface TinyShape {
   bias: boolean;
   precision: WeightPrecision;
   seed: number;
+  /**
+   * Whether it has what other architectures have beside Llama's: embeddings that are scaled, normed heads, norms behind
+   * attention, a window, a cap and a RoPE of the first layer's own, capped logits.
+   */
+  varied: boolean;
 }
+
+/** Of the first layer of a varied network. */
+export const OWN_WINDOW = 40;
 
 const DEFAULT_SHAPE: TinyShape = {
   vocabSize: 131,
@@ -36,6 +44,7 @@ const DEFAULT_SHAPE: TinyShape = {
   bias: false,
   precision: 'f32',
   seed: 1,
+  varied: false,
 };
 
 /** A random network of Llama's shape with its weights in a folder of its own. */
@@ -73,11 +82,13 @@ export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
 
 function makePlan(shape: TinyShape): NetworkPlan {
   const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, numKvHeads, headDim, bias } = shape;
+  const { varied } = shape;
+  const ropeTables = varied ? [Array.from({ length: headDim / 2 }, (_, i) => 20 ** (-i / headDim))] : [];
   const network = new NetworkBuilder({
     architecture: 'tiny',
     vocabSize,
     hiddenSize,
-    attention: { numLayers, numHeads, numKvHeads, headDim, rotaryDim: headDim },
+    attention: { numLayers, numHeads, numKvHeads, headDim, rotaryDim: headDim, ropeTables },
   });
   const matrix = (name: string, rows: number, columns: number) =>
     network.matrix(name, [{ name, rows, columns }]);
@@ -85,7 +96,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const biased = (name: string, columns: number) => (bias ? vector(name, columns) : null);
   const embedding = matrix('embedding', vocabSize, hiddenSize);
   const qkvWidth = (numHeads + 2 * numKvHeads) * headDim;
-  const x = network.embedding(embedding);
+  const x = network.embedding(embedding, varied ? 1.7 : 1);
   for (let layer = 0; layer < numLayers; layer++) {
     const name = (part: string) => `layers.${layer}.${part}`;
     const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
@@ -93,11 +104,19 @@ function makePlan(shape: TinyShape): NetworkPlan {
       weight: matrix(name('qkv'), qkvWidth, hiddenSize),
       bias: biased(name('qkv.bias'), qkvWidth),
     });
-    const attended = network.attention(qkv, layer, headDim ** -0.5);
-    network.addLinear(x, attended, {
+    if (varied) {
+      network.rmsNormHeads(qkv, 0, numHeads, vector(name('qNorm'), headDim), 1e-5);
+      network.rmsNormHeads(qkv, numHeads, numKvHeads, vector(name('kNorm'), headDim), 1e-5);
+    }
+    const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
+    const attended = network.attention(qkv, layer, headDim ** -0.5, own);
+    const o = {
       weight: matrix(name('o'), hiddenSize, numHeads * headDim),
       bias: biased(name('o.bias'), hiddenSize),
-    });
+    };
+    if (varied) {
+      network.addRmsNorm(x, network.linear(attended, o), vector(name('norm3'), hiddenSize), 1e-5);
+    } else network.addLinear(x, attended, o);
     const normedAgain = network.rmsNorm(x, vector(name('norm2'), hiddenSize), 1e-5);
     const gated = network.gatedLinear(normedAgain, {
       weight: matrix(name('gateUp'), 2 * intermediateSize, hiddenSize),
@@ -108,7 +127,9 @@ function makePlan(shape: TinyShape): NetworkPlan {
   }
   const selected = network.selectRows(x);
   const normed = network.rmsNorm(selected, vector('norm', hiddenSize), 1e-5);
-  return network.build(network.linear(normed, { weight: embedding }));
+  const logits = network.linear(normed, { weight: embedding });
+  if (varied) network.softCap(logits, 1.5);
+  return network.build(logits);
 }
 
 function makeWeights(plan: NetworkPlan, shape: TinyShape) {

@@ -23,6 +23,8 @@ namespace {
 
 // Rows are converted in pieces of about this many elements: 1 MiB of float32.
 constexpr int64_t kPieceElements = 1 << 18;
+// Rows of a transposed source are read piece by piece: no piece is narrower than this.
+constexpr int64_t kTransposedRows = 256;
 constexpr int64_t kMaxColumns = 1 << 24;
 constexpr int64_t kMaxRows = int64_t(1) << 32;
 
@@ -110,6 +112,10 @@ void checkJob(const ConvertJob& job, const File& source, const std::string& targ
     fail(job.source + ": " + std::to_string(job.rows) + " rows do not divide into " +
          std::to_string(job.interleavedHeads) + " heads of interleaved halves.");
   }
+  if (job.transposed && (job.type->blockElements != 1 || job.interleavedHeads != 0)) {
+    fail(job.source + ": a transposed tensor of type " + std::string(job.type->name) + " cannot be turned; its elements must "
+         "be single numbers, in the order of rows.");
+  }
   checkRange(job.source, "tensor", job.sourceOffset, job.sourceByteLength, source.size());
   checkRange(targetPath, "converted tensor", job.targetOffset, job.rows * int64_t(rowBytes(job.targetType, job.columns)), target.size());
 }
@@ -132,7 +138,11 @@ class Piece {
     const int64_t blocks = job.columns / job.type->blockElements;
     const int64_t sourceBytes = blocks * job.type->blockBytes;
     raw_.resize(size_t(rows * sourceBytes));
-    if (job.interleavedHeads == 0) {
+    if (job.transposed) {
+      const int64_t element = job.type->blockBytes;
+      for (int64_t c = 0; c < job.columns; c++)
+        work.source->read(raw_.data() + c * rows * element, rows * element, job.sourceOffset + (c * job.rows + begin) * element);
+    } else if (job.interleavedHeads == 0) {
       work.source->read(raw_.data(), rows * sourceBytes, job.sourceOffset + begin * sourceBytes);
     } else {
       const int64_t headRows = job.rows / job.interleavedHeads;
@@ -143,13 +153,17 @@ class Piece {
     }
     const size_t targetBytes = size_t(rows) * rowBytes(job.targetType, job.columns);
     const int64_t to = job.targetOffset + begin * int64_t(rowBytes(job.targetType, job.columns));
-    if (const ExactConversion exact = exactConversion(*job.type, job.targetType)) {
+    const ExactConversion exact = job.transposed || job.addend != 0 ? nullptr : exactConversion(*job.type, job.targetType);
+    if (exact) {
       converted_.resize(targetBytes);
       exact(raw_.data(), rows * blocks, converted_.data());
       return target.write(converted_.data(), int64_t(targetBytes), to);
     }
     floats_.resize(size_t(rows * job.columns));
     job.type->toF32(raw_.data(), rows * blocks, floats_.data());
+    if (job.transposed) transpose(rows, job.columns);
+    if (job.addend != 0)
+      for (float& x : floats_) x += job.addend;
     if (job.targetType == DType::kF32) return target.write(floats_.data(), int64_t(targetBytes), to);
     converted_.resize(targetBytes);
     round(job.targetType, rows, job.columns);
@@ -157,6 +171,14 @@ class Piece {
   }
 
  private:
+  // floats_ from [columns, rows] to [rows, columns]
+  void transpose(int64_t rows, int64_t columns) {
+    turned_.resize(floats_.size());
+    for (int64_t c = 0; c < columns; c++)
+      for (int64_t r = 0; r < rows; r++) turned_[size_t(r * columns + c)] = floats_[size_t(c * rows + r)];
+    floats_.swap(turned_);
+  }
+
   // floats_ into converted_
   void round(DType type, int64_t rows, int64_t columns) {
     if (type == DType::kBf16) {
@@ -169,7 +191,7 @@ class Piece {
   }
 
   std::vector<uint8_t> raw_;
-  std::vector<float> floats_;
+  std::vector<float> floats_, turned_;
   std::vector<uint8_t> converted_;
 };
 
@@ -184,7 +206,7 @@ void convert(const std::string& targetPath, const std::vector<ConvertJob>& jobs,
     auto& source = sources[job.source];
     if (!source) source = std::make_unique<File>(job.source, O_RDONLY);
     checkJob(job, *source, targetPath, target);
-    const int64_t rowsPerPiece = std::max<int64_t>(1, kPieceElements / job.columns);
+    const int64_t rowsPerPiece = std::max<int64_t>(job.transposed ? kTransposedRows : 1, kPieceElements / job.columns);
     works.push_back({&job, source.get(), rowsPerPiece, pieces});
     pieces += (job.rows + rowsPerPiece - 1) / rowsPerPiece;
   }

@@ -17,6 +17,8 @@ struct ConvertJob {
   int64_t rows;
   int64_t columns;
   int64_t interleavedHeads;  // 0 = the rows are in order
+  bool transposed = false;   // the source holds [columns, rows]
+  float addend = 0;          // added to each element
   int64_t targetOffset;
   DType targetType;
 };

@@ -47,6 +47,9 @@ ConvertJob jobOf(const Napi::Value& value) {
   job.rows = integerOf(object, "rows");
   job.columns = integerOf(object, "columns");
   job.interleavedHeads = integerOf(object, "interleavedHeads");
+  job.transposed = object.Get("transposed").ToBoolean();
+  const Napi::Value addend = object.Get("addend");
+  if (addend.IsNumber()) job.addend = addend.As<Napi::Number>().FloatValue();
   job.targetOffset = integerOf(object, "targetOffset");
   job.targetType = targetTypeOf(value.Env(), stringOf(object, "targetType"));
   return job;

@@ -1,5 +1,6 @@
 // The attention op: the tasks of the AttentionSchedule over the kernels' split and merge.
 #include <algorithm>
+#include <limits>
 
 #include "executor/executor.h"
 
@@ -16,7 +17,7 @@ struct Layer {
   const void* freshBlocks;
   const float* qkv;
   float* output;
-  float scale;
+  float scale, softCap;
   AttentionWindow window;
   const float* sinkQueries;
 
@@ -52,6 +53,7 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, cons
                            .numHeads = layer.plan.numHeads,
                            .firstPosition = first,
                            .scale = layer.scale,
+                           .softCap = layer.softCap,
                            .bothWays = layer.bothWays(unit),
                            .window = layer.window,
                            .next = next};
@@ -80,11 +82,22 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
   }
 }
 
+// What the rows of a layer see: no more than the layer's own window. Where the engine has none, every block of a sequence
+// is there, and entry b of its table is block b.
+AttentionWindow windowOf(const PlanOp& op, AttentionWindow window) {
+  if (op.window == 0) return window;
+  if (window.on()) {
+    window.recent = std::min(window.recent, op.window);
+    return window;
+  }
+  return {.recent = op.window, .sinks = 0, .sinkBlocks = 0, .ringBlocks = std::numeric_limits<int32_t>::max()};
+}
+
 }  // namespace
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
   const Layer attended{kernels_,         config_.plan,     batch,    layer(op.layer), fresh_, freshBlocks_, value(op.input),
-                       value(op.output), op.scale, config_.window(), sinkQueries_};
+                       value(op.output), op.scale, op.softCap, windowOf(op, config_.window()), sinkQueries_};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
     float* scratch = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);

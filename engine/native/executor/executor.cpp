@@ -49,7 +49,8 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
     // One vector of room behind the last row: kernels may read, never use, what follows it.
     layout.slots.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
   }
-  layout.ropeAngles = take(static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDim));
+  const size_t ropes = 1 + config.plan.ropeTables.size();
+  layout.ropeAngles = take(ropes * static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDim));
   const int32_t headsPerKvHead = config.plan.numHeads / config.plan.numKvHeads;
   const size_t partials = roundUp(schedule.partialFloats(), kAlignFloats);
   layout.attentionScratchFloats = roundUp(kernels.attentionScratchFloats(config.plan.headDim, AttentionSchedule::kRowBlock * headsPerKvHead), kAlignFloats);

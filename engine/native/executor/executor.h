@@ -81,6 +81,9 @@ class Executor {
   KvLayer layer(int32_t index) const;
 
   void prepare(const BatchView& batch);
+  void prepareAngles(const BatchView& batch);
+  // Cosines of a token's angles by one of the RoPE tables (-1: the batch's), followed by the sines.
+  float* anglesOf(int32_t table, int64_t token) const;
   void runOps(size_t begin, size_t end, const BatchView& batch);
   void returnTokenRows(const BatchView& batch);
   void runPass(BatchView& pass);
@@ -90,6 +93,8 @@ class Executor {
   void runEmbedding(const PlanOp& op, const BatchView& batch);
   void runAddEmbedding(const PlanOp& op, const BatchView& batch);
   void runRmsNorm(const PlanOp& op, const BatchView& batch);
+  void runRmsNormHeads(const PlanOp& op, const BatchView& batch);
+  void runSoftCap(const PlanOp& op, const BatchView& batch);
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
@@ -122,7 +127,7 @@ class Executor {
   Mapping kvPool_;
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;     // in floats
-  float* ropeAngles_ = nullptr;        // [token][cosine rotaryDim / 2 | sine rotaryDim / 2]
+  float* ropeAngles_ = nullptr;        // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]
   float* sinkAngles_ = nullptr;        // the same of the tokens' cache positions, where sinkQueries_ is there
   float* sinkQueries_ = nullptr;       // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
   float* threadScratch_ = nullptr;     // [thread][attention scratch | partial results of one unit]

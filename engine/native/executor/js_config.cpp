@@ -62,7 +62,8 @@ constexpr std::pair<const char*, OpKind> kOps[] = {
     {"embedding", OpKind::kEmbedding},       {"rmsNorm", OpKind::kRmsNorm},     {"linear", OpKind::kLinear},
     {"gatedLinear", OpKind::kGatedLinear},   {"ropeAndCache", OpKind::kRopeAndCache}, {"attention", OpKind::kAttention},
     {"selectRows", OpKind::kSelectRows},     {"addEmbedding", OpKind::kAddEmbedding}, {"layerNorm", OpKind::kLayerNorm},
-    {"meanPool", OpKind::kMeanPool},         {"normalize", OpKind::kNormalize}};
+    {"meanPool", OpKind::kMeanPool},         {"normalize", OpKind::kNormalize},   {"rmsNormHeads", OpKind::kRmsNormHeads},
+    {"softCap", OpKind::kSoftCap}};
 
 class PlanReader {
  public:
@@ -75,6 +76,7 @@ class PlanReader {
     plan_.numKvHeads = integer(attention, "numKvHeads");
     plan_.headDim = integer(attention, "headDim");
     plan_.rotaryDim = integer(attention, "rotaryDim");
+    readRopeTables(attention);
     plan_.bothWays = property(attention, "bothWays").ToBoolean();
     eachObject(source, "weights", [&](const Napi::Object& item) { readWeight(item); });
     eachObject(source, "values", [&](const Napi::Object& item) {
@@ -98,6 +100,22 @@ class PlanReader {
     plan_.weights.push_back(weight);
   }
 
+  void readRopeTables(const Napi::Object& attention) {
+    if (isAbsent(attention, "ropeTables")) return;
+    const Napi::Array tables = array(attention, "ropeTables");
+    for (uint32_t i = 0; i < tables.Length(); ++i) {
+      const Napi::Value table = tables.Get(i);
+      if (!table.IsArray()) throw std::runtime_error("ropeTables must be a list of lists of numbers.");
+      const Napi::Array numbers = table.As<Napi::Array>();
+      std::vector<float>& frequencies = plan_.ropeTables.emplace_back();
+      for (uint32_t j = 0; j < numbers.Length(); ++j) {
+        const Napi::Value item = numbers.Get(j);
+        if (!item.IsNumber()) throw std::runtime_error("ropeTables must be a list of lists of numbers.");
+        frequencies.push_back(item.As<Napi::Number>().FloatValue());
+      }
+    }
+  }
+
   int32_t weightIndex(const Napi::Object& item, const char* field) const {
     const std::string name = text(item, field);
     const auto found = byName_.find(name);
@@ -107,23 +125,84 @@ class PlanReader {
 
   PlanOp readOp(const Napi::Object& item) const {
     PlanOp op{.kind = oneOf(item, "op", kOps)};
-    const bool onQkv = op.kind == OpKind::kRopeAndCache || op.kind == OpKind::kAttention;
-    const bool onTable = op.kind == OpKind::kEmbedding || op.kind == OpKind::kAddEmbedding;
-    if (!onTable) op.input = integer(item, onQkv ? "qkv" : "input");
-    if (op.kind != OpKind::kRopeAndCache) op.output = integer(item, "output");
-    if (onQkv) op.layer = integer(item, "layer");
-    if (op.kind == OpKind::kAttention) op.scale = static_cast<float>(number(item, "scale"));
-    if (op.kind == OpKind::kAddEmbedding) op.lookup = oneOf(item, "by", kLookups);
-    if (op.kind == OpKind::kRmsNorm || op.kind == OpKind::kLayerNorm) op.epsilon = static_cast<float>(number(item, "epsilon"));
-    if (onQkv || op.kind == OpKind::kSelectRows || op.kind == OpKind::kMeanPool || op.kind == OpKind::kNormalize) return op;
+    switch (op.kind) {
+      case OpKind::kEmbedding:
+        op.output = integer(item, "output");
+        op.weight = weightIndex(item, "weight");
+        op.scale = isAbsent(item, "scale") ? 1.0f : static_cast<float>(number(item, "scale"));
+        break;
+      case OpKind::kAddEmbedding:
+        op.output = integer(item, "output");
+        op.weight = weightIndex(item, "weight");
+        op.lookup = oneOf(item, "by", kLookups);
+        break;
+      case OpKind::kRmsNorm:
+      case OpKind::kLayerNorm:
+        readNorm(item, op);
+        break;
+      case OpKind::kRmsNormHeads:
+        op.input = integer(item, "value");
+        op.firstColumn = integer(item, "first");
+        op.heads = integer(item, "heads");
+        op.weight = weightIndex(item, "weight");
+        op.epsilon = static_cast<float>(number(item, "epsilon"));
+        break;
+      case OpKind::kSoftCap:
+        op.input = integer(item, "value");
+        op.softCap = static_cast<float>(number(item, "cap"));
+        break;
+      case OpKind::kLinear:
+      case OpKind::kGatedLinear:
+        readLinear(item, op);
+        break;
+      case OpKind::kRopeAndCache:
+        op.input = integer(item, "qkv");
+        op.layer = integer(item, "layer");
+        if (!isAbsent(item, "table")) op.table = integer(item, "table");
+        break;
+      case OpKind::kAttention:
+        readAttention(item, op);
+        break;
+      case OpKind::kSelectRows:
+      case OpKind::kMeanPool:
+      case OpKind::kNormalize:
+        readInOut(item, op);
+        break;
+    }
+    return op;
+  }
+
+  static void readInOut(const Napi::Object& item, PlanOp& op) {
+    op.input = integer(item, "input");
+    op.output = integer(item, "output");
+  }
+
+  void readNorm(const Napi::Object& item, PlanOp& op) const {
+    readInOut(item, op);
     op.weight = weightIndex(item, "weight");
+    op.epsilon = static_cast<float>(number(item, "epsilon"));
     if (op.kind == OpKind::kLayerNorm) op.bias = weightIndex(item, "bias");
-    if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) return op;
+    if (op.kind == OpKind::kRmsNorm && !isAbsent(item, "residual")) op.residual = integer(item, "residual");
+  }
+
+  void readLinear(const Napi::Object& item, PlanOp& op) const {
+    readInOut(item, op);
+    op.weight = weightIndex(item, "weight");
     op.activation = oneOf(item, "activation", kActivations);
     if (!property(item, "bias").IsNull()) op.bias = weightIndex(item, "bias");
     if (op.kind == OpKind::kLinear && !property(item, "residual").IsNull()) op.residual = integer(item, "residual");
-    return op;
   }
+
+  static void readAttention(const Napi::Object& item, PlanOp& op) {
+    op.input = integer(item, "qkv");
+    op.output = integer(item, "output");
+    op.layer = integer(item, "layer");
+    op.scale = static_cast<float>(number(item, "scale"));
+    if (!isAbsent(item, "window")) op.window = integer(item, "window");
+    if (!isAbsent(item, "softCap")) op.softCap = static_cast<float>(number(item, "softCap"));
+  }
+
+  static bool isAbsent(const Napi::Object& item, const char* field) { return property(item, field).IsUndefined(); }
 
   NetworkPlan plan_;
   std::unordered_map<std::string, int32_t> byName_;

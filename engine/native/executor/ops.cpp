@@ -73,15 +73,27 @@ void Executor::prepare(const BatchView& batch) {
   }
   schedule_.prepare(batch);
   fresh_.prepare(batch);
+  if (config_.plan.rotaryDim > 0) prepareAngles(batch);
+}
+
+float* Executor::anglesOf(int32_t table, int64_t token) const {
+  return ropeAngles_ + (int64_t(table + 1) * config_.maxNumTokens + token) * config_.plan.rotaryDim;
+}
+
+void Executor::prepareAngles(const BatchView& batch) {
   const int32_t half = config_.plan.rotaryDim / 2;
-  if (half == 0) return;
   for (int64_t sequence = 0; sequence < batch.numSequences; ++sequence) {
     const int64_t row = batch.ropeRows[sequence];
     for (int64_t t = batch.queryStart[sequence]; t < batch.queryStart[sequence + 1]; ++t) {
-      float* cosine = ropeAngles_ + t * 2 * half;
+      float* cosine = anglesOf(-1, t);
       const float* frequencies = batch.ropeFrequencies.data + row * half;
       const float scale = batch.ropeScales[row];
       kernels_.ropeAngles(frequencies, half, scale, batch.positions[t], cosine, cosine + half);
+      for (int32_t table = 0; table < static_cast<int32_t>(config_.plan.ropeTables.size()); ++table) {
+        float* own = anglesOf(table, t);
+        const float* ofTable = config_.plan.ropeTables[static_cast<size_t>(table)].data();
+        kernels_.ropeAngles(ofTable, half, 1.0f, batch.positions[t], own, own + half);
+      }
       if (!sinkQueries_) continue;
       float* ofSinks = sinkAngles_ + t * 2 * half;
       const int32_t cachePosition = config_.window().cachePosition(batch.positions[t]);
@@ -95,6 +107,8 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kEmbedding: return runEmbedding(op, batch);
     case OpKind::kAddEmbedding: return runAddEmbedding(op, batch);
     case OpKind::kRmsNorm: return runRmsNorm(op, batch);
+    case OpKind::kRmsNormHeads: return runRmsNormHeads(op, batch);
+    case OpKind::kSoftCap: return runSoftCap(op, batch);
     case OpKind::kLayerNorm: return runLayerNorm(op, batch);
     case OpKind::kLinear: return runLinear(op, batch);
     case OpKind::kGatedLinear: return runGatedLinear(op, batch);
@@ -115,6 +129,7 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
   eachRow(batch.numTokens, n, [&](int64_t row) {
     if (batch.tokenIds[row] >= config_.plan.vocabSize) return;
     kernels_.embeddingRow(dtype, table + bytes * static_cast<size_t>(batch.tokenIds[row]), static_cast<int32_t>(n), output + row * n);
+    if (op.scale != 1.0f) kernels_.scaleRow(output + row * n, op.scale, static_cast<int32_t>(n));
   });
   for (const PromptTableRows& rows : batch.promptTables) {
     for (int64_t row = rows.first; row < rows.first + rows.count; ++row) {
@@ -170,10 +185,31 @@ void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
   const float* input = value(op.input);
   const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+  const float* residual = op.residual < 0 ? nullptr : value(op.residual);
   float* output = value(op.output);
   eachRow(rowsOf(op.input, batch), n, [&](int64_t row) {
-    kernels_.rmsNorm(input + row * n, weight, op.epsilon, static_cast<int32_t>(n), output + row * n);
+    kernels_.rmsNorm(input + row * n, weight, op.epsilon, residual ? residual + row * n : nullptr, static_cast<int32_t>(n),
+                     output + row * n);
   });
+}
+
+void Executor::runRmsNormHeads(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const int32_t headWidth = config_.plan.weights[static_cast<size_t>(op.weight)].columns;
+  const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+  float* heads = value(op.input) + op.firstColumn;
+  eachRow(rowsOf(op.input, batch), int64_t(op.heads) * headWidth, [&](int64_t row) {
+    for (int32_t i = 0; i < op.heads; ++i) {
+      float* head = heads + row * n + int64_t(i) * headWidth;
+      kernels_.rmsNorm(head, weight, op.epsilon, nullptr, headWidth, head);
+    }
+  });
+}
+
+void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  float* rows = value(op.input);
+  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(n)); });
 }
 
 // The input of a product whose weights want it rounded, once for all its panels and rows; null where they do not.
@@ -243,7 +279,7 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
     float* q = qkv + row * stride;
     float* k = q + plan.numHeads * plan.headDim;
     const float* v = k + plan.numKvHeads * plan.headDim;
-    const float* cosine = ropeAngles_ + row * 2 * half;
+    const float* cosine = anglesOf(op.table, row);
     if (sinkQueries_) {
       const int64_t rowFloats = int64_t(plan.numHeads) * plan.headDim;
       float* sinkQ = sinkQueries_ + row * rowFloats;

@@ -28,9 +28,10 @@ struct PlanWeight {
 };
 
 enum class OpKind : int32_t {
-  kEmbedding, kAddEmbedding, kRmsNorm, kLayerNorm, kLinear, kGatedLinear, kRopeAndCache, kAttention, kSelectRows, kMeanPool, kNormalize
+  kEmbedding, kAddEmbedding, kRmsNorm, kRmsNormHeads, kLayerNorm, kLinear, kGatedLinear, kRopeAndCache, kAttention, kSoftCap,
+  kSelectRows, kMeanPool, kNormalize
 };
-constexpr int32_t kOpKinds = 11;
+constexpr int32_t kOpKinds = 13;
 // What a row of an addEmbedding's table is chosen by.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
@@ -38,22 +39,28 @@ const char* opName(OpKind kind);
 // Fields that an op does not use are -1 (indices) or 0.
 struct PlanOp {
   OpKind kind;
-  int32_t input = -1;  // qkv for kRopeAndCache and kAttention
+  int32_t input = -1;  // qkv for kRopeAndCache and kAttention; the value itself for ops in place
   int32_t output = -1;
   int32_t residual = -1;
   int32_t weight = -1;  // index into weights
   int32_t bias = -1;
   int32_t layer = -1;
+  int32_t table = -1;      // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
+  int32_t window = 0;      // of kAttention: the layer's own; 0: none
+  int32_t firstColumn = 0;  // of kRmsNormHeads, with heads
+  int32_t heads = 0;
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
   float epsilon = 0;
-  float scale = 0;
+  float scale = 0;    // of kAttention and kEmbedding
+  float softCap = 0;  // of kAttention (0: none) and kSoftCap
 };
 
 struct NetworkPlan {
   int32_t vocabSize = 0;
   int32_t outputWidth = 0;  // of the rows that come out: vocabSize, unless the network is an encoder
   int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
+  std::vector<std::vector<float>> ropeTables;  // inverse frequencies [rotaryDim / 2] each
   bool bothWays = false;  // a token attends to all of its sequence, and sequences come whole
   std::vector<PlanWeight> weights;
   std::vector<PlanValue> values;
@@ -62,6 +69,12 @@ struct NetworkPlan {
   int32_t logits = -1;
 
   bool hasLogits() const { return outputWidth == vocabSize; }
+  // Whether all layers attend to the same positions and turn by the same angles.
+  bool layersAreAlike() const {
+    for (const PlanOp& op : ops)
+      if (op.window > 0 || op.table >= 0) return false;
+    return true;
+  }
   int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
   // Of the rows that tokens are looked up as; 1 where nothing is.
   int32_t embeddingWidth() const {

@@ -13,11 +13,13 @@ const char* opName(OpKind kind) {
     case OpKind::kEmbedding: return "embedding";
     case OpKind::kAddEmbedding: return "addEmbedding";
     case OpKind::kRmsNorm: return "rmsNorm";
+    case OpKind::kRmsNormHeads: return "rmsNormHeads";
     case OpKind::kLayerNorm: return "layerNorm";
     case OpKind::kLinear: return "linear";
     case OpKind::kGatedLinear: return "gatedLinear";
     case OpKind::kRopeAndCache: return "ropeAndCache";
     case OpKind::kAttention: return "attention";
+    case OpKind::kSoftCap: return "softCap";
     case OpKind::kSelectRows: return "selectRows";
     case OpKind::kMeanPool: return "meanPool";
     case OpKind::kNormalize: return "normalize";
@@ -176,14 +178,49 @@ class PlanChecker {
     const int64_t rows = op.kind == OpKind::kGatedLinear ? 2 * width : width;
     checkMatrix(op, rows, value(op.input).width);
     if (op.bias >= 0) checkVector(op.bias, rows, "bias");
-    if (op.residual >= 0) {
-      reads(op.residual, "residual");
-      if (value(op.residual).rows != value(op.output).rows || value(op.residual).width != width) {
-        fail("residual must have the shape of the output, " + shape(op.output) + ", but value " +
-             std::to_string(op.residual) + " is " + shape(op.residual));
-      }
-    }
+    checkResidual(op);
     writes(op.output, value(op.input).rows, width, "output");
+  }
+
+  void checkResidual(const PlanOp& op) const {
+    if (op.residual < 0) return;
+    reads(op.residual, "residual");
+    if (value(op.residual).rows == value(op.output).rows && value(op.residual).width == value(op.output).width) return;
+    fail("residual must have the shape of the output, " + shape(op.output) + ", but value " +
+         std::to_string(op.residual) + " is " + shape(op.residual));
+  }
+
+  void checkEpsilon(const PlanOp& op) const {
+    if (!(op.epsilon >= 0) || !std::isfinite(op.epsilon)) fail("epsilon must be a number of at least 0");
+  }
+
+  void checkHeads(const PlanOp& op) const {
+    const int64_t headWidth = weight(op.weight).columns;
+    checkVector(op.weight, headWidth, "weight");
+    const int64_t end = op.firstColumn + op.heads * headWidth;
+    if (op.firstColumn >= 0 && op.heads >= 1 && end <= value(op.input).width) return;
+    fail(std::to_string(op.heads) + " heads of " + std::to_string(headWidth) + " from column " +
+         std::to_string(op.firstColumn) + " on must lie in value " + std::to_string(op.input) + ", which is " +
+         shape(op.input));
+  }
+
+  void checkRopeTable(const PlanOp& op) const {
+    if (op.table >= -1 && op.table < static_cast<int32_t>(plan_.ropeTables.size())) return;
+    fail("table names RoPE table " + std::to_string(op.table) + ", but the plan has " +
+         std::to_string(plan_.ropeTables.size()));
+  }
+
+  void checkAttention(const PlanOp& op) const {
+    if (!cached_[static_cast<size_t>(op.layer)]) {
+      fail("layer " + std::to_string(op.layer) + " is attended to before ropeAndCache has written it");
+    }
+    if (!std::isfinite(op.scale)) fail("scale must be a finite number");
+    if (!(op.softCap >= 0) || !std::isfinite(op.softCap)) fail("softCap must be a number greater than 0");
+    if (op.window < 0) fail("window must be at least 1, but it is " + std::to_string(op.window));
+    if (op.window > 0 && plan_.bothWays) fail("has a window, but where tokens attend both ways there is none");
+    if (config_.window().on() && !followsItsCache(op)) {
+      fail("with an attention window it must follow the ropeAndCache of its layer directly");
+    }
   }
 
   void checkOp(const PlanOp& op) {
@@ -191,6 +228,7 @@ class PlanChecker {
       case OpKind::kEmbedding:
         checkIndex(op.output, "output");
         checkMatrix(op, plan_.vocabSize, value(op.output).width);
+        if (!std::isfinite(op.scale)) fail("scale must be a finite number");
         return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
       case OpKind::kAddEmbedding:
         reads(op.output, "output");
@@ -202,27 +240,31 @@ class PlanChecker {
         separate(op.input, op.output);
         checkVector(op.weight, value(op.input).width, "weight");
         if (op.kind == OpKind::kLayerNorm) checkVector(op.bias, value(op.input).width, "bias");
-        if (!(op.epsilon >= 0) || !std::isfinite(op.epsilon)) fail("epsilon must be a number of at least 0");
+        checkEpsilon(op);
+        checkResidual(op);
         return writes(op.output, value(op.input).rows, value(op.input).width, "output");
+      case OpKind::kRmsNormHeads:
+        reads(op.input, "value");
+        checkEpsilon(op);
+        return checkHeads(op);
+      case OpKind::kSoftCap:
+        reads(op.input, "value");
+        if (!(op.softCap > 0) || !std::isfinite(op.softCap)) fail("cap must be a number greater than 0");
+        return;
       case OpKind::kLinear:
       case OpKind::kGatedLinear:
         return checkLinear(op);
       case OpKind::kRopeAndCache:
         reads(op.input, "qkv");
         checkLayer(op);
+        checkRopeTable(op);
         cached_[static_cast<size_t>(op.layer)] = true;
         return;
       case OpKind::kAttention:
         reads(op.input, "qkv");
         checkLayer(op);
         separate(op.input, op.output);
-        if (!cached_[static_cast<size_t>(op.layer)]) {
-          fail("layer " + std::to_string(op.layer) + " is attended to before ropeAndCache has written it");
-        }
-        if (!std::isfinite(op.scale)) fail("scale must be a finite number");
-        if (config_.window().on() && !followsItsCache(op)) {
-          fail("with an attention window it must follow the ropeAndCache of its layer directly");
-        }
+        checkAttention(op);
         return writes(op.output, RowKind::kTokens, int64_t(plan_.numHeads) * plan_.headDim, "output");
       case OpKind::kNormalize:
         reads(op.input, "input");
@@ -285,6 +327,11 @@ void checkConfig(const ExecutorConfig& config) {
   if (plan.rotaryDim % 2 != 0) {
     throw std::runtime_error("rotaryDim must be even, but it is " + std::to_string(plan.rotaryDim) + ".");
   }
+  for (const std::vector<float>& table : plan.ropeTables) {
+    if (static_cast<int32_t>(table.size()) == plan.rotaryDim / 2) continue;
+    throw std::runtime_error("A RoPE table of the plan has " + std::to_string(table.size()) + " frequencies, but " +
+                             std::to_string(plan.rotaryDim / 2) + " are expected.");
+  }
   checkRange(config.threads, 1, ThreadPool::kMaxThreads, "threads");
   checkRange(config.maxNumTokens, 1, (1 << 20) - 1, "maxNumTokens");
   checkRange(config.maxNumSequences, 1, (1 << 20) - 1, "maxNumSequences");
@@ -301,6 +348,10 @@ void checkConfig(const ExecutorConfig& config) {
   if (plan.bothWays && config.maxAttentionWindow > 0) {
     throw std::runtime_error("maxAttentionWindow is " + std::to_string(config.maxAttentionWindow) +
                              ", but where tokens attend both ways there is no window.");
+  }
+  if (config.sinkTokens > 0 && !plan.layersAreAlike()) {
+    throw std::runtime_error("sinkTokenLength is " + std::to_string(config.sinkTokens) +
+                             ", but with layers that have a window or a RoPE of their own there are no sinks.");
   }
   PlanChecker(config).run();
 }

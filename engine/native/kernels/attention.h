@@ -11,7 +11,7 @@
 // Where the processor multiplies pairs of bf16 and the cache is bf16, both scratches hold words of two rows each, and
 // queries and probabilities are rounded (attention_pairs.h); the walk is the same.
 //
-// A row's own arithmetic: s = q . k (ascending d) * scale, masked beyond its position; m' = max(m, s); c = exp(m - m');
+// A row's own arithmetic: s = q . k (ascending d) * scale, capped where there is a cap, masked beyond its position; m' = max(m, s); c = exp(m - m');
 // p = exp(s - m'); sum = sum * c + p; acc = acc * c, then + p[t] * v[t] in ascending t. No other row takes part in it.
 //
 // With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The
@@ -62,6 +62,13 @@ void scoreSinks(const Rows& rows, int pair, int stepStart, const T* kStep, float
     for (int t = 0; t < sinks; t++) scores[p * kStepTokens + t] = ofSinks[p * kStepTokens + t];
 }
 
+// Scores as softmaxStep takes them with a scale of 1.
+template <class V>
+void capScores(float* scores, int count, float scale, float cap) {
+  for (int i = 0; i < count; i += V::W)
+    V::store(scores + i, softCapped<V>(V::mul(V::load(scores + i), V::set1(scale)), cap));
+}
+
 // Where a step's K and V lie, and those of the step that follows.
 template <class T>
 struct Step {
@@ -101,7 +108,9 @@ void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& keysA
   if constexpr (kWindowed) {
     if (args.sinkQ && stepStart < args.window.sinks) scoreSinks<V, N>(rows, pair, stepStart, kStep, scores);
   }
-  softmaxStep<V, N, kWindowed, kStepInPairs<V, T>>(scores, args.scale, visible, acc, headDim, corrections);
+  const bool capped = args.softCap > 0.0f;
+  if (capped) capScores<V>(scores, N * kStepTokens, args.scale, args.softCap);
+  softmaxStep<V, N, kWindowed, kStepInPairs<V, T>>(scores, capped ? 1.0f : args.scale, visible, acc, headDim, corrections);
   if constexpr (kStepInPairs<V, T>)
     pairedValueTiles<V, N, kPrefetch>(scores, corrections, vStep, vNext, valueStride<V>(headDim), headDim, acc);
   else

@@ -122,6 +122,8 @@ struct AttentionArgs {
   int32_t numHeads;            // query heads; heads per KV head = numHeads / kvHeads
   int32_t firstPosition;       // cache position of query row 0; row i attends up to firstPosition + i
   float scale;
+  // A score counts as softCap * tanh(q . k * scale / softCap). 0: as q . k * scale.
+  float softCap = 0;
   // Positions of the sequence, all of which every row attends to, those behind its own too. 0: causal. Not with a window.
   int32_t bothWays = 0;
   AttentionWindow window = {};
@@ -162,8 +164,12 @@ struct KernelTable {
   void (*gemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
   void (*gatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
 
-  // y[i] = x[i] / sqrt(mean(x^2) + epsilon) * w[i], one row of n.
-  void (*rmsNorm)(const float* x, const float* w, float epsilon, int32_t n, float* y);
+  // y[i] = x[i] / sqrt(mean(x^2) + epsilon) * w[i] + residual[i], one row of n. residual null: none. y may be x or residual.
+  void (*rmsNorm)(const float* x, const float* w, float epsilon, const float* residual, int32_t n, float* y);
+  // x[i] = x[i] * factor, one row of n.
+  void (*scaleRow)(float* x, float factor, int32_t n);
+  // x[i] = cap * tanh(x[i] / cap), one row of n. NaN stays NaN.
+  void (*softCapRow)(float* x, float cap, int32_t n);
   // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * w[i] + bias[i], one row of n; the variance is of all n (not n - 1).
   void (*layerNorm)(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y);
   // y[i] = mean over the rows of x[row * n + i], added in ascending order.

@@ -86,6 +86,12 @@ inline typename V::F vtanh(typename V::F x) {
   return V::sub(one, V::div(V::set1(2.0f), V::add(vexp<V>(V::add(x, x)), one)));
 }
 
+// cap * tanh(x / cap)
+template <class V>
+inline typename V::F softCapped(typename V::F x, float cap) {
+  return V::mul(V::set1(cap), vtanh<V>(V::div(x, V::set1(cap))));
+}
+
 template <class V>
 inline typename V::F activate(Activation activation, typename V::F x) {
   switch (activation) {

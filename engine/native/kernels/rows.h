@@ -6,9 +6,10 @@
 namespace skein {
 namespace {
 
-// y = (x / sqrt(mean(x^2) + epsilon)) * w; the squares are summed in W lanes over ascending columns, then across them.
+// y = (x / sqrt(mean(x^2) + epsilon)) * w, then + residual; the squares are summed in W lanes over ascending columns, then
+// across them.
 template <class V>
-void rmsNorm(const float* x, const float* w, float epsilon, int32_t n, float* y) {
+void rmsNorm(const float* x, const float* w, float epsilon, const float* residual, int32_t n, float* y) {
   auto squares = V::set1(0.0f);
   for (int i = 0; i < n; i += V::W) {
     const auto a = loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f);
@@ -18,7 +19,25 @@ void rmsNorm(const float* x, const float* w, float epsilon, int32_t n, float* y)
   for (int i = 0; i < n; i += V::W) {
     const int lanes = n - i < V::W ? n - i : V::W;
     const auto scaled = V::mul(loadHead<V>(x + i, lanes, 0.0f), inverse);
-    storeHead<V>(y + i, lanes, V::mul(scaled, loadHead<V>(w + i, lanes, 0.0f)));
+    auto normed = V::mul(scaled, loadHead<V>(w + i, lanes, 0.0f));
+    if (residual) normed = V::add(normed, loadHead<V>(residual + i, lanes, 0.0f));
+    storeHead<V>(y + i, lanes, normed);
+  }
+}
+
+template <class V>
+void scaleRow(float* x, float factor, int32_t n) {
+  for (int i = 0; i < n; i += V::W) {
+    const int lanes = n - i < V::W ? n - i : V::W;
+    storeHead<V>(x + i, lanes, V::mul(loadHead<V>(x + i, lanes, 0.0f), V::set1(factor)));
+  }
+}
+
+template <class V>
+void softCapRow(float* x, float cap, int32_t n) {
+  for (int i = 0; i < n; i += V::W) {
+    const int lanes = n - i < V::W ? n - i : V::W;
+    storeHead<V>(x + i, lanes, softCapped<V>(loadHead<V>(x + i, lanes, 0.0f), cap));
   }
 }
 

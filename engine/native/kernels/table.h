@@ -26,6 +26,8 @@ constexpr KernelTable makeTable(const char* name) {
       .gemm = gemm<V>,
       .gatedGemm = gatedGemm<V>,
       .rmsNorm = rmsNorm<V>,
+      .scaleRow = scaleRow<V>,
+      .softCapRow = softCapRow<V>,
       .layerNorm = layerNorm<V>,
       .meanRows = meanRows<V>,
       .unitRow = unitRow<V>,

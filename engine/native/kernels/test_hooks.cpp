@@ -182,7 +182,17 @@ void attention(const Napi::CallbackInfo& info) {
 
 void rmsNorm(const Napi::CallbackInfo& info) {
   const Fields f(info);
-  tableOf(info).rmsNorm(f.data("x"), f.data("w"), f.number("epsilon"), f.integer("n"), f.data("y"));
+  tableOf(info).rmsNorm(f.data("x"), f.data("w"), f.number("epsilon"), f.data("residual"), f.integer("n"), f.data("y"));
+}
+
+void scaleRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).scaleRow(f.data("x"), f.number("factor"), f.integer("n"));
+}
+
+void softCapRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).softCapRow(f.data("x"), f.number("cap"), f.integer("n"));
 }
 
 void layerNorm(const Napi::CallbackInfo& info) {
@@ -318,6 +328,8 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("storeKv", storeKv);
   add("attention", attention);
   add("rmsNorm", rmsNorm);
+  add("scaleRow", scaleRow);
+  add("softCapRow", softCapRow);
   add("layerNorm", layerNorm);
   add("meanRows", meanRows);
   add("unitRow", unitRow);

@@ -107,6 +107,33 @@ describe('convert', () => {
     );
   });
 
+  it('turns what lies transposed, in pieces too, and adds what is to be added', () => {
+    for (const [rows, columns] of [
+      [5, 3],
+      [1, 7],
+      [700, 1030],
+    ] as const) {
+      const original = Float32Array.from({ length: rows * columns }, (_, i) => i % 1000);
+      const turned = original.map((_, i) => original[(i % rows) * columns + Math.floor(i / rows)]!);
+      const source = file('turned.bin', new Uint8Array(turned.buffer));
+      for (const addend of [0, 1]) {
+        const target = file('straight.bin', Buffer.alloc(4 * original.length));
+        convert(target, [job(source, { rows, columns, transposed: true, addend })], 3);
+        const expected = Buffer.from(original.map((value) => value + addend).buffer);
+        expect(readFileSync(target).equals(expected)).toBe(true);
+      }
+    }
+  });
+
+  it('adds before it rounds', () => {
+    const source = file('near.bin', Buffer.from(Float32Array.of(0.00390625, -0.5).buffer));
+    const target = file('near-target.bin', Buffer.alloc(4));
+    convert(target, [job(source, { addend: 1, targetType: 'bf16' })], 1);
+    expect([readFileSync(target).readUInt16LE(0), readFileSync(target).readUInt16LE(2)]).toEqual([
+      0x3f80, 0x3f00,
+    ]);
+  });
+
   it('gives the same bytes on any number of threads, for tensors of many pieces', () => {
     const values = Float32Array.from({ length: 700 * 1030 }, (_, i) => Math.sin(i));
     const source = file('large.bin', new Uint8Array(values.buffer));
@@ -141,6 +168,16 @@ describe('convert', () => {
       ['rows that overflow', { rows: 2 ** 40, columns: 2 ** 24 }, /out of range/],
       ['columns that overflow', { columns: 2 ** 40 }, /out of range/],
       ['no rows', { rows: 0 }, /out of range/],
+      [
+        'blocks that lie transposed',
+        { type: 'Q8_0', rows: 1, columns: 32, transposed: true },
+        /transposed|takes/,
+      ],
+      [
+        'heads that lie transposed',
+        { rows: 4, columns: 4, interleavedHeads: 1, transposed: true },
+        /transposed/,
+      ],
       ['heads that do not divide', { rows: 4, columns: 4, interleavedHeads: 3 }, /3 heads/],
       ['more heads than rows', { interleavedHeads: 2 ** 52 }, /heads/],
       ['a negative offset', { sourceOffset: -1 }, /sourceOffset should be a whole number/],

@@ -73,6 +73,63 @@ describe('an engine that does not fit together', () => {
       /bias layers\.0\.o\.bias must be a vector of 128/,
     ],
     [
+      'a residual of another shape',
+      (p) => {
+        opOf(p, 'rmsNorm').residual = opOf(p, 'linear').output;
+      },
+      /\(rmsNorm\).*residual reads value/,
+    ],
+    [
+      'a window of nothing',
+      (p) => {
+        opOf(p, 'attention').window = -3;
+      },
+      /\(attention\).*window must be at least 1, but it is -3/,
+    ],
+    [
+      'a cap that is no number',
+      (p) => {
+        opOf(p, 'attention').softCap = Number.NaN;
+      },
+      /softCap must be a number greater than 0/,
+    ],
+    [
+      'a cap of 0',
+      (p) => {
+        p.ops.push({ op: 'softCap', value: p.logits, cap: 0 });
+      },
+      /\(softCap\).*cap must be a number greater than 0/,
+    ],
+    [
+      'heads beyond the value',
+      (p) => {
+        const { input, weight } = opOf(p, 'rmsNorm');
+        p.ops.splice(2, 0, { op: 'rmsNormHeads', value: input, first: 1, heads: 1, weight, epsilon: 0 });
+      },
+      /\(rmsNormHeads\).*1 heads of 48 from column 1 on must lie in value 0/,
+    ],
+    [
+      'a RoPE table that is not there',
+      (p) => {
+        opOf(p, 'ropeAndCache').table = 0;
+      },
+      /table names RoPE table 0, but the plan has 0/,
+    ],
+    [
+      'a RoPE table of another length',
+      (p) => {
+        p.attention.ropeTables = [[1, 2]];
+      },
+      /A RoPE table of the plan has 2 frequencies, but 8 are expected/,
+    ],
+    [
+      'RoPE tables that are none',
+      (p) => {
+        Object.assign(p.attention, { ropeTables: [['a']] });
+      },
+      /ropeTables must be a list of lists of numbers/,
+    ],
+    [
       'a layer too many',
       (p) => {
         opOf(p, 'ropeAndCache').layer = 2;

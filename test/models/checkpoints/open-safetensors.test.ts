@@ -107,8 +107,8 @@ describe('openCheckpoint of a folder with safetensors', () => {
     ],
     [
       'another architecture',
-      { config: { architectures: ['GPT2LMHeadModel'] } },
-      /architectures should be one of LlamaForCausalLM, .*found \["GPT2LMHeadModel"\]/,
+      { config: { architectures: ['MambaForCausalLM'] } },
+      /architectures should be one of LlamaForCausalLM, .*found \["MambaForCausalLM"\]/,
     ],
     ['no architecture', { config: { architectures: null } }, /found nothing/],
     [

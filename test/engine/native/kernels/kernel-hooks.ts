@@ -19,6 +19,8 @@ interface KernelHooks {
   storeKv(table: string, fields: Fields): void;
   attention(table: string, fields: Fields): void;
   rmsNorm(table: string, fields: Fields): void;
+  scaleRow(table: string, fields: Fields): void;
+  softCapRow(table: string, fields: Fields): void;
   layerNorm(table: string, fields: Fields): void;
   meanRows(table: string, fields: Fields): void;
   unitRow(table: string, fields: Fields): void;

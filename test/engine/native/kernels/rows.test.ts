@@ -26,6 +26,24 @@ function rmsNorm(table: string, n: number, factor = 1) {
   return { y: y.row(0), expected: Array.from(x, (value, i) => value * inverse * w[i]!) };
 }
 
+/** A row changed in place. */
+function inPlace(table: string, kernel: 'scaleRow' | 'softCapRow', n: number, fields: object, factor = 1) {
+  const before = randomFloats(n, 4).map((value) => value * factor);
+  const x = guarded(1, n, n, before);
+  kernels[kernel](table, { x: x.view, n, ...fields });
+  expect(x.guardsIntact()).toBe(true);
+  return { x: x.row(0), before };
+}
+
+/** Into the residual itself, as the sum of a layer is written. */
+function addedNorm(table: string, n: number) {
+  const y = guarded(1, n, n, randomFloats(n, 5));
+  const fields = { x: guardedRow(randomFloats(n, 1)), w: guardedRow(randomFloats(n, 2)), epsilon: 1e-5, n };
+  kernels.rmsNorm(table, { ...fields, residual: y.view, y: y.view });
+  expect(y.guardsIntact()).toBe(true);
+  return y.row(0);
+}
+
 function embeddingRow(table: string, n: number, dtype: Dtype) {
   const { stored, exact } = weightsOf(dtype, 1, n, 7);
   const y = guarded(1, n, n);
@@ -84,6 +102,40 @@ describe.each(tables)('rows, %s', (table) => {
       }
   });
 
+  it('adds the residual to what is normed', () => {
+    for (const n of SIZES) {
+      const { y } = rmsNorm(table, n);
+      const residual = randomFloats(n, 5);
+      expectSameBits(
+        addedNorm(table, n),
+        y.map((value, i) => Math.fround(value + residual[i]!)),
+        () => `${n}`,
+      );
+    }
+  });
+
+  it('scales a row', () => {
+    for (const n of SIZES) {
+      const { x, before } = inPlace(table, 'scaleRow', n, { factor: 6.9282 });
+      expectSameBits(
+        x,
+        before.map((value) => value * Math.fround(6.9282)),
+        () => `${n}`,
+      );
+    }
+  });
+
+  it('caps a row softly, and keeps NaN', () => {
+    for (const n of SIZES)
+      for (const factor of [1e-3, 1, 40, 1e6]) {
+        const { x, before } = inPlace(table, 'softCapRow', n, { cap: 30 }, factor);
+        before.forEach((value, i) => {
+          expect(Math.abs(x[i]! - 30 * Math.tanh(value / 30))).toBeLessThan(1e-5);
+        });
+      }
+    expect(inPlace(table, 'softCapRow', 9, { cap: 2 }, Number.NaN).x.every(Number.isNaN)).toBe(true);
+  });
+
   it('reads an embedding row exactly', () => {
     for (const n of SIZES)
       for (const dtype of DTYPES) {
@@ -125,6 +177,9 @@ describe.each(tables)('rows, %s', (table) => {
 it.each(twins)('rows, %s gives the bits of %s', (vector, scalar) => {
   for (const n of SIZES) {
     expectSameBits(rmsNorm(vector, n).y, rmsNorm(scalar, n).y, () => `norm of ${n}`);
+    expectSameBits(addedNorm(vector, n), addedNorm(scalar, n), () => `added norm of ${n}`);
+    const capped = (table: string) => inPlace(table, 'softCapRow', n, { cap: 3 }, 5).x;
+    expectSameBits(capped(vector), capped(scalar), () => `soft cap of ${n}`);
     for (const dtype of DTYPES)
       expectSameBits(
         embeddingRow(vector, n, dtype).y,

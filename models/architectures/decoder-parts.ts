@@ -1,0 +1,129 @@
+import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../engine/network/network-builder.js';
+import type { AttentionShape, NetworkPlan } from '../../engine/network/plan.js';
+import type { ModelConfig } from '../model-config.js';
+
+/**
+ * What many decoders have in common, for their architecture files to put together: ops with the weights that they read,
+ * these under the names that most checkpoints on Hugging Face give them. `layer` is the number of a layer.
+ */
+export class DecoderParts {
+  readonly net: NetworkBuilder;
+  readonly #config: ModelConfig;
+
+  constructor(config: ModelConfig, attention: Partial<AttentionShape> = {}) {
+    const { architecture, vocabSize, hiddenSize, numLayers, numHeads, numKvHeads, headDim, rope } = config;
+    const shape = { numLayers, numHeads, numKvHeads, headDim, rotaryDim: rope.rotaryDim, ...attention };
+    this.net = new NetworkBuilder({ architecture, vocabSize, hiddenSize, attention: shape });
+    this.#config = config;
+  }
+
+  /** The tokens' rows of the embedding, each times `scale`. */
+  embed(scale = 1): ValueRef {
+    const { vocabSize: rows, hiddenSize: columns } = this.#config;
+    return this.net.embedding(
+      this.net.matrix('embedding', [{ name: 'model.embed_tokens.weight', rows, columns }]),
+      scale,
+    );
+  }
+
+  /** RMSNorm by the weight `source` of the layer, which is called `name` here. */
+  norm(x: ValueRef, layer: number, name: string, source: string): ValueRef {
+    return this.net.rmsNorm(x, this.#scales(layer, name, source, x.width), this.#config.rmsNormEpsilon);
+  }
+
+  /** sum += norm(x) */
+  addNorm(sum: ValueRef, x: ValueRef, layer: number, name: string, source: string): void {
+    this.net.addRmsNorm(sum, x, this.#scales(layer, name, source, x.width), this.#config.rmsNormEpsilon);
+  }
+
+  /** Queries, keys and values of x by three projections of the layer. */
+  qkv(x: ValueRef, layer: number, biased: boolean): ValueRef {
+    const { numHeads, numKvHeads, headDim } = this.#config;
+    const sources: [string, number][] = [
+      ['self_attn.q_proj', numHeads * headDim],
+      ['self_attn.k_proj', numKvHeads * headDim],
+      ['self_attn.v_proj', numKvHeads * headDim],
+    ];
+    return this.net.linear(x, this.projection(layer, 'qkv', x.width, biased, sources));
+  }
+
+  /** Norms each head of the queries and of the keys by itself. */
+  normQueriesAndKeys(qkv: ValueRef, layer: number): void {
+    const { numHeads, numKvHeads, headDim, rmsNormEpsilon } = this.#config;
+    const scales = (name: string, source: string) => this.#scales(layer, name, source, headDim);
+    this.net.rmsNormHeads(qkv, 0, numHeads, scales('queryNorm', 'self_attn.q_norm'), rmsNormEpsilon);
+    this.net.rmsNormHeads(qkv, numHeads, numKvHeads, scales('keyNorm', 'self_attn.k_norm'), rmsNormEpsilon);
+  }
+
+  /** Attention as the config has it for the layer: its window, its RoPE, its scale and cap. */
+  attention(qkv: ValueRef, layer: number): ValueRef {
+    const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows, localRopeTheta } = this.#config;
+    const window = layerWindows?.[layer] ?? null;
+    const ropeTable = window !== null && localRopeTheta !== undefined ? 0 : null;
+    const scale = attentionScale ?? 1 / Math.sqrt(headDim);
+    return this.net.attention(qkv, layer, scale, { window, softCap: softCap ?? null, ropeTable });
+  }
+
+  attentionOutput(layer: number, biased: boolean): LinearOptions {
+    const { numHeads, headDim, hiddenSize } = this.#config;
+    const sources: [string, number][] = [['self_attn.o_proj', hiddenSize]];
+    return this.projection(layer, 'attentionOutput', numHeads * headDim, biased, sources);
+  }
+
+  /** activation(gate(x)) * up(x); of each source the name and its rows, gate above up. */
+  gatedUp(x: ValueRef, layer: number, biased: boolean, sources?: [string, number][]): ValueRef {
+    const { intermediateSize, activation } = this.#config;
+    const both = sources ?? [
+      ['mlp.gate_proj', intermediateSize],
+      ['mlp.up_proj', intermediateSize],
+    ];
+    const gateUp = this.projection(layer, 'gateUp', x.width, biased, both);
+    return this.net.gatedLinear(x, { ...gateUp, activation });
+  }
+
+  down(layer: number, biased: boolean): LinearOptions {
+    const { intermediateSize, hiddenSize } = this.#config;
+    return this.projection(layer, 'down', intermediateSize, biased, [['mlp.down_proj', hiddenSize]]);
+  }
+
+  /** Projections of one input, stacked into one weight; each source is [name, rows]. */
+  projection(
+    layer: number,
+    name: string,
+    columns: number,
+    biased: boolean,
+    sources: [string, number][],
+  ): LinearOptions {
+    const own = `layers.${layer}.${name}`;
+    const from = sources.map(([source, rows]) => ({ source: `model.layers.${layer}.${source}`, rows }));
+    const weight = this.net.matrix(
+      own,
+      from.map(({ source, rows }) => ({ name: `${source}.weight`, rows, columns })),
+    );
+    if (!biased) return { weight };
+    const biases = from.map(({ source, rows }) => ({ name: `${source}.bias`, columns: rows }));
+    return { weight, bias: this.net.vector(`${own}.bias`, biases) };
+  }
+
+  /** The last norm and the output layer over the rows whose logits are needed. */
+  logits(x: ValueRef): ValueRef {
+    const { vocabSize: rows, tieWordEmbeddings, rmsNormEpsilon } = this.#config;
+    const { net } = this;
+    const scales = net.vector('finalNorm', [{ name: 'model.norm.weight', columns: x.width }]);
+    const last = net.rmsNorm(net.selectRows(x), scales, rmsNormEpsilon);
+    const weight = tieWordEmbeddings
+      ? 'embedding'
+      : net.matrix('output', [{ name: 'lm_head.weight', rows, columns: x.width }]);
+    return net.linear(last, { weight });
+  }
+
+  build(logits: ValueRef): NetworkPlan {
+    return this.net.build(logits);
+  }
+
+  #scales(layer: number, name: string, source: string, columns: number): string {
+    return this.net.vector(`layers.${layer}.${name}`, [
+      { name: `model.layers.${layer}.${source}.weight`, columns },
+    ]);
+  }
+}

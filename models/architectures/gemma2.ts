@@ -1,0 +1,29 @@
+import type { NetworkPlan } from '../../engine/network/plan.js';
+import type { ModelConfig } from '../model-config.js';
+import { DecoderParts } from './decoder-parts.js';
+
+/**
+ * Gemma 2: scaled embeddings, a norm before and behind each half of a layer, attention scores and logits that are capped,
+ * every other layer with a window. Norm weights are as the network takes them: the checkpoint's, and 1.
+ *
+ *   x -> [norm -> q k v -> attention -> output -> norm + x -> norm -> gated MLP -> down -> norm + x] ... -> norm -> logits
+ */
+export function gemma2(config: ModelConfig): NetworkPlan {
+  const { hiddenSize, attentionBias, outputSoftCap } = config;
+  const parts = new DecoderParts(config);
+  const { net } = parts;
+  const x = parts.embed(Math.sqrt(hiddenSize));
+  for (let layer = 0; layer < config.numLayers; layer++) {
+    const attentionInput = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
+    const attended = parts.attention(parts.qkv(attentionInput, layer, attentionBias), layer);
+    const attentionOutput = net.linear(attended, parts.attentionOutput(layer, attentionBias));
+    parts.addNorm(x, attentionOutput, layer, 'attentionOutputNorm', 'post_attention_layernorm');
+
+    const mlpInput = parts.norm(x, layer, 'mlpNorm', 'pre_feedforward_layernorm');
+    const mlpOutput = net.linear(parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+    parts.addNorm(x, mlpOutput, layer, 'mlpOutputNorm', 'post_feedforward_layernorm');
+  }
+  const logits = parts.logits(x);
+  if (outputSoftCap !== undefined) net.softCap(logits, outputSoftCap);
+  return parts.build(logits);
+}

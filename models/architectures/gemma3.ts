@@ -1,0 +1,37 @@
+import type { NetworkPlan } from '../../engine/network/plan.js';
+import { ropeFrequencies } from '../../engine/network/rope.js';
+import type { ModelConfig } from '../model-config.js';
+import { DecoderParts } from './decoder-parts.js';
+
+/**
+ * Gemma 3 as it writes text: Gemma 2's layers, with a norm over each head of the queries and keys in the place of the caps,
+ * and more layers with a window than without. Those with a window turn by a RoPE of their own, of a shorter period.
+ */
+export function gemma3(config: ModelConfig): NetworkPlan {
+  const { hiddenSize, attentionBias, outputSoftCap } = config;
+  const parts = new DecoderParts(config, { ropeTables: localRope(config) });
+  const { net } = parts;
+  const x = parts.embed(Math.sqrt(hiddenSize));
+  for (let layer = 0; layer < config.numLayers; layer++) {
+    const attentionInput = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
+    const qkv = parts.qkv(attentionInput, layer, attentionBias);
+    parts.normQueriesAndKeys(qkv, layer);
+    const attended = parts.attention(qkv, layer);
+    const attentionOutput = net.linear(attended, parts.attentionOutput(layer, attentionBias));
+    parts.addNorm(x, attentionOutput, layer, 'attentionOutputNorm', 'post_attention_layernorm');
+
+    const mlpInput = parts.norm(x, layer, 'mlpNorm', 'pre_feedforward_layernorm');
+    const mlpOutput = net.linear(parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+    parts.addNorm(x, mlpOutput, layer, 'mlpOutputNorm', 'post_feedforward_layernorm');
+  }
+  const logits = parts.logits(x);
+  if (outputSoftCap !== undefined) net.softCap(logits, outputSoftCap);
+  return parts.build(logits);
+}
+
+/** The one table of layers with a window. */
+function localRope({ localRopeTheta, rope: { rotaryDim } }: ModelConfig): number[][] {
+  if (localRopeTheta === undefined) return [];
+  const local = ropeFrequencies({ theta: localRopeTheta, rotaryDim, scaling: { type: 'none' } });
+  return [[...local.inverseFrequencies]];
+}

@@ -1,0 +1,11 @@
+import type { NetworkPlan } from '../../engine/network/plan.js';
+import type { ModelConfig } from '../model-config.js';
+import { llama } from './llama.js';
+
+/**
+ * Mistral: Llama's network. Its sliding window is the same in all layers, so it is no matter of the network: the engine
+ * keeps a window of each sequence in its KV cache (ModelConfig.slidingWindow).
+ */
+export function mistral(config: ModelConfig): NetworkPlan {
+  return llama(config);
+}

@@ -1,0 +1,24 @@
+import type { NetworkPlan } from '../../engine/network/plan.js';
+import type { ModelConfig } from '../model-config.js';
+import { DecoderParts } from './decoder-parts.js';
+
+/**
+ * Qwen3: Llama's layers, with an RMSNorm over each head of the queries and keys before RoPE turns them. The heads' size is
+ * one of its own, not the hidden size divided by their number.
+ */
+export function qwen3(config: ModelConfig): NetworkPlan {
+  const { attentionBias } = config;
+  const parts = new DecoderParts(config);
+  const { net } = parts;
+  const x = parts.embed();
+  for (let layer = 0; layer < config.numLayers; layer++) {
+    const attentionInput = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
+    const qkv = parts.qkv(attentionInput, layer, attentionBias);
+    parts.normQueriesAndKeys(qkv, layer);
+    net.addLinear(x, parts.attention(qkv, layer), parts.attentionOutput(layer, attentionBias));
+
+    const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
+    net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+  }
+  return parts.build(parts.logits(x));
+}

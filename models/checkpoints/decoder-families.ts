@@ -1,0 +1,165 @@
+import type { ModelConfig } from '../model-config.js';
+import { type ConfigFields, LIMITS } from './config-fields.js';
+import { isObject } from './file-reading.js';
+import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
+import { ropeOfHuggingFace } from './rope-config.js';
+
+/** What of a ModelConfig a family decides; the dimensions are read alike for all. */
+type OfFamily = Pick<ModelConfig, 'rope' | 'slidingWindow'> & Partial<ModelConfig>;
+
+/** Dimensions that are known before. */
+export interface KnownDimensions {
+  name: string;
+  numLayers: number;
+  headDim: number;
+  maxPositions: number;
+}
+
+export interface DecoderFamily {
+  /** What transformers' config class takes where config.json does not say. headDim absent: hidden size / heads. */
+  headDim?: number;
+  tied?: boolean;
+  /** Field and default of the activation. */
+  activation?: [field: string, fallback: string];
+  read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;
+}
+
+/** What transformers' MistralConfig takes where config.json has no such field. */
+const MISTRAL_SLIDING_WINDOW = 4096;
+const GEMMA_ACTIVATION: [string, string] = ['hidden_activation', 'gelu_pytorch_tanh'];
+
+const QWEN: DecoderFamily = {
+  read: (config, { numLayers, headDim, maxPositions }) => {
+    if (config.raw('use_mrope') === true) throw config.error('use_mrope', 'false');
+    const window = config.boolean('use_sliding_window', false) ? slidingWindow(config, 4096) : null;
+    const firstLayer = config.integer('max_window_layers', 0, LIMITS.layers, 28);
+    return {
+      ...windowFields(windowsByType(config, numLayers, window, (layer) => layer >= firstLayer)),
+      rope: ropeOfHuggingFace(config, headDim, maxPositions),
+    };
+  },
+};
+
+/** By ModelConfig.architecture. */
+const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
+  llama: {
+    read: (config, { name, headDim, maxPositions }) => {
+      if (config.raw('use_sliding_window') !== false && config.raw('sliding_window') !== undefined) {
+        throw config.error('sliding_window', `absent: ${name} has no attention window`);
+      }
+      return { slidingWindow: null, rope: ropeOfHuggingFace(config, headDim, maxPositions) };
+    },
+  },
+  mistral: {
+    read: (config, { headDim, maxPositions }) => {
+      const layerTypes = config.raw('layer_types');
+      if (Array.isArray(layerTypes) && layerTypes.some((type) => type !== 'sliding_attention')) {
+        throw config.error('layer_types', 'sliding_attention for each layer: mixed layers are not supported');
+      }
+      const off = config.raw('use_sliding_window') === false;
+      return {
+        slidingWindow: off ? null : slidingWindow(config, MISTRAL_SLIDING_WINDOW),
+        rope: ropeOfHuggingFace(config, headDim, maxPositions),
+      };
+    },
+  },
+  qwen2: QWEN,
+  qwen3: { ...QWEN, headDim: 128 },
+  phi3: {
+    read: (config, { headDim, maxPositions }) => {
+      const rope = ropeOfHuggingFace(config, headDim, maxPositions);
+      if (rope.scaling.type !== 'none' && rope.scaling.type !== 'longrope') {
+        throw config.error('rope_scaling', 'absent or of the type longrope or su');
+      }
+      return { slidingWindow: slidingWindow(config, null), rope };
+    },
+  },
+  gemma2: {
+    headDim: 256,
+    tied: true,
+    activation: GEMMA_ACTIVATION,
+    read: (config, { numLayers, headDim, maxPositions }) => {
+      const isSliding = (layer: number) => layer % 2 === 0;
+      return {
+        ...windowFields(windowsByType(config, numLayers, slidingWindow(config, 4096), isSliding)),
+        rope: ropeOfHuggingFace(config, headDim, maxPositions),
+        ...gemmaFields(config),
+        ...capOf('attentionSoftCap', config, 'attn_logit_softcapping', 50),
+        ...capOf('outputSoftCap', config, 'final_logit_softcapping', 30),
+      };
+    },
+  },
+  gemma3: {
+    headDim: 256,
+    tied: true,
+    activation: GEMMA_ACTIVATION,
+    read: (config, { numLayers, headDim, maxPositions }) => {
+      if (config.raw('attn_logit_softcapping') !== undefined) {
+        throw config.error('attn_logit_softcapping', 'absent: Gemma 3 caps no attention scores');
+      }
+      const pattern = config.integer('sliding_window_pattern', 1, LIMITS.layers, 6);
+      const isSliding = (layer: number) => (layer + 1) % pattern !== 0;
+      const windows = windowsByType(config, numLayers, slidingWindow(config, 4096), isSliding);
+      return {
+        ...windowFields(windows),
+        // Layers with a window have another RoPE, also where all of them have one.
+        ...(windows.some((window) => window !== null) ? { layerWindows: windows } : {}),
+        ...gemma3Ropes(config, headDim, maxPositions),
+        ...gemmaFields(config),
+        ...capOf('outputSoftCap', config, 'final_logit_softcapping', null),
+      };
+    },
+  },
+};
+
+export function decoderFamily(architecture: string): DecoderFamily {
+  return FAMILIES[architecture]!;
+}
+
+function gemmaFields(config: ConfigFields): Partial<ModelConfig> {
+  if (config.raw('use_bidirectional_attention') === true) {
+    throw config.error('use_bidirectional_attention', 'false: a token that is written sees none behind it');
+  }
+  return { attentionScale: 1 / Math.sqrt(config.positive('query_pre_attn_scalar', 256)) };
+}
+
+/** A cap that is given; null there means none, and where the field is missing it is `fallback`. */
+function capOf(
+  name: 'attentionSoftCap' | 'outputSoftCap',
+  config: ConfigFields,
+  key: string,
+  fallback: number | null,
+): Partial<ModelConfig> {
+  const cap = config.has(key) ? config.positiveOrNull(key) : fallback;
+  return cap === null ? {} : { [name]: cap };
+}
+
+/** rope_theta, rope_scaling and rope_local_base_freq, or since transformers 5 rope_parameters by the layers' type. */
+function gemma3Ropes(
+  config: ConfigFields,
+  headDim: number,
+  maxPositions: number,
+): Pick<ModelConfig, 'rope' | 'localRopeTheta'> {
+  const byType = config.raw('rope_parameters');
+  if (byType === undefined) {
+    return {
+      rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
+      localRopeTheta: config.positive('rope_local_base_freq', 10_000),
+    };
+  }
+  const { full_attention: full = {}, sliding_attention: local = {} } = isObject(byType) ? byType : {};
+  const names = isObject(byType) ? Object.keys(byType) : [];
+  const isPlain = (rope: unknown) => isObject(rope) && (rope.rope_type ?? 'default') === 'default';
+  const theta = isObject(local) ? (local.rope_theta ?? 10_000) : null;
+  const known = names.every((name) => name === 'full_attention' || name === 'sliding_attention');
+  if (!known || !isObject(full) || !isPlain(local) || typeof theta !== 'number' || !(theta > 1)) {
+    throw config.error(
+      'rope_parameters',
+      'those of full_attention and, without scaling, of sliding_attention',
+    );
+  }
+  return {
+    rope: ropeOfHuggingFace(config, headDim, maxPositions, { parameters: full, theta: 1_000_000 }),
+    localRopeTheta: theta,
+  };
+}

@@ -1,0 +1,53 @@
+import { CheckpointError } from './checkpoint.js';
+import type { GgufMetadata } from './gguf-metadata.js';
+
+/** Keys of a GGUF file's architecture, such as llama.block_count. */
+export class GgufKeys {
+  readonly #metadata: GgufMetadata;
+  readonly #architecture: string;
+
+  constructor(metadata: GgufMetadata, architecture: string) {
+    this.#metadata = metadata;
+    this.#architecture = architecture;
+  }
+
+  get file(): string {
+    return this.#metadata.file;
+  }
+
+  number(key: string): number | undefined {
+    return this.#metadata.number(`${this.#architecture}.${key}`);
+  }
+
+  string(key: string): string | undefined {
+    return this.#metadata.string(`${this.#architecture}.${key}`);
+  }
+
+  /** A list of numbers or booleans; undefined where there is none, or a number in its place. */
+  list(key: string): ArrayLike<number | boolean> | undefined {
+    return this.#metadata.list(`${this.#architecture}.${key}`);
+  }
+
+  integer(key: string, least: number, most: number, fallback?: number): number {
+    const value = this.number(key) ?? fallback;
+    if (value === undefined || !Number.isInteger(value) || value < least || value > most) {
+      throw this.error(key, `a whole number from ${least} to ${most}`, value);
+    }
+    return value;
+  }
+
+  positive(key: string, fallback?: number): number {
+    const value = this.number(key) ?? fallback;
+    if (value === undefined || !Number.isFinite(value) || value <= 0) {
+      throw this.error(key, 'a number greater than 0', value);
+    }
+    return value;
+  }
+
+  error(key: string, expected: string, found: unknown): CheckpointError {
+    const shown = found === undefined ? 'nothing' : String(found).slice(0, 100);
+    return new CheckpointError(
+      `${this.file}: metadata key ${this.#architecture}.${key} should be ${expected}, found ${shown}.`,
+    );
+  }
+}

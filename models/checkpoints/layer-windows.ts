@@ -1,0 +1,35 @@
+import type { ModelConfig } from '../model-config.js';
+import { type ConfigFields, LIMITS } from './config-fields.js';
+
+type Windows = Pick<ModelConfig, 'slidingWindow' | 'layerWindows'>;
+
+/** What of a ModelConfig the windows of all layers are. */
+export function windowFields(windows: readonly (number | null)[]): Windows {
+  const first = windows[0] ?? null;
+  if (windows.every((window) => window === first)) return { slidingWindow: first };
+  return { slidingWindow: null, layerWindows: [...windows] };
+}
+
+/** sliding_window; null there means none. */
+export function slidingWindow(config: ConfigFields, fallback: number | null): number | null {
+  if (!config.has('sliding_window')) return fallback;
+  if (config.raw('sliding_window') === undefined) return null;
+  return config.integer('sliding_window', 1, LIMITS.positions);
+}
+
+/** The window of each layer: of those that layer_types calls sliding, or, where it is not given, `isSliding`. */
+export function windowsByType(
+  config: ConfigFields,
+  numLayers: number,
+  window: number | null,
+  isSliding: (layer: number) => boolean,
+): (number | null)[] {
+  const types = config.raw('layer_types');
+  if (types === undefined)
+    return Array.from({ length: numLayers }, (_, layer) => (isSliding(layer) ? window : null));
+  const known = ['full_attention', 'sliding_attention'];
+  if (!Array.isArray(types) || types.length !== numLayers || !types.every((type) => known.includes(type))) {
+    throw config.error('layer_types', `${numLayers} times one of ${known.join(', ')}`);
+  }
+  return types.map((type) => (type === 'sliding_attention' ? window : null));
+}

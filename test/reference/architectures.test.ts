@@ -1,0 +1,136 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { resolveLimits } from '../../engine/engine-limits.js';
+import type { KvDtype, WeightPrecision } from '../../engine/executor.js';
+import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from './goldens.js';
+import { SequenceDriver } from './sequence-driver.js';
+
+/** As in tiny.test.ts. */
+const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
+/** Mean divergences in nats, about twice what they are; unrelated logits diverge by about 9. */
+const DIVERGENCE_MAX = {
+  mistral: { bf16: 1.5e-3, int8: 2e-2, int4: 1 },
+  qwen2: { bf16: 1e-3, int8: 3e-2, int4: 1 },
+  qwen3: { bf16: 1.2e-3, int8: 1.6e-2, int4: 0.5 },
+  phi3: { bf16: 1e-3, int8: 2.6e-2, int4: 1.4 },
+  gemma2: { bf16: 1.5e-4, int8: 3e-3, int4: 0.2 },
+  gemma3: { bf16: 4e-3, int8: 4.5e-2, int4: 2.3 },
+  gpt2: { bf16: 3e-4, int8: 3.5e-3, int4: 0.12 },
+} as const;
+const ARCHITECTURES = Object.keys(DIVERGENCE_MAX) as (keyof typeof DIVERGENCE_MAX)[];
+/** Whole, and pieces that end inside a block and inside a window. */
+const CHUNKS = [256, 13];
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+interface Setting {
+  precision?: WeightPrecision;
+  kvDtype?: KvDtype;
+  instructionSet?: (typeof INSTRUCTION_SETS)[number];
+  tokensPerBlock?: number;
+  maxAttentionWindow?: number;
+}
+
+/** With the window that the model's engine would have. */
+async function openDriver(architecture: string, { precision = 'f32', ...options }: Setting) {
+  const engine = await engines.get(tinyModelPath(architecture), precision);
+  const { tokensPerBlock = 16, maxAttentionWindow, ...rest } = options;
+  const { manifest } = engine;
+  const maxSeqLen = Math.min(manifest.maxSeqLen, 160);
+  const kvCacheConfig = maxAttentionWindow === undefined ? {} : { maxAttentionWindow };
+  const { window } = resolveLimits({ tokensPerBlock, kvCacheConfig, maxSeqLen }, manifest);
+  const executor = openExecutor(engine, {
+    instructionSet: INSTRUCTION_SETS.at(-1)!,
+    tokensPerBlock,
+    maxSeqLen,
+    ...window?.options,
+    ...rest,
+  });
+  return { executor, driver: new SequenceDriver(executor, manifest.config) };
+}
+
+/** Calls `compare` with the golden's logits and ours for every prompt, position and way of chunking. */
+function compareLogits(
+  driver: SequenceDriver,
+  prompts: readonly TinyPrompt[],
+  compare: (reference: number[], ours: Float32Array, where: string) => void,
+): void {
+  for (const { promptIds, ropeFinalLength, logits } of prompts) {
+    const positions = logits.map(({ position }) => position);
+    for (const chunk of CHUNKS) {
+      driver.begin(ropeFinalLength);
+      const ours = driver.logitsAt(promptIds, positions, chunk);
+      for (const [i, { position, values }] of logits.entries()) {
+        const where = `position ${position} of ${promptIds.length}, chunks of ${chunk}`;
+        expect(ours[i]!.length, where).toBe(values.length);
+        compare(values, ours[i]!, where);
+      }
+    }
+  }
+}
+
+const greatestDifference = (reference: readonly number[], ours: Float32Array) =>
+  reference.reduce((max, value, i) => Math.max(max, Math.abs(value - ours[i]!)), 0);
+
+describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (architecture) => {
+  const prompts = readGolden<TinyPrompt>(`tiny-${architecture}`);
+
+  it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits', async (instructionSet) => {
+    const { executor, driver } = await openDriver(architecture, { instructionSet });
+    compareLogits(driver, prompts, (reference, ours, where) => {
+      expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+    });
+    executor.close();
+  });
+
+  it.each([8, 32])('f32 gives the same greedy tokens, %i tokens per block', async (tokensPerBlock) => {
+    const { executor, driver } = await openDriver(architecture, { tokensPerBlock });
+    for (const prompt of prompts) {
+      const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 37);
+      expect(firstWrongToken(tokens, prompt), `prompt of ${prompt.promptIds.length}`).toBeNull();
+    }
+    executor.close();
+  });
+
+  it.each(['bf16', 'int8', 'int4'] as const)('%s stays close, f32 and bf16 cache', async (precision) => {
+    for (const kvDtype of ['f32', 'bf16'] as const) {
+      const { executor, driver } = await openDriver(architecture, { precision, kvDtype });
+      const divergences: number[] = [];
+      compareLogits(driver, prompts, (reference, ours) => divergences.push(klDivergence(reference, ours)));
+      executor.close();
+      const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
+      expect(mean, `${kvDtype} cache`).toBeLessThan(DIVERGENCE_MAX[architecture][precision]);
+    }
+  });
+});
+
+/** Where layers have windows, the golden's longest prompt goes beyond them. */
+describe.each(['qwen2', 'phi3', 'gemma2', 'gemma3', 'mistral'])('the windows of tiny %s', (architecture) => {
+  const prompt = readGolden<TinyPrompt>(`tiny-${architecture}`).at(-1)!;
+
+  it('matter: without them the answer is another one', async () => {
+    const engine = await engines.get(tinyModelPath(architecture), 'f32');
+    const ops = engine.plan.ops.map((op) => {
+      if (op.op !== 'attention') return op;
+      const { window: _, ...rest } = op;
+      return rest;
+    });
+    const executor = openExecutor({ ...engine, plan: { ...engine.plan, ops } });
+    const driver = new SequenceDriver(executor, engine.manifest.config);
+    driver.begin(prompt.ropeFinalLength);
+    const { position, values } = prompt.logits.at(-1)!;
+    const [ours] = driver.logitsAt(prompt.promptIds, [position], 256);
+    expect(greatestDifference(values, ours!)).toBeGreaterThan(0.1);
+    executor.close();
+  });
+
+  it('lie within a window of the engine: one that is wider changes nothing', async () => {
+    const { manifest } = await engines.get(tinyModelPath(architecture), 'f32');
+    const maxAttentionWindow = manifest.config.slidingWindow ?? 140;
+    const { executor, driver } = await openDriver(architecture, { maxAttentionWindow });
+    const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 256);
+    expect(firstWrongToken(tokens, prompt)).toBeNull();
+    executor.close();
+  });
+});
