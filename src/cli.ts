@@ -5,6 +5,7 @@ import type { BatchFlags } from './commands/batch.js';
 import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';
 import { chatCommand } from './commands/chat-command.js';
+import { completionCommand } from './commands/completion-command.js';
 import type { InfoFlags } from './commands/info.js';
 import type { PullFlags } from './commands/pull.js';
 import { runCommand } from './commands/run-command.js';
@@ -170,7 +171,8 @@ async function benchCommand(): Promise<Command> {
     'load an OpenAI-compatible server and report latencies and throughput',
   );
   // Its many options are of no use to any other command.
-  if (process.argv[2] === 'bench') (await import('./commands/bench-command.js')).defineBench(command);
+  if (['bench', 'completion'].includes(process.argv[2] ?? ''))
+    (await import('./commands/bench-command.js')).defineBench(command);
   return command;
 }
 
@@ -187,7 +189,8 @@ async function program(): Promise<Command> {
     .addCommand(pullCommand())
     .addCommand(infoCommand())
     .addCommand(simulateCommand())
-    .addCommand(await benchCommand());
+    .addCommand(await benchCommand())
+    .addCommand(completionCommand());
   for (const command of [root, ...root.commands, ...root.commands.flatMap(({ commands }) => commands)]) {
     command.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
     command.configureOutput({ outputError: () => {} });
