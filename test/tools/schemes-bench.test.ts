@@ -66,6 +66,16 @@ describe('runScheme', () => {
     expect(result.latenciesMs).toHaveLength(20);
     expect(result.firstTokensMs).toHaveLength(20);
     expect(result.tokensPerSecond).toBeGreaterThan(0);
+    for (const { arrivalMs, promptTokens, chunks, firstTokenMs, lastTokenMs, endMs } of result.courses) {
+      expect(chunks.length).toBeGreaterThanOrEqual(1);
+      if (promptTokens < 8) expect(chunks).toHaveLength(1);
+      const times = [arrivalMs - 1, chunks[0]![0], chunks.at(-1)![1], lastTokenMs + 1, endMs + 1];
+      expect(times).toEqual(times.toSorted((a, b) => a - b));
+      expect(lastTokenMs).toBeGreaterThanOrEqual(firstTokenMs);
+    }
+    const waited = result.courses.filter(({ lastTokenMs, endMs }) => endMs > lastTokenMs);
+    if (modelType === 'V1') expect(waited.length).toBeGreaterThan(5);
+    else expect(waited).toEqual([]);
     if (modelType === 'V1') expect(result.emptyShare).toBeGreaterThan(0.1);
     else expect(result.emptyShare).toBe(0);
   });

@@ -10,12 +10,9 @@ import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { WeightPrecision } from '../../engine/executor.js';
 import type { ModelType } from '../../engine/gpt-manager-options.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
-import { RopeTable } from '../../engine/rope-table.js';
-import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { writeSection } from '../document-section.js';
-import { makeRandomEngine } from '../iteration-bench/random-engine.js';
-import { runScheme, type SchemeResult, type SchemeSetup } from './run-scheme.js';
+import { runScheme, type SchemeResult } from './run-scheme.js';
+import { openSetup } from './setup.js';
 import { longestSequence, poissonArrivals, type WorkloadOptions } from './workload.js';
 
 const HELP = `Measures the three batching schemes under Poisson arrivals and prints a Markdown table.
@@ -32,9 +29,6 @@ const HELP = `Measures the three batching schemes under Poisson arrivals and pri
 
 const SCHEMES: readonly ModelType[] = ['V1', 'InflightBatching', 'InflightFusedBatching'];
 const VOCAB_SIZE = 49152;
-const TOKENS_PER_BLOCK = 32;
-/** Tokens of an iteration of the in-flight schemes; the server's default. */
-const IN_FLIGHT_TOKENS = 2048;
 
 const { values: flags } = parseArgs({
   options: {
@@ -52,51 +46,6 @@ const { values: flags } = parseArgs({
 });
 
 const numbers = (list: string) => list.split(',').map(Number);
-
-/** One executor for all schemes, with room for the padding of V1, and what is the same in all runs. */
-function openSetup(
-  precision: WeightPrecision,
-  maxNumSequences: number,
-  maxSeqLen: number,
-  longestPrompt: number,
-) {
-  const engine = makeRandomEngine(precision);
-  // V1 may start a batch as large as maxNumSequences; the other schemes chunk their contexts.
-  const v1Tokens = Math.max(IN_FLIGHT_TOKENS, maxNumSequences * longestPrompt);
-  const tokensPerBlock = TOKENS_PER_BLOCK;
-  const padding = paddingRoom('V1', {
-    maxSequences: maxNumSequences,
-    maxNumTokens: v1Tokens,
-    tokensPerBlock,
-  });
-  const numBlocks = maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock);
-  const executor = new NativeExecutor(engine, {
-    threads: Number(flags.threads),
-    maxNumTokens: v1Tokens,
-    maxNumSequences: maxNumSequences + padding.sequences,
-    maxLogitRows: maxNumSequences,
-    maxSeqLen,
-    numBlocks: numBlocks + padding.blocks,
-    tokensPerBlock,
-    kvDtype: precision === 'f32' ? 'f32' : 'bf16',
-  });
-  const { inverseFrequencies } = engine;
-  const rope = new RopeTable({ inverseFrequencies, scale: 1 }, null, maxNumSequences);
-  const setupOf = (modelType: ModelType): SchemeSetup => ({
-    modelType,
-    executor,
-    rope,
-    numBlocks,
-    maxNumSequences,
-    maxNumTokens: modelType === 'V1' ? v1Tokens : IN_FLIGHT_TOKENS,
-    maxSeqLen,
-  });
-  const close = () => {
-    executor.close();
-    engine.remove();
-  };
-  return { setupOf, executor, close };
-}
 
 function row(rate: number, scheme: string, result: SchemeResult): string {
   const latencies = result.latenciesMs.toSorted((a, b) => a - b);
@@ -129,7 +78,13 @@ function main(): void {
   };
   const precision = flags.weights as WeightPrecision;
   const sequences = Number(flags.sequences);
-  const { setupOf, executor, close } = openSetup(precision, sequences, longestSequence(workload), longest);
+  const { setupOf, executor, close } = openSetup({
+    precision,
+    maxNumSequences: sequences,
+    maxSeqLen: longestSequence(workload),
+    longestPrompt: longest,
+    threads: Number(flags.threads),
+  });
   const lines = [
     `${cpus()[0]?.model.trim()}, ${executor.instructionSet}, ${flags.threads} threads, ${precision} weights of SmolLM2-135M's shape. ` +
       `${workload.requests} requests, prompts of ${shortest} to ${longest} tokens,`,

@@ -4,6 +4,7 @@ import type { InferenceRequest } from '../../callbacks/types.js';
 import type { Executor } from '../../engine/executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { ModelType } from '../../engine/gpt-manager-options.js';
+import { NUMBERS_PER_STEP } from '../../engine/loop/flight-recorder.js';
 import type { LoopOptions } from '../../engine/loop/loop-options.js';
 import type { RopeTable } from '../../engine/rope-table.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
@@ -20,6 +21,19 @@ export interface SchemeSetup {
   maxSeqLen: number;
 }
 
+/** What happened to a request, in milliseconds from the first arrival. */
+export interface Course {
+  arrivalMs: number;
+  promptTokens: number;
+  newTokens: number;
+  /** Begin and end of the steps with a chunk of its context. */
+  chunks: [number, number][];
+  firstTokenMs: number;
+  lastTokenMs: number;
+  /** When its final response left. */
+  endMs: number;
+}
+
 export interface SchemeResult {
   tokensPerSecond: number;
   /** Arrival to the final response, of each request. */
@@ -28,6 +42,8 @@ export interface SchemeResult {
   firstTokensMs: number[];
   /** Of all rows that a generation step computed, those that ran for nobody; 0 to 1. */
   emptyShare: number;
+  /** In the order of the arrivals. */
+  courses: Course[];
 }
 
 /** Runs the arrivals in real time through a loop in this thread. */
@@ -60,9 +76,14 @@ export function runScheme(setup: SchemeSetup, arrivals: readonly Arrival[]): Sch
     clock,
     drawSeed: () => 0n,
   });
-  while (!client.isDone) if (!loop.iterate()) client.sleepUntilNext();
+  while (!client.isDone) {
+    if (loop.iterate()) client.noteSteps(loop.formation().record.steps);
+    else client.sleepUntilNext();
+  }
   return client.result();
 }
+
+const PAUSE = 1;
 
 /** Hands each request over once its time has come and notes when its tokens are there. */
 class Client implements LoopCallbacks {
@@ -71,7 +92,10 @@ class Client implements LoopCallbacks {
   readonly #clock: () => number;
   readonly #startMs: number;
   readonly #firstTokensMs = new Map<bigint, number>();
+  readonly #lastTokensMs = new Map<bigint, number>();
   readonly #latenciesMs = new Map<bigint, number>();
+  /** By request, on the clock's time. */
+  readonly #chunks = new Map<number, [number, number][]>();
   #next = 0;
   #generated = 0;
   #empty = 0;
@@ -111,6 +135,7 @@ class Client implements LoopCallbacks {
       const { atMs } = this.#arrivals[Number(requestId)]!;
       const tokens = responses.tokenStart[i + 1]! - responses.tokenStart[i]!;
       if (tokens > 0 && !this.#firstTokensMs.has(requestId)) this.#firstTokensMs.set(requestId, nowMs - atMs);
+      if (tokens > 0) this.#lastTokensMs.set(requestId, nowMs - atMs);
       const isFinal = (responses.flags[i]! & (RESPONSE_FINAL | RESPONSE_ERROR)) !== 0;
       if (isFinal) this.#latenciesMs.set(requestId, nowMs - atMs);
     }
@@ -122,6 +147,17 @@ class Client implements LoopCallbacks {
 
   reportError(error: Error): void {
     throw error;
+  }
+
+  /** Chunks of contexts, and pauses, which have no length: see FlightRecord.steps. */
+  noteSteps(steps: Float64Array): void {
+    for (let first = 0; first < steps.length; first += NUMBERS_PER_STEP) {
+      const [id, kind, begin, end] = steps.subarray(first, first + NUMBERS_PER_STEP);
+      if (kind === PAUSE) continue;
+      const chunks = this.#chunks.get(id!) ?? [];
+      chunks.push([begin!, end!]);
+      this.#chunks.set(id!, chunks);
+    }
   }
 
   /** Nothing is active: blocks the thread until the next request is due. */
@@ -139,6 +175,23 @@ class Client implements LoopCallbacks {
       latenciesMs: [...this.#latenciesMs.values()],
       firstTokensMs: [...this.#firstTokensMs.values()],
       emptyShare: this.#generationRows === 0 ? 0 : this.#empty / this.#generationRows,
+      courses: this.#arrivals.map((arrival, index) => this.#courseOf(arrival, index)),
+    };
+  }
+
+  #courseOf({ atMs, request: { requestId, inputs } }: Arrival, index: number): Course {
+    const firstMs = this.#arrivals[0]!.atMs;
+    const arrivalMs = atMs - firstMs;
+    const chunks = this.#chunks.get(index) ?? [];
+    const sinceFirst = (ms: number) => ms - this.#startMs - firstMs;
+    return {
+      arrivalMs,
+      promptTokens: inputs.input_ids!.data.length,
+      newTokens: Number(inputs.request_output_len!.data[0]),
+      chunks: chunks.map(([begin, end]) => [sinceFirst(begin), sinceFirst(end)]),
+      firstTokenMs: arrivalMs + this.#firstTokensMs.get(requestId)!,
+      lastTokenMs: arrivalMs + this.#lastTokensMs.get(requestId)!,
+      endMs: arrivalMs + this.#latenciesMs.get(requestId)!,
     };
   }
 }

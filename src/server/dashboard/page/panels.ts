@@ -1,6 +1,8 @@
+import { mountCharts } from './charts/charts-panel.js';
 import { ChatPanel } from './chat/chat-panel.js';
 import type { Feed } from './feed.js';
 import { mountFormation } from './formation/formation-panel.js';
+import { mountSchemes } from './schemes/schemes-panel.js';
 import type { Session } from './session.js';
 
 /** What a panel works with. */
@@ -22,4 +24,6 @@ export type MountPanel = (root: HTMLElement, page: Page) => void;
 export const PANELS: Readonly<Record<string, MountPanel>> = {
   chat: (root, page) => void new ChatPanel(root, page),
   formation: mountFormation,
+  charts: mountCharts,
+  schemes: mountSchemes,
 };

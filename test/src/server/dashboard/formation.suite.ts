@@ -84,4 +84,45 @@ export function formationSuite(browser: () => Browser): void {
     expect(problems).toEqual([]);
     await close();
   });
+
+  it('charts the latest minute, and says the values of now', async () => {
+    const { page, problems, close } = await visit(browser(), server.url, {
+      viewport: { width: 360, height: 800 },
+    });
+    page.setDefaultTimeout(15_000);
+    await page.getByText('Live').waitFor();
+    const panel = page.getByRole('region', { name: 'Charts' });
+    const before = Date.now();
+    watch.tell({ ...formation(0, 10), timeMs: before - 1000 });
+    const latency = { firstToken: { count: 3, p50: 118, p90: 240, p99: 1260 }, interToken: null };
+    watch.tell({ ...formation(0, 110, { latency }), timeMs: before });
+    await panel.getByRole('img', { name: /^Tokens per second .* generated 2,000, prompt 5,000/ }).waitFor();
+    await panel.getByRole('img', { name: /p50 118 ms, p90 240 ms, p99 1.26 s/ }).waitFor();
+    await expect.poll(() => panel.locator('canvas').count()).toBe(6);
+    const tooWide = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(await tooWide()).toBeLessThanOrEqual(0);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('plays the same work under the three schemes in step', async () => {
+    const { page, problems, close } = await visit(browser(), server.url);
+    page.setDefaultTimeout(15_000);
+    const panel = page.getByRole('region', { name: 'Schemes side by side' });
+    await panel.getByRole('img', { name: /^V1: .*slots empty/ }).waitFor();
+    expect(await panel.getByRole('row', { name: /^InflightFusedBatching/ }).count()).toBe(1);
+    const tokens = () => panel.locator('.scheme-tokens').allTextContents();
+    const atEnd = await tokens();
+    expect(new Set(atEnd).size).toBe(1);
+    await panel.getByRole('slider', { name: 'Time' }).fill('2000');
+    const [v1, inflight, fused] = (await tokens()).map((text) => Number.parseInt(text, 10));
+    expect(fused).toBeGreaterThan(v1!);
+    expect(inflight).toBeGreaterThan(v1!);
+    await panel.getByRole('button', { name: 'Play' }).click();
+    await panel.getByRole('button', { name: 'Pause' }).click();
+    await panel.getByRole('switch', { name: 'Side by side' }).click();
+    expect(await panel.getByRole('slider').count()).toBe(0);
+    expect(problems).toEqual([]);
+    await close();
+  });
 }

@@ -38,7 +38,7 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
     timeline.windowMs = 1000 * seconds;
   });
   root.append(
-    el('div', { class: 'panel-head' }, [
+    el('div', { class: 'live-head' }, [
       el('div', {}, [
         el('h2', { class: 'panel-title' }, ['The formation']),
         el('p', { class: 'panel-lead' }, [

@@ -64,7 +64,7 @@ export function drawSegment(
 }
 
 /** Slanting lines over a bar. */
-function hatch(
+export function hatch(
   context: CanvasRenderingContext2D,
   colour: string,
   left: number,

@@ -8,7 +8,7 @@ import type { Track } from './track.js';
 export const PLAYOUT_MS = 400;
 const AXIS_HEIGHT = 22;
 const EDGE = 14;
-const MIN_PITCH = 6;
+const MIN_PITCH = 4;
 const MAX_PITCH = 22;
 /** Where motion is not wanted, a new picture at most so often. */
 const STILL_MS = 1000;

@@ -1,0 +1,95 @@
+import { milliseconds } from '../formation/words.js';
+import type { SeriesName } from './series.js';
+
+export interface ChartLine {
+  name: string;
+  of: SeriesName;
+  colour: `--${string}`;
+  /** Lines differ by their dashes too. */
+  dash: readonly number[];
+  fill: boolean;
+}
+
+export interface ChartSpec {
+  title: string;
+  lines: readonly ChartLine[];
+  /** The least that the top of the scale stands for. */
+  least: number;
+  /** The scale is that of a share, in percent. */
+  isShare?: boolean;
+  format: (value: number) => string;
+}
+
+const SOLID: readonly number[] = [];
+const DASHED: readonly number[] = [6, 4];
+const DOTTED: readonly number[] = [2, 3];
+
+const line = (name: string, of: SeriesName, colour: `--${string}`, dash = SOLID, fill = false): ChartLine => {
+  return { name, of, colour, dash, fill };
+};
+const whole = (value: number) => Math.round(value).toLocaleString('en');
+const percent = (value: number) =>
+  `${value < 10 && value > 0 ? value.toFixed(1).replace(/\.0$/, '') : Math.round(value)} %`;
+const tenth = (value: number) => (value < 10 ? value.toFixed(1).replace(/\.0$/, '') : whole(value));
+const latency = (value: number) => (value === 0 ? '0' : milliseconds(value).replace('.0 ', ' '));
+
+export const CHARTS: readonly ChartSpec[] = [
+  {
+    title: 'Tokens per second',
+    lines: [
+      line('generated', 'generatedPerSecond', '--generating', SOLID, true),
+      line('prompt', 'promptPerSecond', '--context', DASHED),
+    ],
+    least: 10,
+    format: whole,
+  },
+  {
+    title: 'Batch size',
+    lines: [
+      line('in a batch', 'batch', '--generating', SOLID, true),
+      line('in flight', 'inFlight', '--resumed', DASHED),
+      line('waiting', 'waiting', '--queued', DOTTED),
+    ],
+    least: 4,
+    format: tenth,
+  },
+  {
+    title: 'KV cache',
+    lines: [
+      line('used', 'kvUsed', '--generating', SOLID, true),
+      line('cached', 'kvCached', '--done', DASHED),
+    ],
+    least: 100,
+    isShare: true,
+    format: percent,
+  },
+  {
+    title: 'Iteration time',
+    lines: [
+      line('mean', 'iterationMs', '--generating', SOLID, true),
+      line('longest', 'longestMs', '--context', DASHED),
+    ],
+    least: 1,
+    format: latency,
+  },
+  {
+    title: 'Time to first token',
+    lines: [
+      line('p50', 'firstP50', '--generating'),
+      line('p90', 'firstP90', '--resumed', DASHED),
+      line('p99', 'firstP99', '--paused', DOTTED),
+    ],
+    least: 1,
+    format: latency,
+  },
+  {
+    title: 'Between two tokens',
+    lines: [
+      line('p50', 'interP50', '--generating'),
+      line('p90', 'interP90', '--resumed', DASHED),
+      line('p99', 'interP99', '--paused', DOTTED),
+    ],
+    least: 1,
+    format: latency,
+  },
+];
