@@ -1,6 +1,7 @@
 // Compiles the addon for others (npm run prebuildify): prebuilds/<system>-<architecture>/skein.<C library>.node, which
 // `npm pack` takes in and node-gyp-build finds where the package is installed. One run makes the one of the machine it
-// runs on; the oldest system that is to be served has to make it, since an addon asks for the C library it was made with.
+// runs on; the oldest system that is to be served has to make it, since an addon asks for the C and C++ libraries it was made
+// with. (With the C++ library in the file it would ask for a newer C library: GCC 12's wants glibc 2.36.)
 import { readdirSync, writeFileSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,10 +18,6 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 process.env.JOBS ??= 'max'; // node-gyp's
 const headers = headersFolder();
 if (headers !== null) process.env.npm_config_nodedir ??= headers;
-// The C++ library goes into the file, so that it runs where an older one is installed, or none.
-if (platform() === 'linux') {
-  process.env.LDFLAGS = [process.env.LDFLAGS, '-static-libstdc++ -static-libgcc'].filter(Boolean).join(' ');
-}
 
 removeAbandoned(root);
 makeAside(root);
