@@ -115,7 +115,7 @@ describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (ins
 });
 
 describe('drafts change no bit of an answer', () => {
-  it.each(['bias', 'wide-head', 'longrope', 'mha'])('of tiny %s', async (variant) => {
+  it.each(['bias', 'wide-head', 'longrope', 'mha', 'gemma3'])('of tiny %s', async (variant) => {
     const opened = await open(variant, 'bf16', {});
     const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
     for (const { options } of RUNS) expectDraftsChangeNothing(opened, alone, options);

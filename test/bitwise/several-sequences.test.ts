@@ -71,39 +71,47 @@ const RUNS: { name: string; threads: number; pauses: boolean; options: RunOption
   },
 ];
 
-describe.each(['f32', 'int8'] as const)('beams, several sequences and plain requests in %s', (precision) => {
-  it.each(RUNS)('$name: each answers as alone', async ({ threads, pauses, options }) => {
-    const engine = await engines.get(tinyModelPath('gqa'), precision);
-    const open = (own: number) =>
-      openExecutor(engine, {
-        instructionSet: INSTRUCTION_SETS.at(-1)!,
-        threads: own,
-        maxSeqLen: 96,
-        tokensPerBlock: 16,
-        numBlocks: WIDE_POOL,
-        numSecondaryBlocks: 10,
-        maxNumTokens: 256,
-        maxNumSequences: 16 * MAX_BEAM_WIDTH,
-        maxLogitRows: 16 * MAX_BEAM_WIDTH,
-      });
-    const { config } = engine.manifest;
-    const one = open(1);
-    const arrivals = scenario(one.vocabSize);
-    const alone = runAlone(one, config, arrivals, { maxBeamWidth: MAX_BEAM_WIDTH });
-    one.close();
-    const many = open(threads);
-    const result = runLoop(many, config, arrivals, options);
-    many.close();
-    expect(result.answers.size).toBe(alone.size);
-    expect(alone.size).toBeGreaterThan(REQUESTS);
-    for (const [key, expected] of alone) {
-      const found = result.answers.get(key)!;
-      expect(found.error, `answer ${key}`).toBe('');
-      expect(found.tokens, `answer ${key}`).toStrictEqual(expected.tokens);
-      expect(found.logProbs, `answer ${key}`).toStrictEqual(expected.logProbs);
-      expect(found.cumLogProb, `answer ${key}`).toBe(expected.cumLogProb);
-    }
-    expect(result.replayMismatches).toBe(0);
-    if (pauses) expect(result.pauses).toBeGreaterThan(0);
-  });
-});
+describe.each([
+  { variant: 'gqa', precision: 'f32' as const, runs: RUNS },
+  { variant: 'gqa', precision: 'int8' as const, runs: RUNS },
+  // Layers with a window beside layers without.
+  { variant: 'gemma3', precision: 'bf16' as const, runs: RUNS.filter(({ pauses }) => pauses).slice(0, 1) },
+])(
+  'beams, several sequences and plain requests of $variant in $precision',
+  ({ variant, precision, runs }) => {
+    it.each(runs)('$name: each answers as alone', async ({ threads, pauses, options }) => {
+      const engine = await engines.get(tinyModelPath(variant), precision);
+      const open = (own: number) =>
+        openExecutor(engine, {
+          instructionSet: INSTRUCTION_SETS.at(-1)!,
+          threads: own,
+          maxSeqLen: 96,
+          tokensPerBlock: 16,
+          numBlocks: WIDE_POOL,
+          numSecondaryBlocks: 10,
+          maxNumTokens: 256,
+          maxNumSequences: 16 * MAX_BEAM_WIDTH,
+          maxLogitRows: 16 * MAX_BEAM_WIDTH,
+        });
+      const { config } = engine.manifest;
+      const one = open(1);
+      const arrivals = scenario(one.vocabSize);
+      const alone = runAlone(one, config, arrivals, { maxBeamWidth: MAX_BEAM_WIDTH });
+      one.close();
+      const many = open(threads);
+      const result = runLoop(many, config, arrivals, options);
+      many.close();
+      expect(result.answers.size).toBe(alone.size);
+      expect(alone.size).toBeGreaterThan(REQUESTS);
+      for (const [key, expected] of alone) {
+        const found = result.answers.get(key)!;
+        expect(found.error, `answer ${key}`).toBe('');
+        expect(found.tokens, `answer ${key}`).toStrictEqual(expected.tokens);
+        expect(found.logProbs, `answer ${key}`).toStrictEqual(expected.logProbs);
+        expect(found.cumLogProb, `answer ${key}`).toBe(expected.cumLogProb);
+      }
+      expect(result.replayMismatches).toBe(0);
+      if (pauses) expect(result.pauses).toBeGreaterThan(0);
+    });
+  },
+);

@@ -43,6 +43,7 @@ class Fields {
     return value.IsNumber() ? value.As<Napi::Number>().Int32Value() : 0;
   }
   float number(const char* name) const { return object_.Get(name).As<Napi::Number>().FloatValue(); }
+  float number(const char* name, float absent) const { return object_.Has(name) ? number(name) : absent; }
   DType dtype() const { return dtypeOf(object_.Get("dtype").As<Napi::String>()); }
   // Where a typed array's view begins; null when the field is absent or null.
   template <class T = float>
@@ -155,6 +156,7 @@ void attention(const Napi::CallbackInfo& info) {
   const AttentionArgs args{.kv = &kv, .blockTable = f.data<int32_t>("blockTable"), .q = f.data("q"),
                            .ldq = f.integer("ldq"), .numHeads = f.integer("numHeads"),
                            .firstPosition = f.integer("firstPosition"), .scale = f.number("scale"),
+                           .softCap = f.number("softCap", 0.0f),
                            .bothWays = f.integer("bothWays"),
                            .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
                            .fresh = f.data<void>("fresh"), .freshBlock = f.integer("freshBlock"),

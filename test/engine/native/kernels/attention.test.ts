@@ -23,6 +23,8 @@ interface Shape {
   /** Query heads per KV head. */
   group: number;
   headDim: number;
+  /** On the scores; absent: none. */
+  softCap?: number;
 }
 
 /**
@@ -66,7 +68,8 @@ function expectedRow(
     const scores = Array.from({ length: seen }, (_, t) => {
       let sum = 0;
       for (let d = 0; d < s.headDim; d++) sum += queries[query + d]! * keys[t * width + at + d]!;
-      return sum / Math.sqrt(s.headDim);
+      const score = sum / Math.sqrt(s.headDim);
+      return s.softCap === undefined ? score : s.softCap * Math.tanh(score / s.softCap);
     });
     const { dtype, headDim } = s;
     return expectedHead({ table, dtype, scores, headDim, value: (t, d) => values[t * width + at + d]! });
@@ -96,6 +99,7 @@ function sequenceOf(table: string, s: Shape, seed = 1) {
       firstPosition: begin,
       bothWays,
       scale: 1 / Math.sqrt(s.headDim),
+      softCap: s.softCap ?? 0,
       rowBegin,
       rowEnd,
       y: y.view,
@@ -131,6 +135,19 @@ describe.each(tables)('attention, %s', (table) => {
         for (const position of [0, 1, 31, 32, 33, 69])
           expectNear(rows[position]!, sequence.expected(position));
       }
+  });
+
+  it('caps scores softly before the softmax', () => {
+    for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
+      const shape = { dtype, tokens: 70, tokensPerBlock, kvHeads: 2, group, headDim: 24 };
+      const sequence = sequenceOf(table, { ...shape, softCap: 0.7 });
+      const rows = sequence.run(0, 70);
+      const uncapped = sequenceOf(table, shape).run(0, 70);
+      for (const position of [0, 1, 31, 32, 33, 69]) {
+        expectNear(rows[position]!, sequence.expected(position));
+        if (position > 0) expect(rows[position]).not.toEqual(uncapped[position]);
+      }
+    }
   });
 
   it('gives a token in any chunk the bits of its generation step', () => {
@@ -292,10 +309,12 @@ describe.each(tables)('attention, %s', (table) => {
 it.each(twins)('attention, %s gives the bits of %s', (vector, scalar) => {
   for (const headDim of [8, 24, 40, 64, 80, 128])
     for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
-      const shape: Shape = { dtype, tokens: 90, tokensPerBlock, kvHeads: 2, group, headDim };
-      const wanted = sequenceOf(scalar, shape).run(0, 90);
-      const rows = sequenceOf(vector, shape).run(0, 90);
-      for (const [i, row] of rows.entries())
-        expectSameBits(row, wanted[i]!, () => `position ${i} of ${JSON.stringify(shape)}`);
+      const plain: Shape = { dtype, tokens: 90, tokensPerBlock, kvHeads: 2, group, headDim };
+      for (const shape of headDim === 40 ? [plain, { ...plain, softCap: 2 }] : [plain]) {
+        const wanted = sequenceOf(scalar, shape).run(0, 90);
+        const rows = sequenceOf(vector, shape).run(0, 90);
+        for (const [i, row] of rows.entries())
+          expectSameBits(row, wanted[i]!, () => `position ${i} of ${JSON.stringify(shape)}`);
+      }
     }
 });
