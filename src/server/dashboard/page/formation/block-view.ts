@@ -154,7 +154,7 @@ export class BlockView {
     const { context } = this.#picture;
     const colours = this.#colours();
     const request = this.#formation!.requests[row];
-    if (request !== undefined && request[0] % 2 === 1) context.globalAlpha *= 0.78;
+    if (request !== undefined && request[0] % 2 === 1) context.globalAlpha *= 0.84;
     return request?.[2] === 1 ? colours.context : colours.generating;
   }
 

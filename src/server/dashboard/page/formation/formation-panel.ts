@@ -48,8 +48,8 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
       burst.element,
     ]),
     el('div', { class: 'timeline' }, [list.element, empty]),
-    el('div', { class: 'timeline-foot' }, [legend(), windows]),
-    details.element,
+    legend(),
+    el('div', { class: 'timeline-foot' }, [details.element, windows]),
     el('div', { class: 'blocks-head' }, [el('h3', { class: 'panel-title' }, ['KV cache']), blockText]),
     el('div', { class: 'blocks' }, [blocks]),
     table.element,
@@ -77,7 +77,7 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
   };
   feed.on('formation', (event) => {
     model.take(event, performance.now());
-    timeline.changed();
+    timeline.modelChanged();
     blockView.show(event);
     sayInTime();
     // The last bar leaves the picture without an event.

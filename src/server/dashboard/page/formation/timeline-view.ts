@@ -23,7 +23,10 @@ export class TimelineView {
   #windowMs = 10_000;
   #pitch = MAX_PITCH;
   #drawnMs = 0;
+  /** -1: something else than the model has changed. */
   #shownVersion = -1;
+  #isEasing = false;
+  #wasBusy = false;
 
   constructor(canvas: HTMLCanvasElement, model: TimelineModel, selection: Selection) {
     this.#model = model;
@@ -48,9 +51,14 @@ export class TimelineView {
     return this.#windowMs;
   }
 
-  /** There is something new to draw. */
+  /** There is something new to draw, which does not wait. */
   changed(): void {
     this.#shownVersion = -1;
+    this.#redraw.ask();
+  }
+
+  /** The model has changed. */
+  modelChanged(): void {
     this.#redraw.ask();
   }
 
@@ -62,12 +70,21 @@ export class TimelineView {
   #step(nowMs: number): boolean {
     const isNew = this.#shownVersion !== this.#model.version;
     const moves = this.isBusy;
-    if (prefersStill() && !isNew && nowMs - this.#drawnMs < STILL_MS) return moves;
-    if (prefersStill() && moves && nowMs - this.#drawnMs < STILL_MS && this.#shownVersion >= 0) return true;
+    const sinceMs = nowMs - this.#drawnMs;
+    const isDue = prefersStill() ? sinceMs >= STILL_MS : this.#hasMoved(sinceMs) || this.#isEasing;
+    // By another's change, as of the size or the theme; and the last bar has to leave the picture.
+    const isAsked = this.#shownVersion < 0 || (this.#wasBusy && !moves);
+    if (!isDue && !isAsked && (!isNew || prefersStill())) return moves;
     this.#drawnMs = nowMs;
     this.#shownVersion = this.#model.version;
-    const isEasing = this.#draw();
-    return moves || isEasing;
+    this.#wasBusy = moves;
+    this.#isEasing = this.#draw();
+    return moves || this.#isEasing;
+  }
+
+  /** By as much as can be seen. */
+  #hasMoved(sinceMs: number): boolean {
+    return (sinceMs * (this.#picture.width - EDGE)) / this.#windowMs >= 0.5;
   }
 
   /** There is a bar in the picture. */
@@ -86,7 +103,7 @@ export class TimelineView {
     const fromMs = nowMs - this.#windowMs;
     const isEasing = this.#easePitch(fromMs);
     context.clearRect(0, 0, width, height);
-    this.#drawAxis(colours, fromMs);
+    this.#drawAxis(colours);
     const scale = (width - EDGE) / this.#windowMs;
     const chosen = this.#selection.id;
     for (const track of this.#model.tracks) {
@@ -116,7 +133,7 @@ export class TimelineView {
     } else drawEnd(context, track.end.reason, colours, x(track.end.ms), middle, thick);
   }
 
-  #drawAxis(colours: TimelineColours, fromMs: number): void {
+  #drawAxis(colours: TimelineColours): void {
     const { context, width, height } = this.#picture;
     const stepMs = this.#windowMs <= 10_000 ? 1000 : this.#windowMs <= 30_000 ? 5000 : 10_000;
     const scale = (width - EDGE) / this.#windowMs;
@@ -137,7 +154,6 @@ export class TimelineView {
       const text = agoMs === 0 ? 'now' : `−${agoMs / 1000} s`;
       context.fillText(text, agoMs === 0 ? width - 2 : Math.max(1, at), height - AXIS_HEIGHT / 2 + 1);
     }
-    void fromMs;
   }
 
   /** Rows grow and shrink slowly with their number. */

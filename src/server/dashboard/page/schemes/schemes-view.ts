@@ -57,7 +57,7 @@ export class SchemeView {
   /** A slot that computes for nobody. */
   #drawEmpty(colours: TimelineColours, left: number, right: number, top: number, thick: number): void {
     const { context } = this.#picture;
-    context.globalAlpha = 0.55;
+    context.globalAlpha = 0.8;
     context.fillStyle = colours.failed;
     context.fillRect(left, top, right - left, thick);
     context.globalAlpha = 1;
