@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { asSentence } from '../callbacks/sentences.js';
+import { writeProblem } from '../callbacks/system-problem.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { type Checkpoint, CheckpointError } from '../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
@@ -76,7 +76,7 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
     replace(directory, target);
   } catch (error) {
     discardBuildDirectory(directory);
-    throw new EngineError(`${target}: cannot be written: ${asSentence((error as Error).message)}`, {
+    throw new EngineError(`${target}: cannot be written: ${writeProblem(error)}`, {
       cause: error,
     });
   }
@@ -99,7 +99,7 @@ export async function buildAside(
     const plan = planNetwork(checkpoint.config);
     const precision = wanted === 'auto' ? automaticPrecision(checkpoint, plan) : wanted;
     const outputPrecision = wantedOutput === 'auto' ? automaticOutputPrecision(precision) : wantedOutput;
-    await writeEngine(directory, checkpoint, plan, { precision, outputPrecision }, options);
+    await writeEngine({ directory, target }, checkpoint, plan, { precision, outputPrecision }, options);
     return directory;
   } catch (error) {
     discardBuildDirectory(directory);
@@ -108,14 +108,14 @@ export async function buildAside(
 }
 
 async function writeEngine(
-  directory: string,
+  { directory, target }: { directory: string; target: string },
   checkpoint: Checkpoint,
   plan: NetworkPlan,
   precisions: { precision: WeightPrecision; outputPrecision: OutputPrecision },
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
   const { tensors, byteLength } = layOutWeights(plan, precisions.precision, precisions.outputPrecision);
-  checkSpace(directory, byteLength);
+  checkSpace(directory, target, byteLength);
   const weightsFile = join(directory, 'weights.bin');
   const fd = openSync(weightsFile, 'w');
   try {
@@ -240,7 +240,7 @@ function makeTarget(target: string): string {
   try {
     return makeBuildDirectory(target);
   } catch (error) {
-    throw new EngineError(`${target}: cannot be written: ${asSentence((error as Error).message)}`, {
+    throw new EngineError(`${target}: cannot be written: ${writeProblem(error)}`, {
       cause: error,
     });
   }
@@ -248,18 +248,19 @@ function makeTarget(target: string): string {
 
 /** Errors of the file system name the target; all others are clear already. */
 function named(target: string, error: unknown): unknown {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code } = error as NodeJS.ErrnoException;
   const isSystemError = typeof code === 'string' && (error as NodeJS.ErrnoException).syscall !== undefined;
   return isSystemError
-    ? new EngineError(`${target}: cannot be written: ${asSentence(message)}`, { cause: error })
+    ? new EngineError(`${target}: cannot be written: ${writeProblem(error)}`, { cause: error })
     : error;
 }
 
-function checkSpace(directory: string, needed: number): void {
+function checkSpace(directory: string, target: string, needed: number): void {
   const { bavail, bsize } = statfsSync(directory);
   if (bavail * bsize < needed) {
+    const size = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
     throw new EngineError(
-      `${directory}: the engine takes ${needed} bytes, but only ${bavail * bsize} are free on this disk.`,
+      `${target}: the engine takes ${size(needed)}, and its disk has ${size(bavail * bsize)} left; make room, or name a folder of another disk.`,
     );
   }
 }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { asSentence } from '../callbacks/sentences.js';
+import { writeProblem } from '../callbacks/system-problem.js';
 import { findModelFiles, type ModelFiles } from '../models/checkpoints/model-files.js';
 import { sourceHash } from '../models/checkpoints/source-hash.js';
 import { discardBuildDirectory, makeBuildDirectory, publishBuildDirectory } from './build-directory.js';
@@ -111,7 +111,7 @@ async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirec
     }
   } catch (error) {
     discardBuildDirectory(directory);
-    throw new EngineError(`${entry}: cannot be written: ${asSentence((error as Error).message)}`, {
+    throw new EngineError(`${entry}: cannot be written: ${writeProblem(error)}`, {
       cause: error,
     });
   }
@@ -136,7 +136,7 @@ function takeLock(path: string): ProcessLock | null {
   try {
     return ProcessLock.tryTake(path);
   } catch (error) {
-    throw new EngineError(`${path}: cannot be written: ${asSentence((error as Error).message)}`, {
+    throw new EngineError(`${path}: cannot be written: ${writeProblem(error)}`, {
       cause: error,
     });
   }
@@ -158,7 +158,7 @@ function makeProbe(entry: string): string {
     return makeBuildDirectory(entry);
   } catch (error) {
     throw new EngineError(
-      `${entry}: the engine is not in the cache yet and the cache cannot be written (${(error as Error).message}); set SKEIN_CACHE_DIR to a folder that can, or build the engine with "skein build".`,
+      `${entry}: the engine is not in the cache yet and the cache cannot be written (${writeProblem(error).split(';', 1)[0]!.replace(/\.$/, '')}); set SKEIN_CACHE_DIR or --cache-dir to a folder that can, or build the engine with "skein build".`,
       { cause: error },
     );
   }

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { asSentence } from '../callbacks/sentences.js';
+import { readProblem } from '../callbacks/system-problem.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import type { OutputPrecision, WeightPrecision } from './executor.js';
@@ -72,7 +73,7 @@ function readManifest(file: string): EngineManifest {
   try {
     manifest = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new EngineError(`${file}: cannot be read: ${asSentence((error as Error).message)}`);
+    throw new EngineError(`${file}: cannot be read: ${readProblem(error)}`);
   }
   if (manifest?.formatVersion !== ENGINE_FORMAT_VERSION) {
     throw new EngineError(

@@ -79,6 +79,7 @@ function buildCommand(): Command {
     .addOption(new Option('--threads <N>', 'threads that convert').default(undefined, 'all'))
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--force', 'replace an engine that is there already')
+    .option('--json', 'print path and precisions as JSON')
     .action(async (model: string, flags: BuildFlags) => {
       const { build } = await import('./commands/build.js');
       await build(model, flags);

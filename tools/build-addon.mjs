@@ -73,6 +73,21 @@ function publish(sources) {
   writeFileSync(stampFile, stamp);
 }
 
+/** The line that says most: what was not found, else the first error. */
+function reasonOf(stderr) {
+  const lines = stderr
+    .split('\n')
+    .filter((line) => /error|not found|could not find|no such file/i.test(line));
+  const missing = lines.find((line) => /not found|could not find|: No such file or directory$/i.test(line));
+  return (missing ?? lines[0])?.replace(/^gyp ERR! (stack )?/, '').trim();
+}
+
+/** What the package needs; npm only warns. */
+function isTooOld() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  return major < 20 || (major === 20 && minor < 19);
+}
+
 function giveUp(reason) {
   say(
     `the native addon was not built (${reason}). It needs a C++20 compiler, make and Python 3: on Debian or Ubuntu "apt-get install g++ make python3", on Fedora "dnf install gcc-c++ make python3"; then run "npm rebuild skein", or "npm run build:native" in a checkout.`,
@@ -81,6 +96,12 @@ function giveUp(reason) {
 }
 
 async function main() {
+  if (isTooOld()) {
+    say(
+      `this is Node.js ${process.versions.node}, and Skein needs 20.19 or newer; install it again with one`,
+    );
+    return required ? 1 : 0;
+  }
   const sources = sourcesHash(root);
   if (!forced && isCurrent(sources, addonFile, stampFile)) {
     say('the native addon is up to date');
@@ -104,8 +125,7 @@ async function main() {
   try {
     const { status, stderr } = await compile(gyp);
     if (status !== 0) {
-      const lines = stderr.split('\n').filter((line) => /error|not found|gyp ERR! stack/i.test(line));
-      return giveUp(lines[0]?.trim() || `node-gyp ended with ${status}`);
+      return giveUp(reasonOf(stderr) ?? `node-gyp ended with ${status}`);
     }
     publish(sources);
   } finally {

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { readProblem } from '../../callbacks/system-problem.js';
 import { CheckpointError } from './checkpoint.js';
 
 /** Calls `use` with an open regular file and its size; a file that cannot be opened or read is a CheckpointError. */
@@ -74,10 +75,10 @@ export function fileSystemErrors<T>(path: string, action: () => T): T {
     return action();
   } catch (error) {
     if (error instanceof CheckpointError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     throw new CheckpointError(
-      code === 'ENOENT' ? `${path}: no such file.` : `${path}: cannot be read: ${message}.`,
+      code === 'ENOENT' ? `${path}: no such file.` : `${path}: cannot be read: ${readProblem(error)}`,
       { cause: error },
     );
   }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
-import { asSentence } from '../../callbacks/sentences.js';
+import { writeProblem } from '../../callbacks/system-problem.js';
 import type { SamplingSettings } from '../asking/sampling-settings.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { fileProblem } from '../file-problem.js';
@@ -40,7 +40,7 @@ export function saveChat(path: string, { model, settings, conversation }: SavedC
     renameSync(aside, path);
   } catch (error) {
     rmSync(aside, { force: true });
-    throw new ChatFileError(`${path} cannot be written: ${asSentence((error as Error).message)}`);
+    throw new ChatFileError(`${path} cannot be written: ${writeProblem(error)}`);
   }
 }
 

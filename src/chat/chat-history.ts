@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { asSentence } from '../../callbacks/sentences.js';
+import { readProblem, writeProblem } from '../../callbacks/system-problem.js';
 
 /** Entries that are kept. */
 export const MAX_ENTRIES = 1000;
@@ -46,13 +46,12 @@ export class ChatHistory {
   static open(path: string | null, onProblem: (problem: string) => void): ChatHistory {
     if (path === null) return new ChatHistory(null, [], onProblem);
     try {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean);
       if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
       return new ChatHistory(path, lines, onProblem);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new ChatHistory(path, [], onProblem);
-      onProblem(`The history ${path} cannot be read: ${asSentence((error as Error).message)}`);
+      onProblem(`The history ${path} cannot be read: ${readProblem(error)}`);
       return new ChatHistory(null, [], onProblem);
     }
   }
@@ -63,12 +62,13 @@ export class ChatHistory {
     this.entries.length = Math.min(this.entries.length, MAX_ENTRIES);
     if (this.#path === null || this.#isBroken || entry.length > MAX_ENTRY_LENGTH) return;
     try {
+      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
       if (this.#lines >= MAX_LINES) this.#rewrite(this.#path);
       else appendFileSync(this.#path, `${JSON.stringify(entry)}\n`, { mode: 0o600 });
       this.#lines++;
     } catch (error) {
       this.#isBroken = true;
-      this.#onProblem(`The history ${this.#path} cannot be written: ${asSentence((error as Error).message)}`);
+      this.#onProblem(`The history ${this.#path} cannot be written: ${writeProblem(error)}`);
     }
   }
 

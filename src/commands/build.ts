@@ -7,6 +7,7 @@ import type { EngineManifest } from '../../engine/engine-directory.js';
 import { UsageError } from '../config.js';
 import { OPTIONS } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';
+import { listenForInterruption } from '../interruption.js';
 import { showBuildProgress } from './build-progress.js';
 import { showPullProgress } from './pull-progress.js';
 
@@ -17,6 +18,7 @@ export interface BuildFlags {
   threads?: string;
   revision?: string;
   force?: boolean;
+  json?: boolean;
 }
 
 /** skein build MODEL -o DIR. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
@@ -35,12 +37,20 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
     if (threads.data !== undefined) options.threads = threads.data;
   }
   if (!flags.force) refuseToReplace(flags.output);
-  options.model = await localModel(model, {
-    revision: flags.revision,
-    onProgress: showPullProgress(process.stderr),
-  });
-  const engine = await buildEngine(options);
-  process.stdout.write(`${engine.directory}: ${engine.manifest.precision} engine of ${model}\n`);
+  const interruption = listenForInterruption('interrupted; nothing was written');
+  const { signal } = interruption;
+  try {
+    const onProgress = showPullProgress(process.stderr);
+    options.model = await localModel(model, { revision: flags.revision, onProgress, signal });
+    const engine = await buildEngine({ ...options, signal });
+    const { precision, outputPrecision } = engine.manifest;
+    const told = { path: engine.directory, model, weights: precision, outputWeights: outputPrecision };
+    process.stdout.write(
+      flags.json ? `${JSON.stringify(told)}\n` : `${engine.directory}: ${precision} engine of ${model}\n`,
+    );
+  } finally {
+    interruption.release();
+  }
 }
 
 /** An engine may be all that is left of a model: it is replaced only where that is said. @throws EngineError */

@@ -2,6 +2,7 @@ import type { Config } from '../config.js';
 import { withFlagNames } from '../flag-names.js';
 import { type LoadedAny, loadModels } from '../load-models.js';
 import { showBuildProgress } from './build-progress.js';
+import { showLoadProgress } from './load-progress.js';
 import { showPullProgress } from './pull-progress.js';
 
 /**
@@ -9,6 +10,16 @@ import { showPullProgress } from './pull-progress.js';
  * started the command. @throws what loadModels throws.
  */
 export function loadConfigured({ models, ...shared }: Config, signal: AbortSignal): Promise<LoadedAny[]> {
+  const progress = showLoadProgress(
+    process.stderr,
+    models.map(({ name }) => name),
+  );
+  const beside = <T>(show: (told: T) => void) => {
+    return (told: T) => {
+      progress.busy();
+      show(told);
+    };
+  };
   return loadModels(
     models.map(({ name, model, options }) => ({
       name,
@@ -16,13 +27,15 @@ export function loadConfigured({ models, ...shared }: Config, signal: AbortSigna
         ...shared,
         ...options,
         model,
-        onDownload: showPullProgress(process.stderr),
-        onProgress: showBuildProgress(process.stderr),
+        onDownload: beside(showPullProgress(process.stderr)),
+        onProgress: beside(showBuildProgress(process.stderr)),
         signal,
       },
     })),
-  ).catch((error: unknown) => {
-    if (error instanceof Error) error.message = withFlagNames(error.message);
-    throw error;
-  });
+  )
+    .catch((error: unknown) => {
+      if (error instanceof Error) error.message = withFlagNames(error.message);
+      throw error;
+    })
+    .finally(() => progress.end());
 }

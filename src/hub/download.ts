@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import { setTimeout } from 'node:timers/promises';
-import { asSentence } from '../../callbacks/sentences.js';
+import { writeProblem } from '../../callbacks/system-problem.js';
 import { type Checksum, hasChecksum } from './checksum.js';
 import { HubError } from './hub-error.js';
 
@@ -155,6 +155,6 @@ function problemOf(
     );
   }
   if (['EACCES', 'EPERM', 'EROFS', 'EIO'].includes(code ?? ''))
-    return new HubError(`${part} cannot be written: ${asSentence(message)}`);
+    return new HubError(`${part} cannot be written: ${writeProblem(error)}`);
   return new Passing(cause?.message ?? message);
 }

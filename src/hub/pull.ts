@@ -1,7 +1,7 @@
 import { mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { asSentence } from '../../callbacks/sentences.js';
+import { writeProblem } from '../../callbacks/system-problem.js';
 import { ProcessLock } from '../../engine/process-lock.js';
 import { RepositoryCache } from './cache.js';
 import { chooseFiles } from './chosen-files.js';
@@ -152,11 +152,11 @@ async function writing<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (error instanceof HubError || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'ENOTDIR'].includes(code ?? ''))
       throw error;
     throw new HubError(
-      `${dirname(folder)} cannot be written (${asSentence(message).replace(/\.$/, '')}); set HF_HUB_CACHE to a folder that can.`,
+      `${dirname(folder)} cannot be written (${writeProblem(error).split(';', 1)[0]!.replace(/\.$/, '')}); set HF_HUB_CACHE to a folder that can.`,
     );
   }
 }

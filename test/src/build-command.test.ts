@@ -82,7 +82,14 @@ describe('skein build', () => {
     );
     expect([refused.code, refused.stdout]).toEqual([1, '']);
     expect(readFileSync(join(output, 'engine.json'), 'utf8')).toBe(before);
-    expect((await build('--weights', 'bf16', '--force')).code).toBe(0);
+    const forced = await build('--weights', 'bf16', '--force', '--json');
+    expect(JSON.parse(forced.stdout)).toEqual({
+      path: output,
+      model: tinyModelPath('gqa'),
+      weights: 'bf16',
+      outputWeights: 'bf16',
+    });
+    expect(forced.code).toBe(0);
     expect(JSON.parse(readFileSync(join(output, 'engine.json'), 'utf8'))).toMatchObject({
       precision: 'bf16',
     });
