@@ -201,7 +201,9 @@ describe('a cache that cannot be written', () => {
     const refused = await new BuildProcess('cache', other, cache, { unprivileged: true }).end();
     chmodSync(cache, 0o755);
     expect(refused.code).toBe(1);
-    expect(refused.errors).toMatch(/EngineError: .*cache cannot be written \(this user may not write there\)/);
+    expect(refused.errors).toMatch(
+      /EngineError: .*cache cannot be written \(this user may not write there\)/,
+    );
   });
 });
 
