@@ -4,6 +4,8 @@ import type { TimelineModel } from './timeline-model.js';
 import type { Track } from './track.js';
 import { sentenceOf } from './words.js';
 
+const UNSEEN_MS = 2000;
+
 const KEYS: Readonly<Record<string, (index: number, last: number) => number>> = {
   ArrowDown: (index, last) => Math.min(last, index + 1),
   ArrowUp: (index) => Math.max(0, index - 1),
@@ -17,6 +19,7 @@ export class RequestList {
   readonly #model: TimelineModel;
   readonly #selection: Selection;
   readonly #options = new Map<number, HTMLElement>();
+  #writtenMs = Number.NEGATIVE_INFINITY;
 
   constructor(canvas: HTMLCanvasElement, model: TimelineModel, selection: Selection) {
     this.#model = model;
@@ -29,12 +32,24 @@ export class RequestList {
     };
     this.element = el('div', attributes, [canvas], {
       keydown: (event) => this.#press(event),
+      focus: () => this.update(),
       blur: () => selection.choose(null),
     });
     selection.onChange(() => this.#mark());
   }
 
+  /** Sentences cost layout: they are written less often while nobody is in the list. */
   update(): void {
+    const nowMs = performance.now();
+    const isIn = document.activeElement === this.element;
+    if (
+      !isIn &&
+      this.#options.size > 0 &&
+      nowMs - this.#writtenMs < UNSEEN_MS &&
+      this.#model.latest?.requests.length !== 0
+    )
+      return;
+    this.#writtenMs = nowMs;
     const tracks = this.#inFlight();
     const ids = new Set(tracks.map(({ id }) => id));
     for (const [id, option] of this.#options) {
