@@ -1,25 +1,23 @@
 // What the dashboard costs:
 //
-//   npx tsx tools/dashboard-bench/main.ts MODEL [--streams 64] [--rounds 12] [--seconds 2] [--frames 15] [--only TEXT] [--write]
+//   npx tsx tools/dashboard-bench/main.ts MODEL [--streams 64] [--rounds 12] [--seconds 3] [--frames 15] [--only TEXT] [--write]
 //
-// 1. The server: tokens a second of `streams` chats with the real engine, by turns without a listener and with one that reads
-//    /stats/stream as the page does but does nothing with it (a browser on the same machine takes processors of its own).
-//    `rounds` pairs of `seconds` each; the order changes from pair to pair, since longer contexts slow all down.
-// 2. The browser: gaps between frames for `frames` seconds, with the whole page in Chromium, `streams` requests in flight that
-//    come and go, and an answer that is written in the chat box. The executor gives tokens at a steady rate and computes nothing
-//    (tools/http-bench), so that the page has a processor.
+// with `streams` requests in flight that come and go, over an executor that gives tokens at a steady rate and computes nothing
+// (tools/http-bench):
+//
+// 1. The server: processor time of all its threads, by turns without a listener and with one that reads /stats/stream as the
+//    page does (a browser on the same machine takes processors of its own). `rounds` pairs of `seconds` each.
+// 2. The browser: gaps between frames for `frames` seconds, with the whole page in Chromium and an answer that is written in the
+//    chat box.
 //
 // `npm run build` comes first. --only picks the part whose name (server, browser) holds a text; --write puts both into BENCHMARKS.md.
-import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { launchChromium } from '../chromium.js';
 import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
-import { startBenchServer } from '../http-bench/server-process.js';
-import { addressOf } from '../listening-server.js';
+import { type ProcessorTime, startBenchServer } from '../http-bench/server-process.js';
 import { Crowd } from './crowd.js';
 
 const { values, positionals } = parseArgs({
@@ -27,7 +25,7 @@ const { values, positionals } = parseArgs({
   options: {
     streams: { type: 'string', default: '64' },
     rounds: { type: 'string', default: '12' },
-    seconds: { type: 'string', default: '2' },
+    seconds: { type: 'string', default: '3' },
     frames: { type: 'string', default: '15' },
     only: { type: 'string', default: '' },
     write: { type: 'boolean', default: false },
@@ -36,6 +34,8 @@ const { values, positionals } = parseArgs({
 const [model] = positionals;
 if (model === undefined) throw new Error('Which model? npx tsx tools/dashboard-bench/main.ts MODEL');
 const numStreams = Number(values.streams);
+/** Tokens a second over all requests. */
+const RATE = 2000;
 
 const lines: string[] = [];
 if ('server'.includes(values.only)) lines.push(await serverCost(model));
@@ -50,46 +50,54 @@ if (values.write) {
   );
 }
 
+/** With the steady executor: what is left of the server's processor time is what the project's own code takes. */
 async function serverCost(path: string): Promise<string> {
-  const cli = fileURLToPath(new URL('../../dist/bin/skein.js', import.meta.url));
-  const flags = ['serve', '--model', path, '--port', '0', '--max-num-sequences', values.streams];
-  const child = spawn(process.execPath, [cli, ...flags], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const url = await addressOf(child);
-  // Longer than the bench runs: nobody comes or goes.
-  const crowd = new Crowd(url, numStreams, () => 3000);
+  const server = await startBenchServer({ model: path, rate: RATE, maxSeqLen: 16_384, maxNumSequences: 64 });
+  const crowd = new Crowd(server.url, numStreams, lengths());
   try {
     while (!crowd.hasBegun) await sleep(50);
-    const ratios: number[] = [];
-    const paces = { with: 0, without: 0 };
+    const taken = { with: [] as number[], without: [] as number[] };
+    let frames = 0;
     for (let round = 0; round < Number(values.rounds); round++) {
       const order = round % 2 === 0 ? (['with', 'without'] as const) : (['without', 'with'] as const);
-      const pace = { with: 0, without: 0 };
-      for (const what of order) pace[what] = await paceOf(crowd, what === 'with' ? listener(url) : null);
-      ratios.push(pace.with / pace.without);
-      paces.with += pace.with / Number(values.rounds);
-      paces.without += pace.without / Number(values.rounds);
+      for (const what of order) {
+        const leave = what === 'with' ? listener(server.url) : () => {};
+        await sleep(300);
+        const before = { time: sum(server.processorTime()), ms: performance.now(), frames: crowd.frames };
+        await sleep(Number(values.seconds) * 1000);
+        const seconds = (performance.now() - before.ms) / 1000;
+        taken[what].push((sum(server.processorTime()) - before.time) / seconds);
+        frames += (crowd.frames - before.frames) / seconds / Number(values.rounds) / 2;
+        leave();
+      }
     }
-    ratios.sort((a, b) => a - b);
-    const percent = (ratio: number) => `${((1 - ratio) * 100).toFixed(2)} %`;
+    const extra = taken.with.map((ms, round) => ms - taken.without[round]!).sort((a, b) => a - b);
+    const [mean, first, middle, third] = [
+      taken.without.reduce((all, ms) => all + ms, 0) / taken.without.length,
+      extra[Math.floor(extra.length * 0.25)]!,
+      median(extra),
+      extra[Math.floor(extra.length * 0.75)]!,
+    ].map((ms) => ms!.toFixed(1));
     return (
-      `${numStreams} chats: ${paces.without.toFixed(0)} tokens/s without a listener, ${paces.with.toFixed(0)} with one. It costs ` +
-      `${percent(median(ratios))} (median of ${ratios.length} pairs of ${values.seconds} s; quartiles ` +
-      `${percent(ratios[Math.floor(ratios.length * 0.75)]!)} and ${percent(ratios[Math.floor(ratios.length * 0.25)]!)}).`
+      `${numStreams} requests in flight at ${frames.toFixed(0)} tokens/s: the server's own code takes ${mean} ms of processor time a second ` +
+      `without a listener, and ${middle} ms more with one (median of ${extra.length} pairs of ${values.seconds} s; quartiles ${first} and ` +
+      `${third} ms), which is ${(Number(middle) / 10).toFixed(2)} % of one core.`
     );
   } finally {
     crowd.leave();
-    child.kill('SIGKILL');
+    await server.stop();
   }
 }
 
-/** Tokens a second over some seconds, while somebody listens. */
-async function paceOf(crowd: Crowd, leave: (() => void) | null): Promise<number> {
-  await sleep(200);
-  const before = { frames: crowd.frames, ms: performance.now() };
-  await sleep(Number(values.seconds) * 1000);
-  const pace = ((crowd.frames - before.frames) * 1000) / (performance.now() - before.ms);
-  leave?.();
-  return pace;
+function sum({ main, helpers, engine }: ProcessorTime): number {
+  return main + helpers + engine;
+}
+
+/** Of answers, in tokens: they come and go. */
+function lengths(): () => number {
+  const all = [160, 420, 90, 700, 260, 330, 520];
+  let next = 0;
+  return () => all[next++ % all.length]!;
 }
 
 function listener(url: string): () => void {
@@ -99,10 +107,8 @@ function listener(url: string): () => void {
 }
 
 async function browserFrames(path: string): Promise<string[]> {
-  const server = await startBenchServer({ model: path, rate: 2000, maxSeqLen: 16_384, maxNumSequences: 64 });
-  const lengths = [160, 420, 90, 700, 260, 330, 520];
-  let next = 0;
-  const crowd = new Crowd(server.url, numStreams - 1, () => lengths[next++ % lengths.length]!);
+  const server = await startBenchServer({ model: path, rate: RATE, maxSeqLen: 16_384, maxNumSequences: 64 });
+  const crowd = new Crowd(server.url, numStreams - 1, lengths());
   const browser = await launchChromium();
   try {
     while (!crowd.hasBegun) await sleep(50);
