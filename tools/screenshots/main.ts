@@ -27,14 +27,23 @@ const MAX_BYTES = 200_000;
 interface Shot {
   name: string;
   options: BrowserContextOptions;
-  /** Takes the picture when there is something to see. */
-  act: (page: Page, url: string, take: () => Promise<void>) => Promise<void>;
+  /** Takes the picture when there is something to see: of the page, or of a part of it. */
+  act: (page: Page, url: string, take: (selector?: string) => Promise<void>) => Promise<void>;
 }
 
 const WIDE = { viewport: { width: 1440, height: 900 } };
 const SHOTS: readonly Shot[] = [
   { name: 'dashboard-light', options: { ...WIDE, colorScheme: 'light' }, act: atWork },
   { name: 'dashboard-dark', options: { ...WIDE, colorScheme: 'dark' }, act: atWork },
+  {
+    name: 'dashboard-schemes',
+    options: { ...WIDE, colorScheme: 'light' },
+    act: async (page, _url, take) => {
+      await page.locator('#schemes').scrollIntoViewIfNeeded();
+      await page.waitForTimeout(500);
+      await take('#schemes');
+    },
+  },
   {
     name: 'dashboard-narrow',
     options: { viewport: { width: 390, height: 844 }, colorScheme: 'light' },
@@ -66,7 +75,10 @@ async function take(browser: Browser, url: string, { name, options, act }: Shot)
   await page.goto(url);
   await page.getByText('Live').waitFor();
   const path = join(values.out, `${name}.png`);
-  await act(page, url, () => page.screenshot({ path, animations: 'disabled' }).then(() => {}));
+  await act(page, url, async (selector) => {
+    const options = { path, animations: 'disabled' } as const;
+    await (selector === undefined ? page.screenshot(options) : page.locator(selector).screenshot(options));
+  });
   const { size } = statSync(path);
   console.log(`${path}: ${size} bytes`);
   if (size > MAX_BYTES) throw new Error(`${path} has ${size} bytes, which is more than ${MAX_BYTES}.`);
@@ -75,7 +87,7 @@ async function take(browser: Browser, url: string, { name, options, act }: Shot)
 
 /** Chats of others come and go. */
 async function atWork(page: Page, url: string, take: () => Promise<void>): Promise<void> {
-  const lengths = [310, 840, 120, 560, 90, 700, 230, 440, 60, 640];
+  const lengths = [90, 230, 40, 160, 300, 60, 130, 200, 30, 260];
   let next = 0;
   const crowd = new Crowd(url, 24, () => lengths[next++ % lengths.length]!);
   await ask(page, 'Tell me a story about a cat', '1');
