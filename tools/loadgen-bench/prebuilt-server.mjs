@@ -1,17 +1,20 @@
-// Answers every POST with bytes made beforehand: a chat of `tokens` events, or a whole one of a token where it is 0. Each
-// answer has another id than those before it, as servers' have, so that nothing learned of one stream fits the next.
-// Knows as much of HTTP as that takes: a request is over when its body is.
+// Answers every POST with bytes made beforehand: a chat of `tokens` events, or a whole one of a token where it is 0, after
+// `delay` milliseconds. Each answer has another id than those before it, as servers' have, so that nothing learned of one
+// stream fits the next. Knows as much of HTTP as that takes: a request is over when its body is. With `hold` N it sends
+// the beginning of each stream at once and the rest of all when N of them are open, and tells how many those were.
+//
+//   node prebuilt-server.mjs TOKENS [DELAY [HOLD]]
 import { createServer } from 'node:net';
 
-const tokens = Number(process.argv[2]);
+const [tokens, delay = 0, hold = 0] = process.argv.slice(2).map(Number);
 const ANSWERS = 256;
 const usage = { prompt_tokens: 20, completion_tokens: Math.max(1, tokens), total_tokens: 20 + tokens };
 const type = tokens === 0 ? 'application/json' : 'text/event-stream';
 
 function answer(number) {
   const id = `chatcmpl-${number.toString(16).padStart(12, '0')}`;
-  const chunk = (choice) =>
-    `data: ${JSON.stringify({ id, object: 'chat.completion.chunk', created: 1700000000, model: 'm', choices: [choice] })}\n\n`;
+  const common = { id, object: 'chat.completion.chunk', created: 1700000000, model: 'm' };
+  const chunk = (choice) => `data: ${JSON.stringify({ ...common, choices: [choice] })}\n\n`;
   const body =
     tokens === 0
       ? JSON.stringify({ id, choices: [{ message: { content: 'a' }, finish_reason: 'stop' }], usage })
@@ -19,14 +22,38 @@ function answer(number) {
           chunk({ index: 0, delta: { content: ` t${i}` }, finish_reason: null }),
         ).join('') +
         chunk({ index: 0, delta: {}, finish_reason: 'stop' }) +
-        `data: ${JSON.stringify({ id, choices: [], usage })}\n\ndata: [DONE]\n\n`;
-  return Buffer.from(
-    `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+        `data: ${JSON.stringify({ ...common, choices: [], usage })}\n\ndata: [DONE]\n\n`;
+  return response(type, body);
 }
 
+function response(contentType, body) {
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: ${contentType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+  return Buffer.from(head + body);
+}
+
+const models = response(
+  'application/json',
+  JSON.stringify({ object: 'list', data: [{ id: 'm', object: 'model' }] }),
+);
 const answers = Array.from({ length: ANSWERS }, (_, number) => answer(number));
 let next = 0;
+const held = [];
+
+function reply(socket) {
+  const bytes = answers[next++ % ANSWERS];
+  if (hold > 0) {
+    const begun = bytes.indexOf('\n\n') + 2;
+    socket.write(bytes.subarray(0, begun));
+    held.push(() => socket.write(bytes.subarray(begun)));
+    if (held.length < hold) return;
+    // A moment for whoever looks at it from outside.
+    console.log(`open: ${held.length}`);
+    setTimeout(() => {
+      for (const end of held.splice(0)) end();
+    }, 2000);
+  } else if (delay > 0) setTimeout(() => socket.write(bytes), delay);
+  else socket.write(bytes);
+}
 
 const server = createServer((socket) => {
   let seen = Buffer.alloc(0);
@@ -37,12 +64,13 @@ const server = createServer((socket) => {
     for (;;) {
       const head = seen.indexOf('\r\n\r\n');
       if (head < 0) return;
-      const length = Number(/content-length: (\d+)/i.exec(seen.toString('latin1', 0, head))?.[1] ?? 0);
-      const end = head + 4 + length;
+      const text = seen.toString('latin1', 0, head);
+      const end = head + 4 + Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
       if (seen.length < end) return;
       seen = seen.subarray(end);
-      socket.write(answers[next++ % ANSWERS]);
+      if (text.startsWith('GET')) socket.write(models);
+      else reply(socket);
     }
   });
 });
-server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+server.listen({ port: 0, host: '127.0.0.1', backlog: 16_384 }, () => console.log(server.address().port));
