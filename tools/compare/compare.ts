@@ -2,6 +2,7 @@
  * Skein beside llama.cpp and OpenVINO GenAI: the same model, shapes, threads and run, taking turns. See --help.
  *
  *     npm run bench:compare -- --model DIR_OR_GGUF
+ *     npm run bench:compare -- http --model DIR_OR_GGUF     the servers under load (http.ts)
  */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -103,7 +104,10 @@ function candidates(flags: FlagValues<typeof FLAGS>, model: string, threads: num
 }
 
 try {
-  await main();
+  if (process.argv[2] === 'http') {
+    process.argv.splice(2, 1);
+    await import('./http.js');
+  } else await main();
 } finally {
   rmSync(ENGINES, { recursive: true, force: true });
 }

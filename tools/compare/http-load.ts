@@ -1,6 +1,8 @@
-import { Agent, request } from 'node:http';
-import { createParser } from 'eventsource-parser';
-import { percentile } from './statistics.js';
+import type { runBenchmark as RunBenchmark } from '../loadgen/index.js';
+
+// As it is built: worker processes are started from there.
+const library = new URL('../../dist/tools/loadgen/index.js', import.meta.url).href;
+const { runBenchmark } = (await import(library)) as { runBenchmark: typeof RunBenchmark };
 
 /** What a closed loop of streaming chat clients saw. Milliseconds; latencies over all requests or all gaps. */
 export interface HttpRates {
@@ -22,111 +24,49 @@ export interface HttpLoad {
   clients: number;
   /** Requests of each client, one after the other. */
   requests: number;
-  /** Words of each prompt; every prompt begins differently, so that no cache of prompts helps. */
+  /** Words of each prompt; every prompt has other words, so that no cache of prompts helps. */
   promptWords: number;
   generate: number;
+  /** Of the prompts' words (0): another seed, other prompts. */
+  seed?: number;
   /** Keep connections between requests. llama-server ends its own behind a stream, and resets a request that comes first. */
   keepAlive?: boolean;
 }
 
-interface Answer {
-  tokens: number;
-  firstTokenMs: number;
-  gapsMs: number[];
-}
-
-/** Keeps `clients` streams open until each client has had its answers. Greedy, `generate` tokens each. */
+/**
+ * Keeps `clients` streams open, from a worker process of the load generator, until each client has had its answers (all
+ * share them: whoever is free asks next). Greedy, `generate` tokens each. Tells on stderr where the client was the limit.
+ */
 export async function loadHttp(load: HttpLoad): Promise<HttpRates> {
-  // Without a limit of sockets, or a request that waits for one would get that of an answer that has just ended.
-  const agent = new Agent({ keepAlive: load.keepAlive ?? false });
-  const answers: Answer[] = [];
-  let failed = 0;
-  const client = async (index: number) => {
-    for (let i = 0; i < load.requests; i++) {
-      try {
-        answers.push(await ask(load, agent, index * load.requests + i));
-      } catch {
-        failed++;
-      }
-    }
-  };
-  const startMs = performance.now();
-  await Promise.all(Array.from({ length: load.clients }, (_, index) => client(index)));
-  const seconds = (performance.now() - startMs) / 1000;
-  agent.destroy();
-  const tokens = answers.reduce((sum, answer) => sum + answer.tokens, 0);
-  const first = answers.map(({ firstTokenMs }) => firstTokenMs);
-  const gaps = answers.flatMap(({ gapsMs }) => gapsMs);
+  const { runs } = await runBenchmark({
+    url: load.url,
+    model: load.model,
+    fields: { temperature: 0 },
+    arrivals: { kind: 'concurrency', concurrency: load.clients },
+    requests: load.clients * load.requests,
+    data: {
+      kind: 'random',
+      inputTokens: { kind: 'fixed', tokens: load.promptWords },
+      outputTokens: { kind: 'fixed', tokens: load.generate },
+    },
+    seed: load.seed ?? 0,
+    keepAlive: load.keepAlive ?? false,
+    workers: 1,
+    warmup: 0,
+    // A word is a word for every server, and nothing is asked of it beside the load.
+    calibrate: false,
+    scrape: false,
+    cpuAffinity: false,
+  });
+  const { requests, throughput, latencies, client } = runs[0]!;
+  for (const { isBottleneck, message } of client.findings) if (isBottleneck) console.error(message);
   return {
     clients: load.clients,
-    tokensPerSecond: tokens / seconds,
-    firstTokenP50: percentile(first, 0.5),
-    firstTokenP99: percentile(first, 0.99),
-    interTokenP50: percentile(gaps, 0.5),
-    interTokenP99: percentile(gaps, 0.99),
-    failed,
+    tokensPerSecond: throughput.outputTokens,
+    firstTokenP50: latencies.ttft.p50 ?? Number.NaN,
+    firstTokenP99: latencies.ttft.p99 ?? Number.NaN,
+    interTokenP50: latencies.itl.p50 ?? Number.NaN,
+    interTokenP99: latencies.itl.p99 ?? Number.NaN,
+    failed: requests.total - requests.outcomes.completed,
   };
 }
-
-function ask(load: HttpLoad, agent: Agent, index: number): Promise<Answer> {
-  const words = Array.from(
-    { length: load.promptWords },
-    (_, i) => WORDS[(index * 31 + i * 7) % WORDS.length],
-  );
-  const body = JSON.stringify({
-    model: load.model,
-    messages: [{ role: 'user', content: `${index}: ${words.join(' ')}` }],
-    max_tokens: load.generate,
-    temperature: 0,
-    ignore_eos: true,
-    stream: true,
-    stream_options: { include_usage: true },
-  });
-  const startMs = performance.now();
-  return new Promise((resolve, reject) => {
-    const call = request(`${load.url}/v1/chat/completions`, {
-      agent,
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-    });
-    call.on('error', reject);
-    call.on('response', (response) => {
-      const answer: Answer = { tokens: 0, firstTokenMs: Number.NaN, gapsMs: [] };
-      let lastMs = 0;
-      let isDone = false;
-      const parser = createParser({
-        onEvent: ({ data }) => {
-          if (data === '[DONE]') {
-            isDone = true;
-            return;
-          }
-          const chunk = JSON.parse(data) as Chunk;
-          answer.tokens = chunk.usage?.completion_tokens ?? answer.tokens;
-          if (!chunk.choices?.[0]?.delta?.content) return;
-          const nowMs = performance.now();
-          if (lastMs === 0) answer.firstTokenMs = nowMs - startMs;
-          else answer.gapsMs.push(nowMs - lastMs);
-          lastMs = nowMs;
-        },
-      });
-      response.setEncoding('utf8');
-      response.on('data', (text: string) => parser.feed(text));
-      response.on('error', reject);
-      response.on('close', () => {
-        if (isDone && answer.tokens > 0 && lastMs > 0) resolve(answer);
-        else reject(new Error(`HTTP ${response.statusCode}: the stream ended without its end`));
-      });
-    });
-    call.end(body);
-  });
-}
-
-interface Chunk {
-  choices?: { delta?: { content?: string | null } }[];
-  usage?: { completion_tokens: number } | null;
-}
-
-const WORDS = (
-  'river stone cloud window garden music letter winter forest bridge engine paper silver market island mountain ' +
-  'candle harbor village morning thunder pocket ladder bottle meadow signal copper orchard'
-).split(' ');

@@ -94,7 +94,7 @@ async function measureServer(
   try {
     const model = await readyModel(url, server);
     const load = { url, model, promptWords, generate, keepAlive };
-    await loadHttp({ ...load, clients: 1, requests: 1 });
+    await loadHttp({ ...load, clients: 1, requests: 1, seed: 1 });
     return { ...(await loadHttp({ ...load, clients, requests })) };
   } finally {
     const exited = new Promise((resolve) => server.once('exit', resolve));

@@ -1,7 +1,8 @@
 /**
- * `skein serve` and llama-server side by side: streaming chat clients in a closed loop, taking turns. See --help.
+ * `skein serve` and llama-server side by side: streaming chat clients of `skein bench` in a closed loop, taking turns. See
+ * --help.
  *
- *     npm run bench:http -- --model DIR_OR_GGUF
+ *     npm run bench:compare -- http --model DIR_OR_GGUF     (or npm run bench:http --)
  */
 import { basename } from 'node:path';
 import {

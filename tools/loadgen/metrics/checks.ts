@@ -41,6 +41,8 @@ export const CHECK_LIMITS = {
   lateMs: 10,
   /** Issued less than this share of what was offered. */
   achieved: 0.98,
+  /** Shorter runs say nothing of how busy a process is: it is starting. */
+  seconds: 0.5,
 } as const;
 
 /** A run's second-by-second health of one process. */
@@ -77,6 +79,8 @@ export interface Checked {
   isClosedLoop: boolean;
   mostWaiting: number;
   clientLimits: number;
+  /** Of the run. */
+  seconds: number;
 }
 
 /** What in the client may have shaped the figures. */
@@ -86,7 +90,8 @@ export function findingsOf(checked: Checked): Finding[] {
   const add = (code: Finding['code'], isBottleneck: boolean, message: string) =>
     findings.push({ code, isBottleneck, message });
   const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
-  for (const [i, worker] of checked.workers.entries()) {
+  const workers = checked.seconds >= CHECK_LIMITS.seconds ? checked.workers : [];
+  for (const [i, worker] of workers.entries()) {
     const { eventLoopUtilization, gc } = worker;
     if (eventLoopUtilization.mean > utilization) {
       add(
@@ -103,7 +108,7 @@ export function findingsOf(checked: Checked): Finding[] {
     }
     if (gc > gcShare) add('gc', true, `Worker ${i} collected garbage ${percent(gc)} of the time.`);
   }
-  const delay = Math.max(0, ...checked.workers.map(({ loopDelayP99Ms }) => loopDelayP99Ms));
+  const delay = Math.max(0, ...workers.map(({ loopDelayP99Ms }) => loopDelayP99Ms));
   const bound = Math.max(CHECK_LIMITS.delayMs, CHECK_LIMITS.delayShareOfTtft * (checked.ttftP50Ms || 0));
   if (delay > bound) {
     add(
@@ -136,7 +141,10 @@ export function findingsOf(checked: Checked): Finding[] {
       `${checked.clientLimits} requests failed on limits of this machine (open files, ports).`,
     );
   }
-  if (checked.coordinator.eventLoopUtilization.mean > utilization) {
+  if (
+    checked.seconds >= CHECK_LIMITS.seconds &&
+    checked.coordinator.eventLoopUtilization.mean > utilization
+  ) {
     add('event-loop-busy', true, 'The process that deals out the requests was busy all the time.');
   }
   return findings;

@@ -41,6 +41,7 @@ export function runReport(result: RunResult, context: RunContext): RunReport {
     isClosedLoop: context.arrivals.kind === 'concurrency',
     mostWaiting: result.mostWaiting,
     clientLimits: metrics.outcomes.client_limit,
+    seconds,
   };
   const findings = findingsOf(checked);
   const { tokens, outcomeOf } = lookAtRecords(result, context.dataset);
