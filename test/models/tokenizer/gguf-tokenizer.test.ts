@@ -147,11 +147,13 @@ describe('tokenizerFromGguf, SentencePiece', () => {
     expect(tokenizer.decode(tokenizer.encode(text, plain))).toBe(text);
   });
 
-  it('returns any text', () => {
+  it('returns any text; SentencePiece writes a space as U+2581 and cannot tell the two apart afterwards', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (text) => {
-        expect(tokenizer.decode(tokenizer.encode(text, plain))).toBe(text);
+        const withSpaces = text.replaceAll('\u2581', ' ');
+        expect(tokenizer.decode(tokenizer.encode(text, plain))).toBe(withSpaces);
       }),
+      { examples: [['\u2581'], ['a\u2581b']] },
     );
   });
 });
