@@ -181,7 +181,7 @@ export function comparisonText(comparisons: readonly Comparison[], names: readon
       `  ${`${metric}${unit && `, ${unit}`}`.padEnd(18)}${meanText(a).padStart(22)}${meanText(b).padStart(22)}   ${words}${judged}`,
     );
   }
-  const isSingle = comparisons.some(({ interval }) => interval === null);
+  const isSingle = comparisons.some(({ change, interval }) => change !== null && interval === null);
   if (isSingle) lines.push('', 'No interval without at least two runs on each side: --repeat N makes them.');
   return `${lines.join('\n')}\n`;
 }
