@@ -77,7 +77,7 @@ export function chatSuite(browser: () => Browser): void {
     await page.getByLabel('Message', { exact: true }).press('Shift+Enter');
     expect(toy.engine.requests).toHaveLength(2);
     await page.getByRole('button', { name: 'Clear' }).click();
-    expect(await page.locator('.turn').count()).toBe(0);
+    await expect.poll(() => page.locator('.turn').count()).toBe(0);
     expect(problems).toEqual([]);
     await close();
   });
@@ -154,7 +154,7 @@ export function chatSuite(browser: () => Browser): void {
     await page.getByLabel('System prompt').fill('Be a goose.');
     await page.getByRole('button', { name: 'Regenerate' }).click();
     await said.getByText('answer 1').waitFor();
-    expect(await said.getByText('answer 0').count()).toBe(0);
+    await expect.poll(() => said.getByText('answer 0').count()).toBe(0);
     const again = toy.engine.requests[1]!;
     expect(again).toMatchObject({ temperature: 0.3, topP: 0.8, maxNewTokens: 40 });
     expect(Number(again.seed)).toBe(11);
@@ -164,12 +164,12 @@ export function chatSuite(browser: () => Browser): void {
     await page.getByLabel('Edit the message').fill('second');
     await page.keyboard.press('Enter');
     await said.getByText('answer 2').waitFor();
-    expect(await page.locator('.turn').count()).toBe(1);
+    await expect.poll(() => page.locator('.turn').count()).toBe(1);
     expect(asked(toy)[2]).not.toContain('first');
     // A field that is wrong asks nothing.
     await page.getByLabel('Temperature').fill('9');
     await ask(page, 'third');
-    expect(await page.locator('.turn').count()).toBe(1);
+    await expect.poll(() => page.locator('.turn').count()).toBe(1);
     expect(toy.engine.requests).toHaveLength(3);
     expect(problems).toEqual([]);
     await close();

@@ -58,7 +58,9 @@ export function formationSuite(browser: () => Browser): void {
     await panel.getByText('reading its prompt', { exact: true }).waitFor();
     await page.keyboard.press('Escape');
     await panel.getByText('In flight as a table').click();
-    expect(await panel.getByRole('row', { name: /^7 generating 40 8 31 of 64 3 118 ms 0/ }).count()).toBe(1);
+    await expect
+      .poll(() => panel.getByRole('row', { name: /^7 generating 40 8 31 of 64 3 118 ms 0/ }).count())
+      .toBe(1);
     // They end; what is left of them is in the picture, and the words say so.
     const ended = [
       [7, '', 'stop', -10, 1200, 40, 40, 8],
@@ -80,7 +82,7 @@ export function formationSuite(browser: () => Browser): void {
     await panel.getByLabel('Lengths').selectOption('short');
     await panel.getByRole('button', { name: 'Send 8 prompts' }).first().click();
     await panel.getByText('8 of 8 prompts answered').waitFor();
-    expect(await panel.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true);
+    await expect.poll(() => panel.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true);
     expect(problems).toEqual([]);
     await close();
   });
@@ -110,7 +112,7 @@ export function formationSuite(browser: () => Browser): void {
     page.setDefaultTimeout(15_000);
     const panel = page.getByRole('region', { name: 'Schemes side by side' });
     await panel.getByRole('img', { name: /^V1: .*slots empty/ }).waitFor();
-    expect(await panel.getByRole('row', { name: /^InflightFusedBatching/ }).count()).toBe(1);
+    await expect.poll(() => panel.getByRole('row', { name: /^InflightFusedBatching/ }).count()).toBe(1);
     const tokens = () => panel.locator('.scheme-tokens').allTextContents();
     const atEnd = await tokens();
     expect(new Set(atEnd).size).toBe(1);
@@ -121,7 +123,7 @@ export function formationSuite(browser: () => Browser): void {
     await panel.getByRole('button', { name: 'Play' }).click();
     await panel.getByRole('button', { name: 'Pause' }).click();
     await panel.getByRole('switch', { name: 'Side by side' }).click();
-    expect(await panel.getByRole('slider').count()).toBe(0);
+    await expect.poll(() => panel.getByRole('slider').count()).toBe(0);
     expect(problems).toEqual([]);
     await close();
   });

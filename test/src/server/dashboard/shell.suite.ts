@@ -68,7 +68,7 @@ export function shellSuite(browser: () => Browser): void {
     await dialog.getByLabel('API key').fill('sesame');
     await page.keyboard.press('Enter');
     await page.getByText('Live').waitFor();
-    expect(await dialog.isVisible()).toBe(false);
+    await expect.poll(() => dialog.isVisible()).toBe(false);
     await page.reload();
     await page.getByText('Live').waitFor();
     const { local, tab } = await page.evaluate(() => ({
