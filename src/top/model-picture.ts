@@ -21,22 +21,26 @@ export interface Latency {
   p99: number;
 }
 
-export interface RequestPicture {
+const STATES = ['queued', 'context', 'generation', 'paused'] as const;
+/** What follows id, label and state in a row of the formation, in its order. */
+const COUNTS = [
+  'ageMs',
+  'promptTokens',
+  'contextTokens',
+  'contextDone',
+  'generated',
+  'maxNewTokens',
+  'blocks',
+  'cachedTokens',
+  'pauses',
+] as const;
+
+export interface RequestPicture extends Record<(typeof COUNTS)[number], number> {
   id: number;
   label: string;
-  state: 'queued' | 'context' | 'generation' | 'paused';
-  ageMs: number;
-  promptTokens: number;
-  contextTokens: number;
-  contextDone: number;
-  generated: number;
-  maxNewTokens: number;
-  blocks: number;
-  cachedTokens: number;
-  pauses: number;
+  state: (typeof STATES)[number];
 }
 
-const STATES = ['queued', 'context', 'generation', 'paused'] as const;
 /** Rates are of this time: long enough to be steady, short enough to follow. */
 const RATE_WINDOW_MS = 2_000;
 
@@ -125,42 +129,12 @@ export class ModelFollower {
 
 function requestOf(row: unknown): RequestPicture {
   const [id, label, state, ...counts] = Array.isArray(row) ? row : [];
-  const [
-    ageMs,
-    promptTokens,
-    contextTokens,
-    contextDone,
-    generated,
-    maxNewTokens,
-    blocks,
-    cachedTokens,
-    pauses,
-  ] = Array.from({ length: 9 }, (_, index) => numberOf(counts[index])) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  const named = Object.fromEntries(COUNTS.map((name, index) => [name, numberOf(counts[index])]));
   return {
     id: numberOf(id),
     label: typeof label === 'string' ? label : '',
     state: STATES[numberOf(state)] ?? 'queued',
-    ...{
-      ageMs,
-      promptTokens,
-      contextTokens,
-      contextDone,
-      generated,
-      maxNewTokens,
-      blocks,
-      cachedTokens,
-      pauses,
-    },
+    ...(named as Record<(typeof COUNTS)[number], number>),
   };
 }
 

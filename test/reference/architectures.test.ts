@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { resolveLimits } from '../../engine/engine-limits.js';
 import type { KvDtype, WeightPrecision } from '../../engine/executor.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { compareLogits, greatestDifference } from './compare-logits.js';
 import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from './goldens.js';
 import { SequenceDriver } from './sequence-driver.js';
 
@@ -50,35 +51,12 @@ async function openDriver(architecture: string, { precision = 'f32', ...options 
   return { executor, driver: new SequenceDriver(executor, manifest.config) };
 }
 
-/** Calls `compare` with the golden's logits and ours for every prompt, position and way of chunking. */
-function compareLogits(
-  driver: SequenceDriver,
-  prompts: readonly TinyPrompt[],
-  compare: (reference: number[], ours: Float32Array, where: string) => void,
-): void {
-  for (const { promptIds, ropeFinalLength, logits } of prompts) {
-    const positions = logits.map(({ position }) => position);
-    for (const chunk of CHUNKS) {
-      driver.begin(ropeFinalLength);
-      const ours = driver.logitsAt(promptIds, positions, chunk);
-      for (const [i, { position, values }] of logits.entries()) {
-        const where = `position ${position} of ${promptIds.length}, chunks of ${chunk}`;
-        expect(ours[i]!.length, where).toBe(values.length);
-        compare(values, ours[i]!, where);
-      }
-    }
-  }
-}
-
-const greatestDifference = (reference: readonly number[], ours: Float32Array) =>
-  reference.reduce((max, value, i) => Math.max(max, Math.abs(value - ours[i]!)), 0);
-
 describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (architecture) => {
   const prompts = readGolden<TinyPrompt>(`tiny-${architecture}`);
 
   it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits', async (instructionSet) => {
     const { executor, driver } = await openDriver(architecture, { instructionSet });
-    compareLogits(driver, prompts, (reference, ours, where) => {
+    compareLogits(driver, prompts, CHUNKS, (reference, ours, where) => {
       expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
     });
     executor.close();
@@ -97,7 +75,9 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
     for (const kvDtype of ['f32', 'bf16'] as const) {
       const { executor, driver } = await openDriver(architecture, { precision, kvDtype });
       const divergences: number[] = [];
-      compareLogits(driver, prompts, (reference, ours) => divergences.push(klDivergence(reference, ours)));
+      compareLogits(driver, prompts, CHUNKS, (reference, ours) =>
+        divergences.push(klDivergence(reference, ours)),
+      );
       executor.close();
       const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
       expect(mean, `${kvDtype} cache`).toBeLessThan(DIVERGENCE_MAX[architecture][precision]);

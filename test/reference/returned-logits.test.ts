@@ -5,6 +5,7 @@ import type { ModelConfig } from '../../models/model-config.js';
 import { runLoop } from '../bitwise/run-loop.js';
 import { bool, makeRequest, u64 } from '../support/loop-harness.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { greatestDifference } from './compare-logits.js';
 import { GAP_MIN, logSumExp, readGolden, type TinyPrompt } from './goldens.js';
 
 /** Greatest difference of a logit in f32, and of a log-prob. */
@@ -24,10 +25,6 @@ function requestOf({ promptIds, ropeFinalLength }: TinyPrompt, id: bigint): Infe
     random_seed: u64(1n),
   };
   return makeRequest(id, promptIds, ropeFinalLength - promptIds.length, inputs);
-}
-
-function greatestDifference(reference: readonly number[], ours: ArrayLike<number>): number {
-  return reference.reduce((max, value, i) => Math.max(max, Math.abs(value - ours[i]!)), 0);
 }
 
 function compare(executor: NativeExecutor, config: ModelConfig, prompts: TinyPrompt[]): number {

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { WeightPrecision } from '../../engine/executor.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { compareLogits } from './compare-logits.js';
 import { firstWrongToken, klDivergence, readGolden, TINY_VARIANTS, type TinyPrompt } from './goldens.js';
 import { SequenceDriver } from './sequence-driver.js';
 
@@ -42,32 +43,12 @@ async function openDriver(
   return { executor, driver: new SequenceDriver(executor, engine.manifest.config) };
 }
 
-/** Calls `compare` with the golden's logits and ours for every prompt, position and way of chunking. */
-function compareLogits(
-  driver: SequenceDriver,
-  prompts: TinyPrompt[],
-  compare: (reference: number[], ours: Float32Array, where: string) => void,
-): void {
-  for (const { promptIds, ropeFinalLength, logits } of prompts) {
-    const positions = logits.map(({ position }) => position);
-    for (const chunk of CHUNKS) {
-      driver.begin(ropeFinalLength);
-      const ours = driver.logitsAt(promptIds, positions, chunk);
-      for (const [i, { position, values }] of logits.entries()) {
-        const where = `position ${position} of ${promptIds.length}, chunks of ${chunk}`;
-        expect(ours[i]!.length, where).toBe(values.length);
-        compare(values, ours[i]!, where);
-      }
-    }
-  }
-}
-
 describe.each(TINY_VARIANTS)('tiny %s against Hugging Face transformers', (variant) => {
   const prompts = readGolden<TinyPrompt>(`tiny-${variant}`);
 
   it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits', async (instructionSet) => {
     const { executor, driver } = await openDriver(variant, 'f32', instructionSet);
-    compareLogits(driver, prompts, (reference, ours, where) => {
+    compareLogits(driver, prompts, CHUNKS, (reference, ours, where) => {
       const difference = reference.reduce((max, value, i) => Math.max(max, Math.abs(value - ours[i]!)), 0);
       expect(difference, where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
     });
@@ -87,7 +68,9 @@ describe.each(TINY_VARIANTS)('tiny %s against Hugging Face transformers', (varia
     it.each(INSTRUCTION_SETS)('on %s stays close', async (instructionSet) => {
       const { executor, driver } = await openDriver(variant, precision, instructionSet);
       const divergences: number[] = [];
-      compareLogits(driver, prompts, (reference, ours) => divergences.push(klDivergence(reference, ours)));
+      compareLogits(driver, prompts, CHUNKS, (reference, ours) =>
+        divergences.push(klDivergence(reference, ours)),
+      );
       executor.close();
       const greatest = Math.max(...divergences);
       const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;

@@ -27,6 +27,11 @@ const DOTTED: readonly number[] = [2, 3];
 const line = (name: string, of: SeriesName, colour: `--${string}`, dash = SOLID, fill = false): ChartLine => {
   return { name, of, colour, dash, fill };
 };
+const quantiles = (of: 'first' | 'inter') => [
+  line('p50', `${of}P50`, '--generating'),
+  line('p90', `${of}P90`, '--resumed', DASHED),
+  line('p99', `${of}P99`, '--paused', DOTTED),
+];
 const whole = (value: number) => Math.round(value).toLocaleString('en');
 const percent = (value: number) =>
   `${value < 10 && value > 0 ? value.toFixed(1).replace(/\.0$/, '') : Math.round(value)} %`;
@@ -74,21 +79,13 @@ export const CHARTS: readonly ChartSpec[] = [
   },
   {
     title: 'Time to first token',
-    lines: [
-      line('p50', 'firstP50', '--generating'),
-      line('p90', 'firstP90', '--resumed', DASHED),
-      line('p99', 'firstP99', '--paused', DOTTED),
-    ],
+    lines: quantiles('first'),
     least: 1,
     format: latency,
   },
   {
     title: 'Between two tokens',
-    lines: [
-      line('p50', 'interP50', '--generating'),
-      line('p90', 'interP90', '--resumed', DASHED),
-      line('p99', 'interP99', '--paused', DOTTED),
-    ],
+    lines: quantiles('inter'),
     least: 1,
     format: latency,
   },
