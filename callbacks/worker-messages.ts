@@ -21,6 +21,8 @@ export type HostMessage =
 /** The engine as it runs, known once it is loaded. */
 export interface EngineInfo {
   executor: string;
+  /** Why it is not the fastest one, and how to get that; null: it is, or it was asked for. */
+  executorFallback: string | null;
   instructionSet: string;
   threads: number;
   vocabSize: number;

@@ -5,6 +5,7 @@ import { kvCacheSize } from '../kvcache/kv-cache-size.js';
 import type { ModelConfig } from '../models/model-config.js';
 import { CHUNKING_POLICIES, type MicroBatchLimits } from '../scheduler/types.js';
 import { checkRange, ParameterError } from './decoding/sampling-params.js';
+import { checkExecutor } from './executors/check-executor.js';
 import type { KvCacheConfig, ModelType, OptionalParams } from './gpt-manager-options.js';
 import { checkWorkerRestart } from './restart-policy.js';
 import { type PaddingRoom, paddingRoom } from './schemes/padding-room.js';
@@ -78,6 +79,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   }
   checkSpeculation(params, modelType);
   checkDraftModel(params, modelType);
+  checkExecutor(params);
   const { logitsPostProcessorTimeoutMs: limitMs } = params;
   if (limitMs !== undefined) {
     checkRange('logitsPostProcessorTimeoutMs', limitMs, { min: 1, max: 2 ** 31 - 1, integer: false });
@@ -204,7 +206,7 @@ function checkDraftModel(params: OptionalParams, modelType: ModelType): void {
   if (executorModule !== undefined) {
     throw refused(
       'draftEnginePath',
-      'the native executor alone runs draft models; leave it or executorModule out',
+      'an executor of your own runs no draft models; leave it or executorModule out',
     );
   }
 }

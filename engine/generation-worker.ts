@@ -216,12 +216,13 @@ function poolBlocks({ options }: LoadedExecutor['executor'], { padding }: Loaded
 }
 
 function describe(
-  { executor, draft, limits, endTokenIds, padTokenId }: LoadedExecutor,
+  { executor, draft, limits, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
   loadMs: number,
 ): EngineInfo {
   const { options } = executor;
   return {
     executor: executor.name,
+    executorFallback,
     instructionSet: executor.instructionSet,
     threads: options.threads,
     vocabSize: executor.vocabSize,

@@ -8,6 +8,7 @@ import type { AvailableMemory } from '../kvcache/available-memory.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../scheduler/types.js';
 import type { InstructionSet, KvDtype } from './executor.js';
+import type { ExecutorChoice } from './executors/executor-kind.js';
 import type { ManagerState } from './gpt-manager.js';
 import type { WorkerRestartOptions } from './restart-policy.js';
 
@@ -99,7 +100,12 @@ export interface OptionalParams {
   kvDtype?: KvDtype;
   /** Default 32. */
   tokensPerBlock?: number;
+  /** Of the native executor. */
   instructionSet?: InstructionSet;
+  /**
+   * What computes. native: the C++ addon. auto, the default: the fastest that runs here. Not with executorModule.
+   */
+  executor?: ExecutorChoice;
   /** Most top log-probs per token that a request may ask for; default: as many as the vocabulary has tokens. */
   maxTopLogProbs?: number;
   /**

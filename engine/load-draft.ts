@@ -2,8 +2,8 @@ import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
 import { type Engine, openEngine } from './engine.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { Executor, ExecutorOptions, KvDtype } from './executor.js';
-import { type FixedMemory, storedWeightBytes } from './memory-budget.js';
-import { NativeExecutor } from './native/native-executor.js';
+import type { ExecutorKind } from './executors/executor-kind.js';
+import type { FixedMemory } from './memory-budget.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
 import { checkSameVocabulary } from './speculation/same-vocabulary.js';
@@ -27,10 +27,12 @@ export interface OpenedDraft {
   fixed: FixedMemory;
   bytesPerBlock: number;
   /** Takes the memory: as many blocks as the model itself has. */
-  start(numBlocks: number): LoadedDraft;
+  start(numBlocks: number): Promise<LoadedDraft>;
 }
 
 export interface DraftSetup {
+  /** The executor of both. */
+  kind: ExecutorKind;
   /** The engine that it drafts for. */
   engine: Engine;
   limits: EngineLimits;
@@ -44,7 +46,10 @@ export interface DraftSetup {
  * no longer sequences than fit into it.
  * @throws EngineError where its vocabulary is another.
  */
-export function openDraft(path: string, { engine, limits, options, kvDtype }: DraftSetup): OpenedDraft {
+export async function openDraft(
+  path: string,
+  { kind, engine, limits, options, kvDtype }: DraftSetup,
+): Promise<OpenedDraft> {
   const draft = openEngine(path);
   checkSameVocabulary(engine, draft);
   const { plan, weightsFile, directory: packedFolder, manifest } = draft;
@@ -63,20 +68,16 @@ export function openDraft(path: string, { engine, limits, options, kvDtype }: Dr
     ...(computeWeight === undefined ? {} : { computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  const native = { plan, weightsFile, tensors, packedFolder };
-  const { weightBytes, workspaceBytes } = NativeExecutor.measure(native, { ...sizes, numBlocks: 1 });
+  const loadable = { plan, weightsFile, tensors, packedFolder };
+  const { fixed } = await kind.measure(loadable, { ...sizes, numBlocks: 1 });
   const perLength = ropeDependsOnLength(config.rope)
     ? (length: number) => ropeFrequencies(config.rope, length)
     : null;
   return {
-    fixed: {
-      packedWeights: weightBytes,
-      storedWeights: storedWeightBytes(plan, tensors),
-      workspace: workspaceBytes,
-    },
+    fixed,
     bytesPerBlock: kvBytesPerBlock(plan.attention, tokensPerBlock, kvDtype),
-    start: (numBlocks) => ({
-      executor: new NativeExecutor(native, {
+    start: async (numBlocks) => ({
+      executor: await kind.open(loadable, {
         ...sizes,
         maxSeqLen: Math.min(maxSeqLen, numBlocks * tokensPerBlock),
         numBlocks,

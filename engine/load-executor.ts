@@ -10,11 +10,12 @@ import {
   secondaryBlocks,
 } from './engine-limits.js';
 import type { Executor, ExecutorOptions } from './executor.js';
+import { likelyExecutor, startOnExecutor } from './executors/choose-executor.js';
+import type { ExecutorKind, LoadableEngine } from './executors/executor-kind.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import { type LoadedDraft, openDraft } from './load-draft.js';
-import { addMemory, afterLoading, storedWeightBytes } from './memory-budget.js';
+import { addMemory, afterLoading } from './memory-budget.js';
 import type { MemoryNeeds } from './memory-split.js';
-import { NativeExecutor } from './native/native-executor.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
 
@@ -40,6 +41,8 @@ export interface LoadedExecutor {
   /** Tokens that end a generation; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
+  /** Why another executor than the fastest runs, and how to get that one; absent or null: it does not. */
+  executorFallback?: string | null;
   /** Where OptionalParams.draftEnginePath is given. */
   draft?: LoadedDraft;
 }
@@ -48,7 +51,10 @@ export interface LoadedExecutor {
 const ROWS_PER_PASS_MIN = 16;
 
 /** What is known of an engine before any memory is taken for it. */
-function prepare({ enginePath, params, modelType, maxBeamWidth = 1, heartbeat }: LoadRequest) {
+async function prepare(
+  kind: ExecutorKind,
+  { enginePath, params, modelType, maxBeamWidth = 1, heartbeat }: LoadRequest,
+) {
   const engine = openEngine(enginePath);
   const { config, precision, tensors } = engine.manifest;
   if (config.encoder !== undefined) {
@@ -57,7 +63,7 @@ function prepare({ enginePath, params, modelType, maxBeamWidth = 1, heartbeat }:
     );
   }
   const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
-  const kvDtype = params.kvDtype ?? (precision === 'f32' ? 'f32' : 'bf16');
+  const kvDtype = params.kvDtype ?? kind.kvDtypeFor(precision);
   const { maxNumTokens, maxSequences } = limits.microBatch;
   const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
     threads: params.threads ?? cpuQuota(),
@@ -73,23 +79,18 @@ function prepare({ enginePath, params, modelType, maxBeamWidth = 1, heartbeat }:
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   const { plan, weightsFile, directory: packedFolder } = engine;
-  const native = { plan, weightsFile, tensors, packedFolder };
-  const needed = NativeExecutor.measure(native, { ...withoutPool, numBlocks: 1 });
+  const loadable: LoadableEngine = { plan, weightsFile, tensors, packedFolder };
+  const { fixed } = await kind.measure(loadable, { ...withoutPool, numBlocks: 1 });
   const bytesPerBlock = kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype);
   const { draftEnginePath } = params;
   const draft =
     draftEnginePath === undefined
       ? null
-      : openDraft(draftEnginePath, { engine, limits, options: withoutPool, kvDtype });
-  const fixed = {
-    packedWeights: needed.weightBytes,
-    storedWeights: storedWeightBytes(plan, tensors),
-    workspace: needed.workspaceBytes,
-  };
+      : await openDraft(draftEnginePath, { kind, engine, limits, options: withoutPool, kvDtype });
   return {
     config,
     limits,
-    native,
+    loadable,
     withoutPool,
     draft,
     bytesPerBlock,
@@ -99,9 +100,10 @@ function prepare({ enginePath, params, modelType, maxBeamWidth = 1, heartbeat }:
 }
 
 /** What an engine needs of memory that it shares with others. Takes none. Throws as loadExecutor. */
-export function memoryNeeds(request: LoadRequest): MemoryNeeds {
-  const { limits, bytesPerBlock, draftBytesPerBlock, fixed } = prepare(request);
+export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const { params } = request;
+  const { kind } = await likelyExecutor(params);
+  const { limits, bytesPerBlock, draftBytesPerBlock, fixed } = await prepare(kind, request);
   const available = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
   const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock);
@@ -112,14 +114,25 @@ export function memoryNeeds(request: LoadRequest): MemoryNeeds {
 
 /**
  * Opens an engine directory, sizes the KV cache by what `memory` says is left beside everything else that is loaded, and
- * starts the native executor.
+ * starts the executor that is asked for, or the best that runs here.
  */
-export const loadExecutor = (
+export const loadExecutor = async (
   request: LoadRequest,
   memory: () => AvailableMemory = availableMemory,
-): LoadedExecutor => {
-  const { config, limits, native, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, fixed } =
-    prepare(request);
+): Promise<LoadedExecutor> => {
+  const { started, fallback } = await startOnExecutor(request.params, (kind) =>
+    startOn(kind, request, memory),
+  );
+  return { ...started, executorFallback: fallback };
+};
+
+async function startOn(
+  kind: ExecutorKind,
+  request: LoadRequest,
+  memory: () => AvailableMemory,
+): Promise<LoadedExecutor> {
+  const { config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, fixed } =
+    await prepare(kind, request);
   const { params } = request;
   const numBlocks = kvBlocks(params, {
     limits,
@@ -127,7 +140,7 @@ export const loadExecutor = (
     draftBytesPerBlock,
     available: params.availableMemory ?? afterLoading(memory(), fixed),
   });
-  const executor = new NativeExecutor(native, {
+  const executor = await kind.open(loadable, {
     ...withoutPool,
     numBlocks: numBlocks + limits.padding.blocks,
     numSecondaryBlocks: secondaryBlocks(params, bytesPerBlock),
@@ -141,6 +154,6 @@ export const loadExecutor = (
     rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
     endTokenIds: config.eosTokenIds,
     padTokenId: config.padTokenId,
-    ...(draft === null ? {} : { draft: draft.start(numBlocks) }),
+    ...(draft === null ? {} : { draft: await draft.start(numBlocks) }),
   };
-};
+}

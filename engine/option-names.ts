@@ -56,6 +56,7 @@ const OPTIONAL = {
   terminateTimeoutMs: true,
   workerRestart: true,
   checkIntegrity: true,
+  executor: true,
   executorModule: true,
   logitsPostProcessorModule: true,
   logitsPostProcessorTimeoutMs: true,

@@ -171,6 +171,10 @@ export const OPTIONS = {
     help: 'precision of the KV cache; auto takes f32 with f32 weights, else bf16',
     gptManagerField: 'optionalParams.kvDtype',
   }),
+  executor: choice(['auto', 'native', 'tensorflow', 'wasm'], 'auto', {
+    help: 'what computes; auto takes the fastest that runs here, which is native, the C++ addon; tensorflow and wasm are not there yet',
+    gptManagerField: 'optionalParams.executor',
+  }),
   threads: integer(1, 1024, {
     help: 'threads that compute',
     defaultText: "the container's CPU quota",

@@ -2,6 +2,7 @@ import { checkEncoderOptions } from './encoder-option-rules.js';
 import { type EmbedOptions, embed } from './encoding/embed.js';
 import type { EncoderInput } from './encoding/encoder-codec.js';
 import { ranking, type ScoreOptions, scorePairs } from './encoding/score.js';
+import { warnOfFallback } from './executor-warning.js';
 import { InvalidRequestError } from './generation/errors.js';
 import {
   type EncoderInfoOfModel,
@@ -37,7 +38,9 @@ export class Encoder {
    */
   static async load(options: EncoderOptions): Promise<Encoder> {
     checkEncoderOptions(options);
-    return new Encoder(await loadEncoderModel(options));
+    const loaded = await loadEncoderModel(options);
+    warnOfFallback(loaded.info);
+    return new Encoder(loaded);
   }
 
   /** What was loaded, and how it runs. */

@@ -23,6 +23,7 @@ export type EncoderOptions = Pick<
   | 'revision'
   | 'weights'
   | 'outputWeights'
+  | 'executor'
   | 'threads'
   | 'computeWeight'
   | 'cacheDir'
@@ -44,6 +45,8 @@ export interface EncoderInfoOfModel {
   fingerprint: string;
   enginePath: string;
   executor: string;
+  /** See ModelInfo. */
+  executorFallback: string | null;
   instructionSet: string;
   threads: number;
   weights: string;
@@ -115,7 +118,7 @@ export async function startEncoder(options: EncoderOptions, engine: Engine): Pro
   });
   if (options.signal?.aborted) await close({ abort: true });
   options.signal?.throwIfAborted();
-  const { executor, instructionSet, outputWidth, head, limits, vocabSize } = loaded;
+  const { executor, executorFallback, instructionSet, outputWidth, head, limits, vocabSize } = loaded;
   const { maxSeqLen } = limits;
   return {
     kind: 'encoder',
@@ -124,6 +127,7 @@ export async function startEncoder(options: EncoderOptions, engine: Engine): Pro
       fingerprint: fingerprint(engine),
       enginePath: engine.directory,
       executor,
+      executorFallback,
       instructionSet,
       threads: loaded.threads,
       weights: precisionsOf(engine),
@@ -143,8 +147,8 @@ export async function startEncoder(options: EncoderOptions, engine: Engine): Pro
 
 /** What of the options the worker is told. */
 export function encoderParams(options: EncoderOptions): EncoderParams {
-  const { threads, computeWeight, maxNumTokens, maxNumSequences, maxSeqLen } = options;
-  return { threads, computeWeight, maxNumTokens, maxNumSequences, maxSeqLen };
+  const { executor, threads, computeWeight, maxNumTokens, maxNumSequences, maxSeqLen } = options;
+  return { executor, threads, computeWeight, maxNumTokens, maxNumSequences, maxSeqLen };
 }
 
 interface BatchReport {

@@ -8,10 +8,11 @@ import type { BuildProgress } from '../engine/builder.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
 import type { KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
+import { likelyExecutor } from '../engine/executors/choose-executor.js';
+import type { ExecutorChoice } from '../engine/executors/executor-kind.js';
 import type { ManagerState } from '../engine/gpt-manager.js';
 import type { IterationStats, ModelType, OptionalParams, Speculate } from '../engine/gpt-manager-options.js';
 import type { LoadRequest } from '../engine/load-executor.js';
-import { loadAddon } from '../engine/native/load-addon.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
@@ -37,6 +38,8 @@ export interface ModelOptions {
   weights?: 'auto' | WeightPrecision | undefined;
   outputWeights?: 'auto' | OutputPrecision | undefined;
   kvDtype?: 'auto' | KvDtype | undefined;
+  /** See OptionalParams.executor. */
+  executor?: ExecutorChoice | undefined;
   threads?: number | undefined;
   /** See OptionalParams.computeWeight. */
   computeWeight?: number | undefined;
@@ -104,6 +107,8 @@ export interface ModelInfo {
   fingerprint: string;
   enginePath: string;
   executor: string;
+  /** Why it is not the fastest one, and how to get that; null: it is, or it was asked for. */
+  executorFallback: string | null;
   instructionSet: string;
   threads: number;
   weights: string;
@@ -164,8 +169,8 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
 
 /** Builds the engine, and that of the draft model, where that was not done before. @throws as loadModel. */
 export async function findEngines(options: ModelOptions): Promise<FoundEngines> {
-  // Everything needs it, and its absence has a better explanation than what would fail later.
-  loadAddon();
+  // Where nothing can run the model, nothing is built or downloaded for it.
+  if (options.executorModule === undefined) await likelyExecutor(options);
   const engine = await engineOf(options);
   const { draftModel } = options;
   const draft =
@@ -308,6 +313,7 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
     fingerprint: fingerprint(engine),
     enginePath: engine.directory,
     executor: loaded.executor,
+    executorFallback: loaded.executorFallback,
     instructionSet: loaded.instructionSet,
     threads: loaded.threads,
     weights: precisionsOf(engine),
@@ -338,6 +344,7 @@ function hostOptions(
   const { enableChunkedContext, enableBlockReuse, hostCacheSize } = inFlightOnly;
   const optionalParams: OptionalParams = {
     ...given(options, [
+      'executor',
       'threads',
       'computeWeight',
       'maxNumSequences',

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { longestSequence } from '../engine/builder.js';
-import { cpuQuota } from '../engine/cpu-quota.js';
 import { type Engine, layOutWeights, openEngine } from '../engine/engine.js';
 import { DEFAULT_KV_FRACTION } from '../engine/engine-limits.js';
-import type { InstructionSet, KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
-import { chooseInstructionSet } from '../engine/native/instruction-set.js';
-import { loadAddon } from '../engine/native/load-addon.js';
+import type { KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
+import { likelyExecutor } from '../engine/executors/choose-executor.js';
+import type { ExecutorChoice, ExecutorKind, ExecutorName } from '../engine/executors/executor-kind.js';
 import type { NetworkPlan } from '../engine/network/plan.js';
 import { automaticOutputPrecision, automaticPrecision } from '../engine/weight-precision.js';
 import { availableMemory } from '../kvcache/available-memory.js';
@@ -37,8 +36,12 @@ export interface ModelDescription {
   weights: WeightPrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
-  /** Kernels that run here. */
-  instructionSet: InstructionSet;
+  /** What would compute here. */
+  executor: ExecutorName;
+  /** Why that is not the fastest one, and how to get that; null: it is, or it was asked for. */
+  executorFallback: string | null;
+  /** Its kernels. */
+  instructionSet: string;
   threads: number;
   /** Null for an encoder, which has no cache. */
   kvCache: KvDescription | null;
@@ -58,16 +61,26 @@ const LENGTHS = [512, 2048, 8192, 32768, 131072];
 /** Blocks are whole; this is the default size of one. */
 const TOKENS_PER_BLOCK = 32;
 
+export interface DescriptionOptions {
+  /** Of sequences, beside some usual ones. */
+  length?: number | undefined;
+  /** See OptionalParams.executor. */
+  executor?: ExecutorChoice | undefined;
+}
+
 /**
  * Describes a model without loading or building it.
  * @param path a Hugging Face directory, a GGUF file or a folder with one, or an engine directory
- * @param length asked for beside some usual ones
- * @throws CheckpointError, EngineError, AddonError.
+ * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError.
  */
-export function describeModel(path: string, length?: number): ModelDescription {
+export async function describeModel(
+  path: string,
+  { length, executor }: DescriptionOptions = {},
+): Promise<ModelDescription> {
   const opened = existsSync(join(path, 'engine.json')) ? ofEngine(openEngine(path)) : ofCheckpoint(path);
   const { config, plan, weights, outputWeights, weightBytes, ...rest } = opened;
   const { encoder } = config;
+  const { kind, fallback } = await likelyExecutor({ executor });
   const maxSeqLen = longestSequence(config);
   return {
     path,
@@ -82,13 +95,10 @@ export function describeModel(path: string, length?: number): ModelDescription {
     weights,
     outputWeights,
     weightBytes,
-    instructionSet: chooseInstructionSet(
-      loadAddon().supportedInstructionSets(),
-      undefined,
-      process.env.SKEIN_ISA,
-    ),
-    threads: cpuQuota(),
-    kvCache: encoder === undefined ? kvOf(plan, { weights, weightBytes, maxSeqLen, length }) : null,
+    executor: kind.name,
+    executorFallback: fallback,
+    ...(await kind.computesWith()),
+    kvCache: encoder === undefined ? kvOf(plan, { kind, weights, weightBytes, maxSeqLen, length }) : null,
   };
 }
 
@@ -150,14 +160,15 @@ const parametersOf = ({ weights }: NetworkPlan) =>
   weights.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 
 interface Room {
+  kind: ExecutorKind;
   weights: WeightPrecision;
   weightBytes: number;
   maxSeqLen: number;
   length: number | undefined;
 }
 
-function kvOf(plan: NetworkPlan, { weights, weightBytes, maxSeqLen, length }: Room): KvDescription {
-  const dtype = weights === 'f32' ? 'f32' : 'bf16';
+function kvOf(plan: NetworkPlan, { kind, weights, weightBytes, maxSeqLen, length }: Room): KvDescription {
+  const dtype = kind.kvDtypeFor(weights);
   const bytesPerToken = kvBytesPerBlock(plan.attention, 1, dtype);
   const bytes = Math.floor(DEFAULT_KV_FRACTION * Math.max(0, availableMemory().bytes - weightBytes));
   const blocks = Math.floor(bytes / (bytesPerToken * TOKENS_PER_BLOCK));

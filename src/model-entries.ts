@@ -9,6 +9,7 @@ export const OPTIONS_OF_A_MODEL = [
   'weights',
   'outputWeights',
   'kvDtype',
+  'executor',
   'threads',
   'computeWeight',
   'modelType',

@@ -26,6 +26,7 @@ export const MODEL_OPTION_RULES = {
   weights: oneOf('auto', 'f32', 'bf16', 'int8', 'int4'),
   outputWeights: oneOf('auto', 'f32', 'bf16', 'int8'),
   kvDtype: oneOf('auto', 'f32', 'bf16'),
+  executor: oneOf('auto', 'native', 'tensorflow', 'wasm'),
   threads: wholeNumber(1, 1024),
   revision: NAME,
   computeWeight: wholeNumber(1, 1000),

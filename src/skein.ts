@@ -1,6 +1,7 @@
 import { type FinishReason, HostClosedError, type TokenBeams } from '../callbacks/token-request.js';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { ChatMessage } from '../models/chat-template.js';
+import { warnOfFallback } from './executor-warning.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './generate-option-rules.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
 import { InvalidRequestError } from './generation/errors.js';
@@ -128,13 +129,16 @@ export class Skein {
   }
 
   /**
-   * Loads a model; the first time it is built into the cache.
+   * Loads a model; the first time it is built into the cache. Where another executor than the fastest computes, a process
+   * warning says so once, as `info.executorFallback` does.
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError.
    * Each says in one sentence what is wrong.
    */
   static async load(options: ModelOptions): Promise<Skein> {
     checkModelOptions(options);
-    return new Skein(await loadModel(options));
+    const loaded = await loadModel(options);
+    warnOfFallback(loaded.info);
+    return new Skein(loaded);
   }
 
   /** What was loaded, and how it runs. */

@@ -22,6 +22,8 @@ export interface EncoderAnswer {
 /** The encoder as it runs, known once it is loaded. */
 export interface EncoderInfo {
   executor: string;
+  /** See EngineInfo. */
+  executorFallback: string | null;
   instructionSet: string;
   threads: number;
   vocabSize: number;

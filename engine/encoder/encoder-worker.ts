@@ -23,7 +23,7 @@ async function main({ enginePath, params, encoderModule, port, ...wires }: Encod
   const load = encoderModule
     ? ((await import(encoderModule)) as { loadEncoder: typeof loadEncoder }).loadEncoder
     : loadEncoder;
-  const encoder = load(enginePath, params, new Int32Array(wires.heartbeat));
+  const encoder = await load(enginePath, params, new Int32Array(wires.heartbeat));
   const info = describe(encoder, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerLife<EncoderInfo>);
   const doorbell = new Doorbell(wires.doorbell);
@@ -47,10 +47,21 @@ async function main({ enginePath, params, encoderModule, port, ...wires }: Encod
 }
 
 function describe(encoder: LoadedEncoder, loadMs: number): EncoderInfo {
-  const { executor, instructionSet, threads, vocabSize, outputWidth, config, limits, memory } = encoder;
+  const {
+    executor,
+    executorFallback,
+    instructionSet,
+    threads,
+    vocabSize,
+    outputWidth,
+    config,
+    limits,
+    memory,
+  } = encoder;
   const { head, tokenTypes } = config;
   return {
     executor,
+    executorFallback: executorFallback ?? null,
     instructionSet,
     threads,
     vocabSize,

@@ -2,9 +2,9 @@ import type { EncoderConfig } from '../../models/encoder-config.js';
 import { cpuQuota } from '../cpu-quota.js';
 import { EngineError, openEngine } from '../engine.js';
 import type { ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
-import { storedWeightBytes } from '../memory-budget.js';
+import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
+import type { ExecutorChoice, LoadableEngine } from '../executors/executor-kind.js';
 import type { MemoryNeeds } from '../memory-split.js';
-import { NativeExecutor } from '../native/native-executor.js';
 import {
   ENCODER_TOKENS_PER_BLOCK,
   EncoderBatch,
@@ -15,6 +15,8 @@ import {
 
 /** How to run an encoder; what is not given is the engine's, or the default. */
 export interface EncoderParams {
+  /** See OptionalParams.executor. */
+  executor?: ExecutorChoice | undefined;
   threads?: number | undefined;
   maxNumTokens?: number | undefined;
   maxNumSequences?: number | undefined;
@@ -30,6 +32,8 @@ export const DEFAULT_ENCODER_NUM_SEQUENCES = 64;
 /** An encoder ready to run. */
 export interface LoadedEncoder {
   executor: string;
+  /** See LoadedExecutor. */
+  executorFallback: string | null;
   instructionSet: string;
   threads: number;
   limits: EncoderBatchLimits;
@@ -44,24 +48,27 @@ export interface LoadedEncoder {
 }
 
 /**
- * Opens the engine directory of an encoder and starts the native executor.
+ * Opens the engine directory of an encoder and starts the executor that is asked for, or the best that runs here.
  * @throws EngineError where it is not one; Error where the memory cannot be had.
  */
-export function loadEncoder(
+export async function loadEncoder(
   enginePath: string,
   params: EncoderParams = {},
   heartbeat?: Int32Array,
-): LoadedEncoder {
-  const { config, native, limits, options } = prepare(enginePath, params, heartbeat);
-  const executor = new NativeExecutor(native, options);
+): Promise<LoadedEncoder> {
+  const { config, loadable, limits, options } = prepare(enginePath, params, heartbeat);
+  const { started: executor, fallback } = await startOnExecutor(params, (kind) =>
+    kind.open(loadable, options),
+  );
   const batch = new EncoderBatch(limits, config);
   return {
     executor: executor.name,
+    executorFallback: fallback,
     instructionSet: executor.instructionSet,
-    threads: options.threads,
+    threads: executor.options.threads,
     limits,
-    vocabSize: native.plan.vocabSize,
-    outputWidth: native.plan.outputWidth,
+    vocabSize: loadable.plan.vocabSize,
+    outputWidth: loadable.plan.outputWidth,
     config,
     memory: executor.memory(),
     encode: (sequences) => {
@@ -73,12 +80,11 @@ export function loadEncoder(
 }
 
 /** What an encoder needs of memory that it shares with others: its pool is a part of its workspace. Takes none. */
-export function encoderMemoryNeeds(enginePath: string, params: EncoderParams): MemoryNeeds {
-  const { native, options } = prepare(enginePath, params);
-  const { weightBytes, workspaceBytes, kvCacheBytes } = NativeExecutor.measure(native, options);
-  const storedWeights = storedWeightBytes(native.plan, native.tensors);
-  const workspace = workspaceBytes + kvCacheBytes;
-  return { fixed: { packedWeights: weightBytes, storedWeights, workspace }, mostBytes: 0 };
+export async function encoderMemoryNeeds(enginePath: string, params: EncoderParams): Promise<MemoryNeeds> {
+  const { loadable, options } = prepare(enginePath, params);
+  const { kind } = await likelyExecutor(params);
+  const { fixed, kvCache } = await kind.measure(loadable, options);
+  return { fixed: { ...fixed, workspace: fixed.workspace + kvCache }, mostBytes: 0 };
 }
 
 /** What is known of an encoder before any memory is taken for it. */
@@ -104,7 +110,8 @@ function prepare(enginePath: string, params: EncoderParams, heartbeat?: Int32Arr
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  return { config, limits, options, native: { plan, weightsFile, tensors: manifest.tensors, packedFolder } };
+  const loadable: LoadableEngine = { plan, weightsFile, tensors: manifest.tensors, packedFolder };
+  return { config, limits, options, loadable };
 }
 
 /** A sequence is computed in one piece, so none is longer than a batch. */

@@ -2,23 +2,19 @@ import { join } from 'node:path';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { cpuQuota } from '../cpu-quota.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
-import type { EngineTensor } from '../engine-directory.js';
 import type { Executor, ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
+import type { LoadableEngine } from '../executors/executor-kind.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
 
-/** What of an engine the native executor needs. */
-export interface NativeEngine {
-  plan: NetworkPlan;
-  /** weights.bin: mapped, never read into JavaScript. */
-  weightsFile: string;
-  tensors: EngineTensor[];
-  /** Where the packed weights of each instruction set are kept. May be read-only: then they are packed at each start. */
-  packedFolder: string;
-}
+/**
+ * What of an engine the native executor needs: weights.bin is mapped, never read into JavaScript. In its folder the packed
+ * weights of each instruction set are kept; where it is read-only they are packed at each start.
+ */
+export type NativeEngine = LoadableEngine;
 
 /** Part of the packed file's name; its header says more, and a file that does not match is made again. */
 const PACKED_FORMAT_VERSION = 2;

@@ -15,6 +15,7 @@ const OF_ENGINE = [
   'weights',
   'outputWeights',
   'kvDtype',
+  'executor',
   'threads',
   'cacheDir',
   'maxSeqLen',

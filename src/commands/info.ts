@@ -1,3 +1,5 @@
+import type { ExecutorChoice } from '../../engine/executors/executor-kind.js';
+import { OPTIONS, variableName } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';
 import { describeModel, type ModelDescription } from '../model-description.js';
 import { UsageError } from '../usage-error.js';
@@ -6,16 +8,20 @@ import { showPullProgress } from './pull-progress.js';
 export interface InfoFlags {
   length?: string;
   revision?: string;
+  executor?: string;
   json?: boolean;
 }
 
 /** skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
-export async function info(model: string, { length: given, revision, json }: InfoFlags): Promise<void> {
+export async function info(
+  model: string,
+  { length: given, executor, revision, json }: InfoFlags,
+): Promise<void> {
   const length = given === undefined ? undefined : Number(given);
   if (length !== undefined && !(Number.isSafeInteger(length) && length > 0))
     throw new UsageError(`--length is "${given}"; it must be a whole number of tokens of at least 1.`);
   const path = await localModel(model, { revision, onProgress: showPullProgress(process.stderr) });
-  const description = describeModel(path, length);
+  const description = await describeModel(path, { length, executor: executorOf(executor) });
   if (length !== undefined && length > description.maxSeqLen) {
     throw new UsageError(
       `--length is ${length}, and a sequence of this model has ${description.maxSeqLen} tokens at most.`,
@@ -23,6 +29,15 @@ export async function info(model: string, { length: given, revision, json }: Inf
   }
   const named = { model, ...description };
   process.stdout.write(json ? `${JSON.stringify(named)}\n` : textOf(named));
+}
+
+/** By flag or variable, as for serve. @throws UsageError */
+function executorOf(flag: string | undefined): ExecutorChoice {
+  const variable = variableName('executor');
+  const chosen = OPTIONS.executor.schema.safeParse(flag ?? (process.env[variable] || undefined));
+  if (chosen.success) return chosen.data;
+  const where = flag === undefined ? `${variable} is "${process.env[variable]}"` : `--executor is "${flag}"`;
+  throw new UsageError(`${where}; it must be one of ${OPTIONS.executor.choices.join(', ')}.`);
 }
 
 const TASKS = { generate: 'generates text', embed: 'embeds texts', score: 'scores pairs of texts' };
@@ -48,6 +63,7 @@ function textOf(description: ModelDescription & { model: string }): string {
       'weights',
       `${description.weights}, output ${description.outputWeights}, ${bytes(description.weightBytes)}`,
     ],
+    ['executor', executorText(description)],
     ['kernels', `${description.instructionSet}, ${description.threads} threads`],
   ];
   if (kvCache !== null) {
@@ -58,6 +74,10 @@ function textOf(description: ModelDescription & { model: string }): string {
   }
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
+}
+
+function executorText({ executor, executorFallback }: ModelDescription): string {
+  return executorFallback === null ? executor : `${executor}; ${executorFallback}`;
 }
 
 function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {

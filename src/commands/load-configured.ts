@@ -6,8 +6,8 @@ import { showLoadProgress } from './load-progress.js';
 import { showPullProgress } from './pull-progress.js';
 
 /**
- * Loads the models of a configuration, in its order, with progress on stderr. What the engine refuses is told in the words of who
- * started the command. @throws what loadModels throws.
+ * Loads the models of a configuration, in its order, with progress on stderr, where it is also said once what computes in the
+ * place of something faster. What the engine refuses is told in the words of who started the command. @throws what loadModels throws.
  */
 export function loadConfigured({ models, ...shared }: Config, signal: AbortSignal): Promise<LoadedAny[]> {
   const progress = showLoadProgress(
@@ -33,6 +33,11 @@ export function loadConfigured({ models, ...shared }: Config, signal: AbortSigna
       },
     })),
   )
+    .then((loaded) => {
+      const fallbacks = loaded.flatMap(({ info: { executorFallback } }) => executorFallback ?? []);
+      for (const line of new Set(fallbacks)) process.stderr.write(`skein: ${line}\n`);
+      return loaded;
+    })
     .catch((error: unknown) => {
       if (error instanceof Error) error.message = withFlagNames(error.message);
       throw error;

@@ -71,6 +71,8 @@ export function serveModels(
   );
   const log = createLog(config.logLevel);
   const failures = running.map(({ entry: { name }, loaded }) => {
+    const { executor, executorFallback: fallback } = loaded.info;
+    state.model(name).executor = { name: executor, fallback };
     const own = { name, state: state.model(name), metrics: metrics.model(name), log };
     loaded.onStats((stats) => own.metrics.iteration(stats));
     return followEngine(loaded, own);

@@ -3,8 +3,17 @@ export type EngineStatus = 'ready' | 'restarting' | 'failed';
 /** What /health says. One that is ready or degraded should be given work: a degraded one has models that do not run. */
 export type ServerStatus = EngineStatus | 'degraded' | 'draining';
 
+/** What computes for a model. */
+export interface ModelExecutor {
+  name: string;
+  /** Why it is not the fastest, and how to get that; null: it is, or it was asked for. */
+  fallback: string | null;
+}
+
 /** How the engine of one model fares. */
 export class ModelState {
+  /** Null where that was not said. */
+  executor: ModelExecutor | null = null;
   #status: EngineStatus = 'ready';
   #reason: string | null = null;
   #restarts = 0;

@@ -42,10 +42,10 @@ describe.each(TINY_ENCODERS)('the rows of %s', (model) => {
         const { directory } = await engines.get(tinyModelPath(model), precision);
         const open = (threads: number) =>
           loadEncoder(directory, { threads, maxNumTokens: 4096, maxNumSequences: 64, instructionSet: isa });
-        const single = open(1);
+        const single = await open(1);
         const sequences = crowd(single, 7);
         const expected = alone(single, sequences);
-        for (const encoder of [single, open(2), open(3)]) {
+        for (const encoder of [single, await open(2), await open(3)]) {
           // What the batch before left in the blocks is longer and shorter in turn.
           expect(
             together(encoder, [...sequences, ...crowd(encoder, 8).slice(0, LENGTHS.length)]).slice(
@@ -66,7 +66,7 @@ describe.each(TINY_ENCODERS)('the rows of %s', (model) => {
     const spoilt = { tensor: `${prefix}embeddings.word_embeddings.weight`, row: 3, value: Number.NaN };
     const source = spoilModel(tinyModelPath(model), freshFolder(), spoilt);
     const { directory } = await engines.get(source, 'f32');
-    const encoder = loadEncoder(directory, { threads: 2, maxNumTokens: 512 });
+    const encoder = await loadEncoder(directory, { threads: 2, maxNumTokens: 512 });
     const sequences = crowd(encoder, 9).filter(({ tokenIds }) => tokenIds.length < 64);
     const poison = sequences.map((one) => ({ ...one, tokenIds: one.tokenIds.map(() => 3) }));
     const expected = alone(encoder, sequences);

@@ -384,6 +384,7 @@ const OPTIONS: Readonly<Record<string, OptionalParams>> = {
   logitsPostProcessorModule: { logitsPostProcessorModule: 'file:///some/module.js' },
   speculate: { speculate: 'ngram' },
   draftEnginePath: { draftEnginePath: '/some/engine' },
+  executor: { executor: 'native' },
   executorModule: { executorModule: 'file:///some/executor.js' },
   maxInterTokenLatencyMs: { enableChunkedContext: true, maxInterTokenLatencyMs: 50 },
   maxChunkMs: { enableChunkedContext: true, maxChunkMs: 50 },
@@ -401,7 +402,11 @@ const WITHOUT_V1 = [
   'maxChunkMs',
   'chunkingPolicy',
 ];
-const REFUSED_OPTIONS = new Set(['enableTrtOverlap draftEnginePath', 'draftEnginePath executorModule']);
+const REFUSED_OPTIONS = new Set([
+  'enableTrtOverlap draftEnginePath',
+  'draftEnginePath executorModule',
+  'executor executorModule',
+]);
 /** Those that bring one along that is refused first: that one is named. */
 const BROUGHT: Readonly<Record<string, string>> = {
   'kvCacheConfig.hostCacheSize': 'kvCacheConfig.enableBlockReuse',

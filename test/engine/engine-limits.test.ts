@@ -22,6 +22,19 @@ describe('checkOptionalParams', () => {
     );
   });
 
+  it('refuses an executor that there is not, and one beside an executor of the user', () => {
+    const check = (params: object) => () => checkOptionalParams(params, 'InflightFusedBatching');
+    expect(check({ executor: 'gpu' })).toThrow(
+      'executor is gpu; it must be one of auto, tensorflow, native, wasm.',
+    );
+    const executorModule = 'file:///own.js';
+    expect(check({ executor: 'native', executorModule })).toThrow(
+      'executor is refused: executorModule brings an executor of its own; leave one of them out.',
+    );
+    expect(check({ executor: 'auto', executorModule })).not.toThrow();
+    expect(check({ executor: 'native' })).not.toThrow();
+  });
+
   it('refuses a draft model by name where it would not work', () => {
     const draftEnginePath = '/engines/small';
     const refused = /^draftEnginePath is refused: /;

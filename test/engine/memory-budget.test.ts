@@ -65,25 +65,26 @@ describe('the memory budget of the KV cache', () => {
 
   it('is what the pool is sized by: the lesser of the fraction of what is left and maxTokens, with hostCacheSize', async () => {
     const { directory: enginePath, plan } = await engines.get(tinyModelPath('gqa'), 'f32');
-    const load = (kvCacheConfig: KvCacheConfig, bytes: number) => {
+    const load = async (kvCacheConfig: KvCacheConfig, bytes: number) => {
       const params = { kvCacheConfig, maxSeqLen: 64, threads: 1, tokensPerBlock: 16, maxNumTokens: 64 };
       const memory = () => ({ bytes, from: 'the test' });
-      const { executor } = loadExecutor({ enginePath, params, modelType: 'InflightFusedBatching' }, memory);
+      const request = { enginePath, params, modelType: 'InflightFusedBatching' as const };
+      const { executor } = await loadExecutor(request, memory);
       const { numBlocks, numSecondaryBlocks } = executor.options;
       const used = executor.memory();
       executor.close();
       return { blocks: [numBlocks, numSecondaryBlocks], used };
     };
     const perBlock = kvBytesPerBlock(plan.attention, 16, 'f32');
-    const { used } = load({}, 2 ** 40);
+    const { used } = await load({}, 2 ** 40);
     const stored = storedWeightBytes(plan, openEngine(enginePath).manifest.tensors);
     const loaded = used.weightBytes + used.workspaceBytes + stored;
-    expect(load({}, loaded + 40 * perBlock).blocks).toEqual([36, 0]);
-    expect(load({ freeGpuMemoryFraction: 0.5 }, loaded + 40 * perBlock).blocks).toEqual([20, 0]);
-    expect(load({ maxTokens: 160 }, loaded + 40 * perBlock).blocks).toEqual([10, 0]);
-    expect(load({ maxTokens: 1600 }, loaded + 40 * perBlock).blocks).toEqual([36, 0]);
+    expect((await load({}, loaded + 40 * perBlock)).blocks).toEqual([36, 0]);
+    expect((await load({ freeGpuMemoryFraction: 0.5 }, loaded + 40 * perBlock)).blocks).toEqual([20, 0]);
+    expect((await load({ maxTokens: 160 }, loaded + 40 * perBlock)).blocks).toEqual([10, 0]);
+    expect((await load({ maxTokens: 1600 }, loaded + 40 * perBlock)).blocks).toEqual([36, 0]);
     const hostCacheSize = 10 * perBlock;
-    const swapping = load({ enableBlockReuse: true, hostCacheSize }, loaded + 40 * perBlock);
+    const swapping = await load({ enableBlockReuse: true, hostCacheSize }, loaded + 40 * perBlock);
     expect(swapping.blocks).toEqual([27, 10]);
     expect(swapping.used.secondaryKvCacheBytes).toBe(hostCacheSize);
     expect(swapping.used.kvCacheBytes).toBeGreaterThanOrEqual(27 * perBlock);
@@ -93,7 +94,8 @@ describe('the memory budget of the KV cache', () => {
   it('leaves an engine without memory with the numbers', async () => {
     const { directory: enginePath } = await engines.get(tinyModelPath('gqa'), 'f32');
     const params = { kvCacheConfig: { freeGpuMemoryFraction: 1e-12 } };
-    expect(() => loadExecutor({ enginePath, params, modelType: 'InflightFusedBatching' })).toThrow(
+    const load = loadExecutor({ enginePath, params, modelType: 'InflightFusedBatching' });
+    await expect(load).rejects.toThrow(
       /0 fit into 1e-12 .* bytes by .*, less [1-9]\d+ of packed weights, [1-9]\d+ of weights read as stored and [1-9]\d+ of workspace/,
     );
   });

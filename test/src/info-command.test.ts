@@ -62,6 +62,7 @@ describe('skein info', () => {
     expect(stdout).toMatch(
       /^model {2,}.*\narchitecture {2,}llama, which generates text; \d+\.\d M parameters\n/,
     );
+    expect(stdout).toMatch(/^executor {2,}native\n/m);
     expect(stdout).toMatch(/^KV cache {2,}[\d.]+ kB a token in bf16$/m);
     expect(stdout).toMatch(/^ +\d+ sequences of \d+ tokens$/m);
   });
@@ -78,6 +79,12 @@ describe('skein info', () => {
       ['--length', '99999999'],
       2,
       /--length is 99999999, and a sequence of this model has \d+ tokens at most/,
+    ],
+    [
+      'an executor that there is not',
+      ['--executor', 'gpu'],
+      2,
+      /--executor is "gpu"; it must be one of auto, native, tensorflow, wasm\./,
     ],
   ])('refuses %s', async (_what, args, code, message) => {
     const ended = await runCli(['info', tinyModelPath('gqa'), ...args]);

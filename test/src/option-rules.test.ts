@@ -17,6 +17,7 @@ const MODEL: Row[] = [
   ['outputWeights', ['int4', 1], ['auto', 'f32', 'bf16', 'int8'], 'one of auto, f32, bf16, int8'],
   ['kvDtype', ['int8'], ['auto', 'f32', 'bf16'], 'one of auto, f32, bf16'],
   ['threads', [0, 1025, ...whole], [1, 1024], 'a whole number from 1 to 1024'],
+  ['executor', ['gpu', 1], ['auto', 'native', 'tensorflow', 'wasm'], 'one of auto, native, tensorflow, wasm'],
   ['cacheDir', ['', 1], ['/tmp'], 'a text that is not empty'],
   ['modelType', ['V2'], ['V1', 'InflightBatching'], 'one of InflightFusedBatching, InflightBatching, V1'],
   ['schedulerPolicy', ['FAIR'], ['MAX_UTILIZATION'], 'one of GUARANTEED_NO_EVICT, MAX_UTILIZATION'],

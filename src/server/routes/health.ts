@@ -17,7 +17,7 @@ export const healthRoute = defineRoute({
   handle: ({ query }, { state, models }) => {
     if (query.model === undefined) return answer({ ...report(state), models: modelReports(state) });
     const { id } = findModel({ models }, query.model);
-    const of = report(state.model(id));
+    const of = modelReport(state.model(id));
     return answer(state.status === 'draining' ? { ...of, status: 'draining' } : of);
   },
 });
@@ -27,7 +27,12 @@ function report({ status, reason, restarts }: ModelState | ServerState) {
 }
 
 function modelReports({ models }: ServerState) {
-  return Object.fromEntries([...models].map(([id, state]) => [id, report(state)]));
+  return Object.fromEntries([...models].map(([id, state]) => [id, modelReport(state)]));
+}
+
+function modelReport(state: ModelState) {
+  const { name, fallback } = state.executor ?? {};
+  return { ...report(state), executor: name, executorFallback: fallback ?? undefined };
 }
 
 function answer(body: ReturnType<typeof report> & { models?: object }): Response {

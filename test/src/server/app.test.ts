@@ -42,6 +42,10 @@ describe('the routes about the server', () => {
     const failed = { status: 'failed', reason: 'the engine died', restarts: 1 };
     expect(await healthOf()).toEqual([503, { ...failed, models: { toy: failed } }]);
     expect(await healthOf('?model=toy')).toEqual([503, failed]);
+    toy.state.model('toy').executor = { name: 'wasm', fallback: 'There is no compiler.' };
+    const computes = { executor: 'wasm', executorFallback: 'There is no compiler.' };
+    expect(await healthOf()).toMatchObject([503, { models: { toy: computes } }]);
+    expect(await healthOf('?model=toy')).toEqual([503, { ...failed, ...computes }]);
     expect((await toy.get('/health?model=other')).status).toBe(404);
     toy.state.drain();
     expect(await healthOf()).toMatchObject([503, { status: 'draining' }]);

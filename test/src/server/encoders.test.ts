@@ -27,7 +27,7 @@ async function served(
   change: Partial<ServedEncoder> = {},
 ): Promise<ServedEncoder> {
   const { directory } = await engines.get(tinyModelPath(model), 'f32');
-  const encoder = loadEncoder(directory, { threads: 1 });
+  const encoder = await loadEncoder(directory, { threads: 1 });
   const codec = await EncoderCodec.open(directory);
   open.push({ encoder, codec });
   const { outputWidth, limits, config } = encoder;

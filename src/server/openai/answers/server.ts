@@ -7,6 +7,13 @@ const fares = {
   reason: about(z.string().optional(), 'Why the engine is not ready.'),
   restarts: about(z.int(), 'How often the engine was started again after it had died.'),
 };
+const computes = {
+  executor: about(z.string().optional(), 'What computes: native, or another executor.'),
+  executorFallback: about(
+    z.string().optional(),
+    'Where that is not the fastest one: why, and how to get that.',
+  ),
+};
 const health = component(
   'Health',
   z.object({
@@ -15,9 +22,13 @@ const health = component(
       'Only ready and degraded should be given work; degraded has models that do not run.',
     ),
     ...fares,
+    ...computes,
     models: about(
       z
-        .record(z.string(), z.object({ status: z.enum(['ready', 'restarting', 'failed']), ...fares }))
+        .record(
+          z.string(),
+          z.object({ status: z.enum(['ready', 'restarting', 'failed']), ...fares, ...computes }),
+        )
         .optional(),
       'Each model by its name; not there where one was asked for.',
     ),

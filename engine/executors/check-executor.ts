@@ -1,0 +1,23 @@
+import { ParameterError } from '../decoding/sampling-params.js';
+import type { OptionalParams } from '../gpt-manager-options.js';
+import { missingInVersion } from './choose-executor.js';
+import { EXECUTOR_NAMES } from './executor-kind.js';
+
+/** Throws a ParameterError for an executor that there is not, and for options beside it that it cannot honour. */
+export function checkExecutor({ executor, executorModule }: OptionalParams): void {
+  if (executor === undefined || executor === 'auto') return;
+  if (!EXECUTOR_NAMES.includes(executor)) {
+    throw new ParameterError(
+      'executor',
+      `executor is ${String(executor)}; it must be one of auto, ${EXECUTOR_NAMES.join(', ')}.`,
+    );
+  }
+  const missing = missingInVersion(executor);
+  if (missing !== null) throw new ParameterError('executor', missing);
+  if (executorModule !== undefined) {
+    throw new ParameterError(
+      'executor',
+      'executor is refused: executorModule brings an executor of its own; leave one of them out.',
+    );
+  }
+}

@@ -1,0 +1,47 @@
+import type { EngineTensor } from '../engine-directory.js';
+import type { Executor, ExecutorOptions, KvDtype, WeightPrecision } from '../executor.js';
+import type { FixedMemory } from '../memory-budget.js';
+import type { NetworkPlan } from '../network/plan.js';
+
+/** The executors that there are, from the one that `auto` likes best. */
+export const EXECUTOR_NAMES = ['tensorflow', 'native', 'wasm'] as const;
+export type ExecutorName = (typeof EXECUTOR_NAMES)[number];
+/** As a user names it. */
+export type ExecutorChoice = 'auto' | ExecutorName;
+
+/** What of an engine an executor needs. */
+export interface LoadableEngine {
+  plan: NetworkPlan;
+  weightsFile: string;
+  tensors: EngineTensor[];
+  /** Where an executor may keep weights in a layout of its own. May be read-only. */
+  packedFolder: string;
+}
+
+/** What an executor takes, in bytes. */
+export interface MeasuredMemory {
+  /** Beside the KV pool. */
+  fixed: FixedMemory;
+  /** The KV pool of the measured options. */
+  kvCache: number;
+}
+
+/** An executor as the engine comes to it: looked at and measured first, then opened. */
+export interface ExecutorKind {
+  readonly name: ExecutorName;
+  /** Why it cannot run on this machine, as one sentence that says what to do; null: nothing is known against it. */
+  problem(): Promise<string | null>;
+  /** What it computes with here: its kernels, and how many threads where none are asked for. Throws where it cannot run. */
+  computesWith(): Promise<{ instructionSet: string; threads: number }>;
+  /** Numeric type of the KV cache where none is asked for. */
+  kvDtypeFor(weights: WeightPrecision): KvDtype;
+  /** What such an executor takes, without taking any of it. Throws where it cannot run. */
+  measure(engine: LoadableEngine, options: ExecutorOptions): Promise<MeasuredMemory>;
+  /** Loads the weights and takes all memory. Throws one sentence where it cannot. */
+  open(engine: LoadableEngine, options: ExecutorOptions): Promise<Executor>;
+}
+
+/** This executor cannot run on this machine, whatever the engine and the options. The message says what to do. */
+export class ExecutorUnavailableError extends Error {
+  override name = 'ExecutorUnavailableError';
+}

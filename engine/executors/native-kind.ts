@@ -1,0 +1,35 @@
+import { cpuQuota } from '../cpu-quota.js';
+import { storedWeightBytes } from '../memory-budget.js';
+import { chooseInstructionSet } from '../native/instruction-set.js';
+import { loadAddon } from '../native/load-addon.js';
+import { NativeExecutor } from '../native/native-executor.js';
+import type { ExecutorKind } from './executor-kind.js';
+
+/** The C++ addon, which runs on the CPU. */
+export const nativeKind: ExecutorKind = {
+  name: 'native',
+  problem: async () => {
+    try {
+      loadAddon();
+      return null;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  },
+  computesWith: async () => ({
+    instructionSet: chooseInstructionSet(
+      loadAddon().supportedInstructionSets(),
+      undefined,
+      process.env.SKEIN_ISA,
+    ),
+    threads: cpuQuota(),
+  }),
+  kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
+  measure: async (engine, options) => {
+    const { weightBytes, workspaceBytes, kvCacheBytes } = NativeExecutor.measure(engine, options);
+    const storedWeights = storedWeightBytes(engine.plan, engine.tensors);
+    const fixed = { packedWeights: weightBytes, storedWeights, workspace: workspaceBytes };
+    return { fixed, kvCache: kvCacheBytes };
+  },
+  open: async (engine, options) => new NativeExecutor(engine, options),
+};
