@@ -12,7 +12,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { writeProblem } from '../callbacks/system-problem.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { type Checkpoint, CheckpointError } from '../models/checkpoints/checkpoint.js';
@@ -25,9 +24,9 @@ import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import type { OutputPrecision, WeightPrecision } from './executor.js';
 import type { ConvertJob } from './native/addon.js';
-import { loadAddon } from './native/load-addon.js';
 import type { NetworkPlan } from './network/plan.js';
 import { skeinVersion } from './package-info.js';
+import { type ConvertWeights, weightConverter } from './weight-converter.js';
 import {
   automaticOutputPrecision,
   automaticPrecision,
@@ -189,7 +188,9 @@ async function convertAll(
   total: number,
   options: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<void> {
+  const convert = weightConverter();
   const threads = options.threads ?? cpuQuota();
+  const { signal } = options;
   let done = 0;
   for (let next = 0; next < jobs.length; ) {
     options.onProgress?.({ phase: 'converting', done, total });
@@ -201,28 +202,25 @@ async function convertAll(
       bytes += size;
       done = job.targetOffset + size;
     }
-    convertStep(weightsFile, step, threads);
-    await eventLoopTurn();
-    options.signal?.throwIfAborted();
+    await convertStep(convert, weightsFile, step, { threads, signal });
   }
 }
 
 /** What goes wrong is the model's fault or the output's: the message begins with the file. */
-function convertStep(weightsFile: string, jobs: ConvertJob[], threads: number): void {
-  const { convert } = loadAddon();
+async function convertStep(
+  convert: ConvertWeights,
+  weightsFile: string,
+  jobs: readonly ConvertJob[],
+  options: Parameters<ConvertWeights>[2],
+): Promise<void> {
   try {
-    convert(weightsFile, jobs, threads);
+    await convert(weightsFile, jobs, options);
   } catch (error) {
+    options.signal?.throwIfAborted();
     const { message } = error as Error;
     const Kind = message.startsWith(weightsFile) ? EngineError : CheckpointError;
     throw new Kind(message, { cause: error });
   }
-}
-
-/** Signals and timers have their turn. One immediate may run in the turn that is under way, after its look at events. */
-async function eventLoopTurn(): Promise<void> {
-  await setImmediate();
-  await setImmediate();
 }
 
 function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {

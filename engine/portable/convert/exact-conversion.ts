@@ -1,0 +1,56 @@
+import type { WeightPrecision } from '../../executor.js';
+import { fromHalf, load16, store16, toHalf } from './half.js';
+
+/** Blocks of a checkpoint into as many blocks of the engine without changing a value. */
+export type ExactConversion = (source: Uint8Array, blocks: number, target: Uint8Array) => void;
+
+const copyBlocks =
+  (blockBytes: number): ExactConversion =>
+  (source, blocks, target) =>
+    target.set(source.subarray(0, blocks * blockBytes));
+
+/** d * (q - 8) as int4: d * q + (-8 d); eight times a half is a half, unless it is beyond all weights. */
+const q4_0ToInt4: ExactConversion = (source, blocks, target) => {
+  for (let block = 0, s = 0, t = 0; block < blocks; block++, s += 18, t += 20) {
+    const half = load16(source, s);
+    store16(target, t, half);
+    store16(target, t + 2, toHalf(-8 * fromHalf(half)));
+    for (let i = 0; i < 16; i++) target[t + 4 + i] = source[s + 2 + i]!;
+  }
+};
+
+const q4_0ToInt8: ExactConversion = (source, blocks, target) => {
+  for (let block = 0, s = 0, t = 0; block < blocks; block++, s += 18, t += 34) {
+    store16(target, t, load16(source, s));
+    for (let i = 0; i < 16; i++) {
+      const byte = source[s + 2 + i]!;
+      target[t + 2 + i] = (byte & 15) - 8;
+      target[t + 18 + i] = (byte >> 4) - 8;
+    }
+  }
+};
+
+const q5_0ToInt8: ExactConversion = (source, blocks, target) => {
+  for (let block = 0, s = 0, t = 0; block < blocks; block++, s += 22, t += 34) {
+    store16(target, t, load16(source, s));
+    for (let i = 0; i < 32; i++) {
+      const low = i < 16 ? source[s + 6 + i]! & 15 : source[s + 6 + i - 16]! >> 4;
+      const high = (source[s + 2 + (i >> 3)]! >> (i & 7)) & 1;
+      target[t + 2 + i] = (low | (high << 4)) - 16;
+    }
+  }
+};
+
+/** The layouts of int8 and int4 are those of Q8_0 and Q4_1. */
+const CONVERSIONS: Readonly<Record<string, ExactConversion>> = {
+  'Q8_0 int8': copyBlocks(34),
+  'Q4_0 int8': q4_0ToInt8,
+  'Q5_0 int8': q5_0ToInt8,
+  'Q4_1 int4': copyBlocks(20),
+  'Q4_0 int4': q4_0ToInt4,
+};
+
+/** How to bring a storage type into the target's without loss; undefined where there is no such way. */
+export function exactConversion(source: string, target: WeightPrecision): ExactConversion | undefined {
+  return CONVERSIONS[`${source} ${target}`];
+}

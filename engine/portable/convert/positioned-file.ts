@@ -1,0 +1,75 @@
+import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+import { getSystemErrorMap } from 'node:util';
+
+/** A pipe in the place of a file is refused, not waited for; it means nothing to files. Windows has none. */
+const NONBLOCK = constants.O_NONBLOCK ?? 0;
+
+/** A file that is read or written by position, so that one that is cut off or a full disk is an error and not a signal. */
+export class PositionedFile {
+  readonly size: number;
+  readonly #path: string;
+  readonly #descriptor: number;
+
+  private constructor(path: string, flags: number) {
+    this.#path = path;
+    try {
+      this.#descriptor = openSync(path, flags | NONBLOCK);
+    } catch (error) {
+      throw new Error(`${path}: cannot be opened: ${reasonOf(error)}.`);
+    }
+    const status = fstatSync(this.#descriptor);
+    if (!status.isFile()) {
+      this.close();
+      throw new Error(`${path}: is not a regular file.`);
+    }
+    this.size = status.size;
+  }
+
+  static forReading(path: string): PositionedFile {
+    return new PositionedFile(path, constants.O_RDONLY);
+  }
+
+  static forWriting(path: string): PositionedFile {
+    return new PositionedFile(path, constants.O_WRONLY);
+  }
+
+  /** Fills `bytes` from an offset on. */
+  read(bytes: Uint8Array, offset: number): void {
+    for (let done = 0; done < bytes.length; ) {
+      const at = offset + done;
+      let got: number;
+      try {
+        got = readSync(this.#descriptor, bytes, done, bytes.length - done, at);
+      } catch (error) {
+        throw new Error(`${this.#path}: cannot be read at byte ${at}: ${reasonOf(error)}.`);
+      }
+      if (got === 0) {
+        throw new Error(
+          `${this.#path}: ended at byte ${at} while it was read; it was ${this.size} bytes long before.`,
+        );
+      }
+      done += got;
+    }
+  }
+
+  write(bytes: Uint8Array, offset: number): void {
+    for (let done = 0; done < bytes.length; ) {
+      try {
+        done += writeSync(this.#descriptor, bytes, done, bytes.length - done, offset + done);
+      } catch (error) {
+        throw new Error(`${this.#path}: cannot be written: ${reasonOf(error)}.`);
+      }
+    }
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+}
+
+/** As the system puts it: `No such file or directory`. */
+function reasonOf(error: unknown): string {
+  const { errno, message } = error as NodeJS.ErrnoException;
+  const text = (errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1]) ?? message;
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

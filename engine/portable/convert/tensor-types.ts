@@ -1,0 +1,39 @@
+import { q2kRow, q3kRow, q4kRow, q5kRow, q6kRow } from './k-quants.js';
+import { bf16Row, f16Row, f32Row, q4_0Row, q4_1Row, q5_0Row, q5_1Row, q8_0Row } from './plain-types.js';
+
+/** `blocks` blocks at the beginning of `source` -> as many floats as they hold, at the beginning of `target`. */
+export type BlockReader = (source: Uint8Array, blocks: number, target: Float32Array) => void;
+
+/** A storage type of checkpoints. Layouts are GGML's, little endian. */
+export interface StorageType {
+  name: string;
+  /** A row holds a whole number of blocks. */
+  blockElements: number;
+  blockBytes: number;
+  toF32: BlockReader;
+}
+
+const TYPES: readonly [name: string, blockElements: number, blockBytes: number, toF32: BlockReader][] = [
+  ['F32', 1, 4, f32Row],
+  ['F16', 1, 2, f16Row],
+  ['BF16', 1, 2, bf16Row],
+  ['Q4_0', 32, 18, q4_0Row],
+  ['Q4_1', 32, 20, q4_1Row],
+  ['Q5_0', 32, 22, q5_0Row],
+  ['Q5_1', 32, 24, q5_1Row],
+  ['Q8_0', 32, 34, q8_0Row],
+  ['Q2_K', 256, 84, q2kRow],
+  ['Q3_K', 256, 110, q3kRow],
+  ['Q4_K', 256, 144, q4kRow],
+  ['Q5_K', 256, 176, q5kRow],
+  ['Q6_K', 256, 210, q6kRow],
+];
+
+const BY_NAME = new Map<string, StorageType>(
+  TYPES.map(([name, blockElements, blockBytes, toF32]) => [name, { name, blockElements, blockBytes, toF32 }]),
+);
+
+/** Undefined where there is no such type. */
+export const storageTypeOf = (name: string): StorageType | undefined => BY_NAME.get(name);
+
+export const STORAGE_TYPES: readonly StorageType[] = [...BY_NAME.values()];
