@@ -177,7 +177,7 @@ function rmsNorm(row: Float64Array, weight: Float32Array, epsilon: number): Floa
   return row.map((x, i) => (x / Math.sqrt(mean + epsilon)) * weight[i]!);
 }
 
-function activate(x: number, activation: Activation): number {
+export function activate(x: number, activation: Activation): number {
   switch (activation) {
     case 'none':
       return x;

@@ -1,16 +1,25 @@
-import { NativeExecutor } from '../../engine/native/native-executor.js';
+import type { Executor } from '../../engine/executor.js';
 import type { PackedBatch } from '../../engine/packed-batch.js';
+import type { TestExecutor } from './executors.js';
 import { executorOptions } from './native-options.js';
 import { makeStepBatch } from './step-batch.js';
-import { makeTinyNetwork } from './tiny-network.js';
+import { makeTinyNetwork, type TinyNetwork } from './tiny-network.js';
 
 /** An executor whose every limit is close, and a batch that it takes: for trying what it must refuse. */
 export class SmallExecutor {
-  readonly #network = makeTinyNetwork({ bias: true });
-  readonly executor = new NativeExecutor(
-    this.#network,
-    executorOptions({ maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 }),
-  );
+  readonly executor: Executor;
+  readonly #network: TinyNetwork;
+
+  private constructor(executor: Executor, network: TinyNetwork) {
+    this.executor = executor;
+    this.#network = network;
+  }
+
+  static async open({ open }: TestExecutor): Promise<SmallExecutor> {
+    const network = makeTinyNetwork({ bias: true });
+    const limits = { maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 };
+    return new SmallExecutor(await open(network, executorOptions(limits)), network);
+  }
 
   /** A context of 3 tokens and a generation row behind 17; both draw. */
   validBatch(): PackedBatch {

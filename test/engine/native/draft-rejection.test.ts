@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROW_OK } from '../../../engine/decoding/sampling-batch.js';
+import type { Executor } from '../../../engine/executor.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import { SAMPLERS } from '../../support/executors.js';
 import { naiveDistribution, naiveSample } from '../../support/naive-sampling.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { Random } from '../../support/random.js';
@@ -10,20 +12,15 @@ import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js
 
 const VOCAB = 1031;
 const ROWS = 64;
-const CALLS = 400;
 /** Standard normal quantile of 1 - 0.0005: a test that is right fails once in 2000 seeds, and its seed is fixed. */
 const QUANTILE = 3.29;
 
 let tiny: TinyNetwork;
-let executor: NativeExecutor;
+let executor: Executor;
 beforeAll(() => {
   tiny = makeTinyNetwork({ vocabSize: VOCAB, hiddenSize: 8, intermediateSize: 8, numLayers: 1 });
-  executor = new NativeExecutor(tiny, options(2));
 });
-afterAll(() => {
-  executor.close();
-  tiny.remove();
-});
+afterAll(() => tiny.remove());
 
 const options = (threads: number) =>
   executorOptions({ threads, maxNumSequences: ROWS, maxLogitRows: ROWS, numBlocks: 1 });
@@ -98,84 +95,95 @@ const CASES: [string, SamplingRow, number][] = [
   ],
 ];
 
-describe.each(CASES)('a token drawn against a draft, %s', (_name, row, distance) => {
-  it('is distributed as without it (chi-square, significance 0.0005)', () => {
-    const random = new Random(distance * 10 + 1);
-    const logits = randomLogits(random, 2.5);
-    const draftLogits = logits.map((logit) => logit + random.normal() * distance);
-    const target = naiveDistribution(logits, row);
-    const draft = naiveDistribution(draftLogits, { temperature: 1 });
-    const counts = new Map<number, number>();
-    let accepted = 0;
-    for (let call = 0; call < CALLS; call++) {
-      const tokens = Array.from({ length: ROWS }, () => drawFrom(draft, random));
-      const drawn = draw(
-        logits,
-        tokens.map((token, i) => ({
-          ...row,
-          seed: 77n,
-          position: call * ROWS + i,
-          draft: { token, logits: draftLogits },
-        })),
-      );
-      for (const [i, token] of drawn.entries()) {
-        expect(target.has(token)).toBe(true);
-        counts.set(token, (counts.get(token) ?? 0) + 1);
-        if (token === tokens[i]) accepted++;
+const logits = randomLogits(new Random(4), 2);
+const rowsOf = (draftLogits: Float32Array, row: SamplingRow, tokens: readonly number[]) =>
+  tokens.map((token, position) => ({ ...row, seed: 3n, position, draft: { token, logits: draftLogits } }));
+const tokens = Array.from({ length: ROWS }, (_, i) => (i * 17) % VOCAB);
+
+describe.each(SAMPLERS)('$name', (way) => {
+  const calls = way.name === 'native' ? 400 : 60;
+
+  beforeAll(async () => {
+    executor = await way.open(tiny, options(2));
+  });
+  afterAll(() => executor.close());
+
+  describe.each(CASES)('a token drawn against a draft, %s', (_name, row, distance) => {
+    it('is distributed as without it (chi-square, significance 0.0005)', () => {
+      const random = new Random(distance * 10 + 1);
+      const logits = randomLogits(random, 2.5);
+      const draftLogits = logits.map((logit) => logit + random.normal() * distance);
+      const target = naiveDistribution(logits, row);
+      const draft = naiveDistribution(draftLogits, { temperature: 1 });
+      const counts = new Map<number, number>();
+      let accepted = 0;
+      for (let call = 0; call < calls; call++) {
+        const tokens = Array.from({ length: ROWS }, () => drawFrom(draft, random));
+        const drawn = draw(
+          logits,
+          tokens.map((token, i) => ({
+            ...row,
+            seed: 77n,
+            position: call * ROWS + i,
+            draft: { token, logits: draftLogits },
+          })),
+        );
+        for (const [i, token] of drawn.entries()) {
+          expect(target.has(token)).toBe(true);
+          counts.set(token, (counts.get(token) ?? 0) + 1);
+          if (token === tokens[i]) accepted++;
+        }
       }
-    }
-    const total = CALLS * ROWS;
-    expect(deviation(counts, target, total)).toBeLessThan(QUANTILE);
-    // A rejected token is never drawn again, so that this is the sum over min(p, q).
-    let overlap = 0;
-    for (const [token, probability] of target) overlap += Math.min(probability, draft.get(token) ?? 0);
-    const sigma = Math.sqrt((overlap * (1 - overlap)) / total);
-    expect(Math.abs(accepted / total - overlap)).toBeLessThan(4 * sigma + 1e-4);
+      const total = calls * ROWS;
+      expect(deviation(counts, target, total)).toBeLessThan(QUANTILE);
+      // A rejected token is never drawn again, so that this is the sum over min(p, q).
+      let overlap = 0;
+      for (const [token, probability] of target) overlap += Math.min(probability, draft.get(token) ?? 0);
+      const sigma = Math.sqrt((overlap * (1 - overlap)) / total);
+      expect(Math.abs(accepted / total - overlap)).toBeLessThan(4 * sigma + 1e-4);
+    });
+  });
+
+  describe('a draft', () => {
+    it('that was drawn from the target itself is always accepted', () => {
+      const scaled = logits.map((logit) => logit / 0.8);
+      expect(Array.from(draw(logits, rowsOf(scaled, { temperature: 0.8 }, tokens)))).toEqual(tokens);
+    });
+
+    it('changes nothing where the row is greedy', () => {
+      const best = logits.indexOf(Math.max(...logits));
+      expect(new Set(draw(logits, rowsOf(logits, {}, tokens)))).toEqual(new Set([best]));
+    });
+
+    it('that no filter keeps is never accepted', () => {
+      const row = { temperature: 1, topK: 5 };
+      const kept = naiveDistribution(logits, row);
+      const cut = tokens.filter((token) => !kept.has(token));
+      for (const token of draw(logits, rowsOf(new Float32Array(VOCAB), row, cut)))
+        expect(kept.has(token)).toBe(true);
+    });
+
+    it('leaves the rows beside it as they are', () => {
+      const plain = { temperature: 1, topP: 0.9, seed: 8n };
+      const [with0, without] = [true, false].map((has) =>
+        draw(
+          logits,
+          tokens.map((token, position) => ({
+            ...plain,
+            position,
+            ...(has && position % 2 === 1 ? { draft: { token, logits: new Float32Array(VOCAB) } } : {}),
+          })),
+        ),
+      );
+      for (let i = 0; i < ROWS; i += 2) {
+        expect(with0![i]).toBe(without![i]);
+        expect(without![i]).toBe(naiveSample(logits, { ...plain, position: i }));
+      }
+    });
   });
 });
 
-describe('a draft', () => {
-  const logits = randomLogits(new Random(4), 2);
-  const rowsOf = (draftLogits: Float32Array, row: SamplingRow, tokens: readonly number[]) =>
-    tokens.map((token, position) => ({ ...row, seed: 3n, position, draft: { token, logits: draftLogits } }));
-  const tokens = Array.from({ length: ROWS }, (_, i) => (i * 17) % VOCAB);
-
-  it('that was drawn from the target itself is always accepted', () => {
-    const scaled = logits.map((logit) => logit / 0.8);
-    expect(Array.from(draw(logits, rowsOf(scaled, { temperature: 0.8 }, tokens)))).toEqual(tokens);
-  });
-
-  it('changes nothing where the row is greedy', () => {
-    const best = logits.indexOf(Math.max(...logits));
-    expect(new Set(draw(logits, rowsOf(logits, {}, tokens)))).toEqual(new Set([best]));
-  });
-
-  it('that no filter keeps is never accepted', () => {
-    const row = { temperature: 1, topK: 5 };
-    const kept = naiveDistribution(logits, row);
-    const cut = tokens.filter((token) => !kept.has(token));
-    for (const token of draw(logits, rowsOf(new Float32Array(VOCAB), row, cut)))
-      expect(kept.has(token)).toBe(true);
-  });
-
-  it('leaves the rows beside it as they are', () => {
-    const plain = { temperature: 1, topP: 0.9, seed: 8n };
-    const [with0, without] = [true, false].map((has) =>
-      draw(
-        logits,
-        tokens.map((token, position) => ({
-          ...plain,
-          position,
-          ...(has && position % 2 === 1 ? { draft: { token, logits: new Float32Array(VOCAB) } } : {}),
-        })),
-      ),
-    );
-    for (let i = 0; i < ROWS; i += 2) {
-      expect(with0![i]).toBe(without![i]);
-      expect(without![i]).toBe(naiveSample(logits, { ...plain, position: i }));
-    }
-  });
-
+describe('a draft on the native executor', () => {
   it.each(instructionSets)(
     'is drawn against with the same bits at any thread count, %s',
     (instructionSet) => {
