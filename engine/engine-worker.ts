@@ -1,4 +1,10 @@
-import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import {
+  MessageChannel,
+  type MessagePort,
+  receiveMessageOnPort,
+  SHARE_ENV,
+  Worker,
+} from 'node:worker_threads';
 import { Doorbell, type WorkerLife, type WorkerMessage } from '../callbacks/worker-messages.js';
 import { GuideThreadHost } from './guided/guide-thread-host.js';
 import { Heartbeat } from './heartbeat.js';
@@ -44,6 +50,8 @@ export class EngineWorker<Info, Message extends { type: string }, Command> {
       workerData: { ...data, ...wires },
       transferList: [port2],
       name: 'skein-engine',
+      // What TensorFlow's C++ part reads of the environment must be the process's own.
+      env: SHARE_ENV,
     });
     this.port.on('message', (message: Message | WorkerLife<Info>) => this.#handle(message));
     // The end follows at once, and only then is the thread's memory free.

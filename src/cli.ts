@@ -9,6 +9,7 @@ import { completionCommand } from './commands/completion-command.js';
 import type { InfoFlags } from './commands/info.js';
 import type { PullFlags } from './commands/pull.js';
 import { runCommand } from './commands/run-command.js';
+import type { SetupFlags } from './commands/setup.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { topCommand } from './commands/top-command.js';
 import { loadConfig, UsageError } from './config.js';
@@ -46,6 +47,12 @@ Models lie in the cache that all tools of the hub share; serve and build take th
   HF_ENDPOINT      another hub (default: https://huggingface.co)
   HF_HUB_OFFLINE   1: serve and build take what is in the cache and ask nobody
   HF_HOME, HF_HUB_CACHE   where the cache is
+`;
+
+const SETUP_HELP = `
+Without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install tensorflow-cpu,
+or tensorflow[and-cuda] for a GPU); the binding is compiled, for which g++, make and python3 are needed. It is put into
+the cache of skein (SKEIN_CACHE_DIR); a project's own @tensorflow/tfjs-node-gpu or tfjs-node goes before it.
 `;
 
 function serveCommand(): Command {
@@ -156,6 +163,23 @@ function infoCommand(): Command {
     });
 }
 
+function setupCommand(): Command {
+  return new Command('setup')
+    .description('install what an executor needs beside this package')
+    .argument('<WHAT>', 'tensorflow')
+    .option('--from <PATH>', 'the libtensorflow to link: a site-packages folder, a venv, a python')
+    .option('--download', "take the package's own download of libtensorflow instead")
+    .option('--package <NAME>', 'tfjs-node-gpu, or tfjs-node in its place (default: tfjs-node-gpu)')
+    .option('--force', 'make it anew where it is there')
+    .option('--quiet', 'say nothing but where it lies')
+    .option('--json', 'print folder and versions as JSON')
+    .addHelpText('after', SETUP_HELP)
+    .action(async (what: string, flags: SetupFlags) => {
+      const { setup } = await import('./commands/setup.js');
+      await setup(what, flags);
+    });
+}
+
 function simulateCommand(): Command {
   return new Command('simulate')
     .description('run the schedulers and the KV block manager over a list of requests, without a model')
@@ -190,6 +214,7 @@ async function program(): Promise<Command> {
     .addCommand(buildCommand())
     .addCommand(pullCommand())
     .addCommand(infoCommand())
+    .addCommand(setupCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand())
     .addCommand(completionCommand());

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { TensorFlowError } from '../tensorflow-error.js';
+
+export interface Step {
+  /** What it is called in errors: 'npm install'. */
+  name: string;
+  command: string;
+  arguments: string[];
+  directory: string;
+  env: NodeJS.ProcessEnv;
+  signal?: AbortSignal | undefined;
+  /** What to do, where it fails with such words. */
+  advice: readonly (readonly [pattern: RegExp, advice: string])[];
+}
+
+/**
+ * Runs a program to its end and gives what it wrote on standard output. A signal ends it and all that it started.
+ * @throws TensorFlowError with the line of its output that says most.
+ */
+export async function runStep(step: Step): Promise<string> {
+  const child = spawn(step.command, step.arguments, {
+    cwd: step.directory,
+    env: step.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true, // a group of its own: compilers end with it
+  });
+  const end = () => {
+    try {
+      process.kill(-child.pid!, 'SIGKILL');
+    } catch {
+      child.kill('SIGKILL');
+    }
+  };
+  step.signal?.addEventListener('abort', end);
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const status = await new Promise<number | string | null>((resolve) => {
+    child.on('error', (error) => resolve(error.message));
+    child.on('close', (code, signal) => resolve(code ?? signal));
+  });
+  step.signal?.removeEventListener('abort', end);
+  step.signal?.throwIfAborted();
+  if (status !== 0) throw new TensorFlowError(problemOf(step, status, `${stderr}\n${stdout}`));
+  return stdout;
+}
+
+function problemOf({ name, advice }: Step, status: number | string | null, output: string): string {
+  const lines = output.split('\n').filter((line) => /error|ERR!|not found|No such file/i.test(line));
+  const said =
+    lines.find((line) => /not found|could not|ENOTFOUND|No such file|error:/i.test(line)) ?? lines[0];
+  const reason =
+    said?.replace(/^(npm|gyp|node-pre-gyp) (error|ERR!)\s*(stack\s*)?/i, '').trim() ??
+    `it ended with ${status}`;
+  const help = advice.find(([pattern]) => pattern.test(`${output}\n${status}`))?.[1];
+  return `${name} failed: ${reason.slice(0, 300)}${help === undefined ? '.' : `; ${help}.`}`;
+}

@@ -1,0 +1,4 @@
+/** TensorFlow is not there, cannot be loaded, or cannot do what is asked. The message is a sentence that says what to do. */
+export class TensorFlowError extends Error {
+  override name = 'TensorFlowError';
+}

@@ -1,0 +1,53 @@
+import { TENSORFLOW_PACKAGES, type TensorFlowPackage } from '../../engine/tensorflow/installation.js';
+import { installTensorFlow } from '../../engine/tensorflow/setup/install-tensorflow.js';
+import { listenForInterruption } from '../interruption.js';
+import { UsageError } from '../usage-error.js';
+
+export interface SetupFlags {
+  from?: string;
+  download?: boolean;
+  package?: string;
+  force?: boolean;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+/** skein setup tensorflow: prints the folder. @throws UsageError, TensorFlowError. */
+export async function setup(what: string, flags: SetupFlags): Promise<void> {
+  if (what !== 'tensorflow') throw new UsageError(`There is no setup of '${what}'; there is: tensorflow.`);
+  if (flags.download && flags.from !== undefined) {
+    throw new UsageError('--from links a libtensorflow and --download fetches one; give one of them.');
+  }
+  const name = packageOf(flags.package ?? TENSORFLOW_PACKAGES[0]);
+  const interruption = listenForInterruption('interrupted; nothing was changed');
+  const installed = await installTensorFlow({
+    package: name,
+    from: flags.from,
+    download: flags.download,
+    force: flags.force,
+    signal: interruption.signal,
+    onStep: (text) => {
+      if (!flags.quiet) process.stderr.write(`skein: ${text}\n`);
+    },
+  });
+  interruption.release();
+  if (flags.json) {
+    process.stdout.write(`${JSON.stringify(installed)}\n`);
+    return;
+  }
+  if (!flags.quiet) {
+    const device = installed.gpu ? 'it sees a GPU' : 'it computes on the CPU';
+    const state = installed.isNew ? 'is set up' : 'was set up already';
+    process.stderr.write(`skein: TensorFlow ${installed.tensorflow} ${state}; ${device}\n`);
+  }
+  process.stdout.write(`${installed.folder}\n`);
+}
+
+function packageOf(name: string): TensorFlowPackage {
+  const full = name.startsWith('@') ? name : `@tensorflow/${name}`;
+  const found = TENSORFLOW_PACKAGES.find((one) => one === full);
+  if (found !== undefined) return found;
+  throw new UsageError(
+    `There is no package '${name}' for this; there are: ${TENSORFLOW_PACKAGES.join(', ')}.`,
+  );
+}

@@ -1,0 +1,15 @@
+import { describe } from 'vitest';
+import { findInstallation } from '../../engine/tensorflow/installation.js';
+
+/** What `skein setup tensorflow` made: in the cache folder SKEIN_TEST_TENSORFLOW, else in the user's. null: nothing. */
+export const testTensorFlow = findInstallation(process.env.SKEIN_TEST_TENSORFLOW || undefined);
+
+if (testTensorFlow === null && process.env.CI) {
+  throw new Error('The tests of the TensorFlow executor need SKEIN_TEST_TENSORFLOW; see .ci/run.');
+}
+if (testTensorFlow === null) {
+  console.warn('No TensorFlow (skein setup tensorflow): the tests of its executor are skipped.');
+}
+
+/** A suite that needs TensorFlow. Skipped, with the line above, where it is not set up. */
+export const describeWithTensorFlow = describe.skipIf(testTensorFlow === null);
