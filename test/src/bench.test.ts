@@ -106,6 +106,43 @@ describe('skein bench', () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('a.csv is not JSON')]);
   });
 
+  it('counts what this machine had no files for as client_limit, and says that the client was the bottleneck', async () => {
+    server = await FakeLlm.start(
+      (asked, response, number) =>
+        new Promise((resolve) => setTimeout(() => resolve(goodChat(asked, response, number)), 300)),
+    );
+    const output = join(folder, 'limit.json');
+    const args = ['--concurrency', '200', '--requests', '200', '--workers', '1', '--no-calibrate'];
+    const options = ['--warmup', '0', '--connections', '0', '--output-tokens', '2', '-o', output];
+    const script = `ulimit -n 100; exec "$@"`;
+    const command = [
+      '-c',
+      script,
+      'bench',
+      process.execPath,
+      cliPath,
+      'bench',
+      server.url,
+      ...args,
+      ...options,
+    ];
+    const child = spawn('bash', command, { stdio: ['ignore', 'pipe', 'pipe'] });
+    let stdout = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
+    });
+    await once(child, 'close');
+    const [run] = read(output).runs;
+    const { outcomes, total } = run!.requests;
+    expect(total).toBe(200);
+    expect(outcomes.client_limit).toBeGreaterThan(50);
+    expect(outcomes.completed + outcomes.client_limit).toBe(200);
+    expect(run!.client.isBottleneck).toBe(true);
+    expect(run!.client.findings.map(({ code }) => code)).toContain('client-limit');
+    expect(stdout).toContain('THE CLIENT WAS A BOTTLENECK');
+    expect(stdout).toMatch(/\d+ requests failed on limits of this machine/);
+  });
+
   it('does not load another machine unless told to', async () => {
     const { code, stderr } = await runCli(['bench', 'http://example.com']);
     expect([code, stderr]).toEqual([

@@ -1,6 +1,6 @@
 // What the load generator itself can do, beside raw sockets, undici alone and other generators.
 //
-//   npm run build:ts && npx tsx tools/loadgen-bench/main.ts [--parts rates,latency,precision,streams,others] [--seconds 8]
+//   npm run build:ts && npx tsx tools/loadgen-bench/main.ts [--parts rates,latency-20,latency-5,latency-1,precision,streams,others] [--seconds 8]
 //     [--wrk wrk] [--autocannon autocannon] [--python VENV/bin --tokenizer FOLDER] [--write]
 //
 // The servers are processes of their own; generator, its coordinator and the server share the machine's processors.
@@ -14,7 +14,7 @@ import { rates } from './rates.js';
 
 const { values } = parseArgs({
   options: {
-    parts: { type: 'string', default: 'rates,latency,precision,streams,others' },
+    parts: { type: 'string', default: 'rates,latency-20,latency-5,latency-1,precision,streams,others' },
     seconds: { type: 'string', default: '8' },
     wrk: { type: 'string' },
     autocannon: { type: 'string' },
@@ -26,7 +26,9 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 const PARTS: Record<string, () => Promise<string[]>> = {
   rates: () => rates(seconds),
-  latency: () => addedLatency(seconds),
+  'latency-20': () => addedLatency(seconds, 20),
+  'latency-5': () => addedLatency(seconds, 5),
+  'latency-1': () => addedLatency(seconds, 1),
   precision: () => issuePrecision(seconds),
   streams: openStreams,
   others: () => others(seconds, values),

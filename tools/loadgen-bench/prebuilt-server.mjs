@@ -1,5 +1,5 @@
 // Answers every POST with bytes made beforehand: a chat of `tokens` events, or a whole one of a token where it is 0, after
-// `delay` milliseconds. Each answer has another id than those before it, as servers' have, so that nothing learned of one
+// `delay` milliseconds, to which it keeps by polling the clock. Each answer has another id than those before it, as servers' have, so that nothing learned of one
 // stream fits the next. Knows as much of HTTP as that takes: a request is over when its body is. With `hold` N it sends
 // the beginning of each stream at once and the rest of all when N of them are open, and tells how many those were.
 //
@@ -8,6 +8,7 @@ import { createServer } from 'node:net';
 
 const [tokens, delay = 0, hold = 0] = process.argv.slice(2).map(Number);
 const ANSWERS = 256;
+const POLL_MS = 2;
 const usage = { prompt_tokens: 20, completion_tokens: Math.max(1, tokens), total_tokens: 20 + tokens };
 const type = tokens === 0 ? 'application/json' : 'text/event-stream';
 
@@ -38,6 +39,8 @@ const models = response(
 const answers = Array.from({ length: ANSWERS }, (_, number) => answer(number));
 let next = 0;
 const held = [];
+/** Answers in the order of their times. */
+const late = [];
 
 function reply(socket) {
   const bytes = answers[next++ % ANSWERS];
@@ -51,8 +54,21 @@ function reply(socket) {
     setTimeout(() => {
       for (const end of held.splice(0)) end();
     }, 2000);
-  } else if (delay > 0) setTimeout(() => socket.write(bytes), delay);
-  else socket.write(bytes);
+  } else if (delay > 0) {
+    if (late.push({ socket, bytes, atMs: performance.now() + delay }) === 1) waitForLate();
+  } else socket.write(bytes);
+}
+
+/** Timers have a resolution of a millisecond, and would give answers that were asked for apart in one go. */
+function waitForLate() {
+  while (late.length > 0 && late[0].atMs <= performance.now()) {
+    const { socket, bytes } = late.shift();
+    socket.write(bytes);
+  }
+  if (late.length === 0) return;
+  const ms = late[0].atMs - performance.now();
+  if (ms > POLL_MS) setTimeout(waitForLate, ms - POLL_MS);
+  else setImmediate(waitForLate);
 }
 
 const server = createServer((socket) => {

@@ -3,7 +3,10 @@
 //
 //   node reference-client.mjs raw|undici PORT SECONDS BODY CONNECTIONS
 //   node reference-client.mjs paced-raw|paced-undici PORT SECONDS BODY REQUESTS_PER_SECOND
+//
+// The paced ones run a round for each line that they read, over the same connections, and print what it gave.
 import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
 import undici from 'undici';
 
 const [kind, port, seconds, body, load] = process.argv.slice(2);
@@ -82,11 +85,10 @@ function undiciConnection(onAnswer) {
   };
 }
 
-/** A Poisson process, as skein bench has it, on warm connections. */
+/** Rounds of a Poisson process, as skein bench has it, on warm connections. */
 function paced(connection) {
-  const warmup = 200;
-  const latencies = [];
   const idle = [];
+  let latencies = [];
   const open = () => {
     const send = connection((ms) => {
       latencies.push(ms);
@@ -95,27 +97,31 @@ function paced(connection) {
     return send;
   };
   const issue = () => (idle.pop() ?? open())();
-  for (let i = 0; i < 64; i++) open()();
-  const count = Number(load) * Number(seconds) + warmup;
-  let issued = 0;
-  let due = performance.now() + 1000;
-  const timer = () => {
-    for (; due <= performance.now() && issued < count; issued++) {
-      due += (-1000 * Math.log(1 - Math.random())) / Number(load);
-      issue();
-    }
-    if (issued < count) {
-      setTimeout(timer, Math.max(0, due - performance.now()));
-      return;
-    }
-    setTimeout(() => {
-      const sorted = latencies.slice(64 + warmup).sort((a, b) => a - b);
-      const at = (share) => sorted[Math.ceil(share * sorted.length) - 1];
-      console.log(JSON.stringify({ count: sorted.length, p50: at(0.5), p90: at(0.9), p99: at(0.99) }));
-      process.exit();
-    }, 500);
-  };
-  setTimeout(timer, 1000);
+  const count = Number(load) * Number(seconds);
+  const round = () =>
+    new Promise((resolve) => {
+      latencies = [];
+      let issued = 0;
+      let due = performance.now();
+      const timer = () => {
+        for (; due <= performance.now() && issued < count; issued++) {
+          due += (-1000 * Math.log(1 - Math.random())) / Number(load);
+          issue();
+        }
+        if (issued < count) setTimeout(timer, Math.max(0, due - performance.now()));
+        else if (latencies.length < count) setTimeout(timer, 10);
+        else resolve();
+      };
+      timer();
+    });
+  createInterface({ input: process.stdin }).on('line', async () => {
+    await round();
+    latencies.sort((a, b) => a - b);
+    const at = (share) => latencies[Math.ceil(share * count) - 1];
+    console.log(JSON.stringify({ p50: at(0.5), p90: at(0.9), p99: at(0.99) }));
+  });
+  // As many as skein bench opens ahead.
+  for (let i = 0; i < 32; i++) open()();
 }
 
 if (kind === 'paced-raw') paced(rawConnection);

@@ -1,8 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { BenchOptions, runBenchmark as RunBenchmark } from '../loadgen/index.js';
+import { launcherOf } from '../loadgen/placement/pin.js';
 
 // As it is built: worker processes are started from there.
 const library = new URL('../../dist/tools/loadgen/index.js', import.meta.url).href;
@@ -24,15 +26,19 @@ export interface Prebuilt {
 
 const script = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** A server of prebuilt answers while `use` runs: see prebuilt-server.mjs. */
+/** A server of prebuilt answers while `use` runs: see prebuilt-server.mjs. With `cpu` it has that processor. */
 export async function withServer<T>(
-  shape: { tokens: number; delay?: number; hold?: number },
+  shape: { tokens: number; delay?: number; hold?: number; cpu?: string },
   use: (server: Prebuilt) => Promise<T>,
 ): Promise<T> {
   const args = [shape.tokens, shape.delay ?? 0, shape.hold ?? 0].map(String);
-  const child = spawn(process.execPath, [script('./prebuilt-server.mjs'), ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const command = [
+    ...launcherOf(shape.cpu ?? null),
+    process.execPath,
+    script('./prebuilt-server.mjs'),
+    ...args,
+  ];
+  const child = spawn(command[0]!, command.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
     const [text] = (await once(child.stdout!.setEncoding('utf8'), 'data')) as [string];
     const port = Number(text.trim());
@@ -44,14 +50,35 @@ export async function withServer<T>(
 
 /** See reference-client.mjs. */
 export async function reference<T>(
-  kind: 'raw' | 'undici' | 'paced-raw' | 'paced-undici',
+  kind: 'raw' | 'undici',
   { port }: Prebuilt,
   seconds: number,
-  load: number,
+  connections: number,
 ): Promise<T> {
-  const args = [script('./reference-client.mjs'), kind, String(port), String(seconds), BODY, String(load)];
-  const { stdout } = await promisify(execFile)(process.execPath, args);
+  const args = [script('./reference-client.mjs'), kind, String(port), String(seconds), BODY];
+  const { stdout } = await promisify(execFile)(process.execPath, [...args, String(connections)]);
   return JSON.parse(stdout) as T;
+}
+
+/** A reference client that stays: each call is a round of `seconds` at `rate` requests a second. */
+export function pacedReference<T>(
+  kind: 'paced-raw' | 'paced-undici',
+  { port }: Prebuilt,
+  seconds: number,
+  rate: number,
+): { round(): Promise<T>; close(): void } {
+  const args = [script('./reference-client.mjs'), kind, String(port), String(seconds), BODY, String(rate)];
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    round: async () => {
+      child.stdin.write('\n');
+      const { value, done } = await lines.next();
+      if (done === true) throw new Error(`The reference client ${kind} ended.`);
+      return JSON.parse(value) as T;
+    },
+    close: () => void child.kill(),
+  };
 }
 
 /** What all runs against it have in common. */
@@ -72,11 +99,13 @@ export function optionsFor({ url }: Prebuilt, more: Partial<BenchOptions>): Benc
   };
 }
 
-export function allCompleted(
-  report: Awaited<ReturnType<typeof RunBenchmark>>,
-): Awaited<ReturnType<typeof RunBenchmark>>['runs'][number] {
-  const [run] = report.runs;
-  const failed = run!.requests.total - run!.requests.outcomes.completed;
-  if (failed > 0) throw new Error(`${failed} requests failed: ${JSON.stringify(run!.requests.messages[0])}`);
-  return run!;
+type Report = Awaited<ReturnType<typeof RunBenchmark>>;
+
+/** The first run. @throws Error where a request of any run failed. */
+export function allCompleted({ runs }: Report): Report['runs'][number] {
+  for (const { requests } of runs) {
+    const failed = requests.total - requests.outcomes.completed;
+    if (failed > 0) throw new Error(`${failed} requests failed: ${JSON.stringify(requests.messages[0])}`);
+  }
+  return runs[0]!;
 }

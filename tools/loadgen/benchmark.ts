@@ -37,8 +37,8 @@ export interface BenchHooks {
   signal?: AbortSignal;
   /** Called some times a second while a run goes on. */
   onProgress?: (progress: Progress, label: string) => void;
-  /** Called when a run is over. */
-  onRun?: (run: RunReport, result: RunResult) => void;
+  /** Called when a run is over; the next one waits for what it returns. */
+  onRun?: (run: RunReport, result: RunResult) => void | Promise<void>;
   /** One line about what is going on before and between runs. */
   onNote?: (note: string) => void;
 }
@@ -251,10 +251,12 @@ class Benchmark {
       setInterval(() => health.push(probe.read(0)), HEALTH_MS),
       setInterval(() => this.#hooks.onProgress?.(run.progress(), label), PROGRESS_MS),
     ];
+    let result: RunResult;
+    let report: RunReport;
     try {
-      const result = await run.run();
+      result = await run.run();
       health.push(probe.read(0));
-      const report = runReport(result, {
+      report = runReport(result, {
         label,
         load: loadOf(arrivals),
         repetition,
@@ -266,12 +268,12 @@ class Benchmark {
         server: (await scraper?.stop()) ?? null,
       });
       this.#report.runs.push(report);
-      this.#hooks.onRun?.(report, result);
     } finally {
       for (const timer of timers) clearInterval(timer);
       await scraper?.stop();
       probe.close();
     }
+    await this.#hooks.onRun?.(report, result);
   }
 
   #newRun(arrivals: ArrivalOptions, requests: number, durationMs: number, seed: number): LoadRun {

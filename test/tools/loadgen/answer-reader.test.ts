@@ -87,7 +87,13 @@ describe('the short way around JSON', () => {
   /** Reads with a parser for each event. */
   function slowly(name: BackendName, datas: readonly string[]) {
     const texts: string[] = [];
-    const sink = { text: (t: string) => texts.push(t), usage: () => {}, finish: () => {}, fail: () => {} };
+    const sink = {
+      text: (t: string) => texts.push(t),
+      usage: () => {},
+      finish: () => {},
+      goOn: () => {},
+      fail: () => {},
+    };
     for (const data of datas) backendOf(name).readEvent(data, { ...sink, text: (t) => void texts.push(t) });
     return texts;
   }

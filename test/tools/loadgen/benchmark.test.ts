@@ -1,10 +1,15 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type BenchOptions, benchReport, OUTCOMES, runBenchmark } from 'skein/loadgen';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type Answer, FakeLlm, goodChat } from './support/fake-llm.js';
 
 let server: FakeLlm;
 
+const folder = mkdtempSync(join(tmpdir(), 'skein-benchmark-'));
 afterEach(() => server.close().catch(() => {}));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const short = { kind: 'fixed', tokens: 4 } as const;
 const data = { kind: 'random', inputTokens: { kind: 'fixed', tokens: 20 }, outputTokens: short } as const;
@@ -96,6 +101,59 @@ describe('runBenchmark', () => {
       total: 50,
       outcomes: { completed: 10, cancelled: 4, not_sent: 36 },
     });
+  });
+
+  it('counts goodput against limits, by name or by number', async () => {
+    const preset = await bench(goodChat, { requests: 5, slo: 'mlperf-llama2-70b-server' });
+    expect(preset.runs[0]!.goodput).toMatchObject({
+      slo: { ttftMs: 2000, tpotMs: 200 },
+      good: 5,
+      share: 1,
+      requestsPerSecond: preset.runs[0]!.throughput.requests,
+    });
+    await server.close();
+    const strict = await bench(goodChat, { requests: 5, slo: { ttftMs: 1e-4 } });
+    expect(strict.runs[0]!.goodput).toMatchObject({ slo: { ttftMs: 1e-4 }, good: 0, share: 0 });
+  });
+
+  it('says in the report that the client was the bottleneck: what waited in it for a connection', async () => {
+    const slow: Answer = (asked, response, number) =>
+      new Promise((resolve) => setTimeout(() => resolve(goodChat(asked, response, number)), 20));
+    const { runs } = await bench(slow, {
+      ...{ requests: 12, workers: 1, maxInFlight: 1, arrivals: { kind: 'burst', rate: 1000, size: 12 } },
+    });
+    expect(runs[0]!.client).toMatchObject({
+      isBottleneck: true,
+      findings: expect.arrayContaining([expect.objectContaining({ code: 'slots', isBottleneck: true })]),
+    });
+    expect(runs[0]!.client.mostWaiting).toBeGreaterThan(0);
+    // What waited shows in the latency from the schedule, and not in the one from the sending.
+    const { e2e, e2eFromScheduled, queueing } = runs[0]!.latencies;
+    expect(queueing.max!).toBeGreaterThan(11 * 19);
+    expect(e2eFromScheduled.max!).toBeGreaterThan(12 * 19);
+    expect(e2e.min!).toBeLessThan(e2eFromScheduled.max! / 2);
+  });
+
+  it('is bounded where nothing says how much: 100 requests', async () => {
+    const report = await bench(goodChat);
+    expect(report.runs[0]!.requests).toMatchObject({ total: 100, planned: 100 });
+    expect(report.options).toMatchObject({ maxDuration: 600, timeout: 300, stall: 60 });
+  });
+
+  it('replays a trace: its times, its lengths, twice as fast', async () => {
+    const file = join(folder, 'trace.jsonl');
+    const line = (time: number, prompt_tokens: number) =>
+      JSON.stringify({ time, prompt_tokens, completion_tokens: prompt_tokens - 4 });
+    writeFileSync(file, [line(10, 6), line(10.2, 7), line(10.6, 8)].join('\n'));
+    const report = await bench(goodChat, {
+      ...{ arrivals: { kind: 'trace', file, speed: 2 }, data: { kind: 'trace' }, calibrate: false },
+    });
+    const [run] = report.runs;
+    expect(run!.requests).toMatchObject({ total: 3, outcomes: { completed: 3 } });
+    expect(run!.tokens).toMatchObject({ completion: 2 + 3 + 4 });
+    expect(server.asked.slice(-3).map(({ body }) => body.max_tokens)).toEqual([2, 3, 4]);
+    // 0.6 seconds of the trace are 0.3.
+    expect(run!.seconds).toBeGreaterThanOrEqual(0.29);
   });
 
   it('cuts a run off that takes longer than it may', async () => {

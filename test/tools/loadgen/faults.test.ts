@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Outcome } from '../../../tools/loadgen/outcomes.js';
+import { outcomeOfError } from '../../../tools/loadgen/worker/network-faults.js';
 import { type Answer, chatStream, event, FakeLlm, goodChat, piece, sendStream } from './support/fake-llm.js';
 import { say, WorkerHarness } from './support/worker-harness.js';
 
@@ -63,6 +64,27 @@ describe('what becomes of a request whose answer is none', () => {
     const [, record] = harness!.records;
     expect(record).toMatchObject({ attempts: 2, status: 200 });
     expect(record!.sentMs - record!.scheduledMs).toBeGreaterThanOrEqual(49);
+  });
+
+  it('waits until the date that Retry-After may be', async () => {
+    let refusedMs = 0;
+    const inASecond: Answer = (asked, response, number) => {
+      if (refusedMs > 0) return goodChat(asked, response, number);
+      refusedMs = Date.now();
+      // Whole seconds: at least one from now.
+      const date = new Date(refusedMs + 1999).toUTCString();
+      response.writeHead(429, { 'retry-after': date }).end();
+    };
+    expect(await outcomesWith(inASecond, { retries: 1 })).toEqual(around('completed'));
+    const { sentMs, scheduledMs } = harness!.records[1]!;
+    expect(sentMs - scheduledMs).toBeGreaterThanOrEqual(900);
+  });
+
+  it('client_limit: this machine has no more of something, which is not held against the server', () => {
+    for (const code of ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']) {
+      const error = Object.assign(new Error(`connect ${code}`), { code });
+      expect(outcomeOfError(error, false)).toBe('client_limit');
+    }
   });
 
   it('stream_error: an error inside the stream', async () => {

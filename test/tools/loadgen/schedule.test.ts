@@ -8,6 +8,7 @@ import {
 import { schedule } from '../../../tools/loadgen/arrivals/schedule.js';
 import { Dealer } from '../../../tools/loadgen/coordinator/dealer.js';
 import { conversations } from '../../../tools/loadgen/data/conversations.js';
+import { drawLength, type LengthOptions } from '../../../tools/loadgen/data/lengths.js';
 import { randomText } from '../../../tools/loadgen/data/random-text.js';
 import { PLAIN_SCALE } from '../../../tools/loadgen/data/words.js';
 import { Random } from '../../../tools/loadgen/random.js';
@@ -123,6 +124,29 @@ describe('1: the schedule', () => {
     expect(Math.abs(until(100) - 10_000)).toBeLessThan(400);
     expect(Math.abs(until(105) - 11_000)).toBeLessThan(420);
   });
+
+  it("a trace's times are kept, or gone through faster, and end with it", () => {
+    const replay = (speed: number, requests = Number.POSITIVE_INFINITY) =>
+      [
+        ...schedule({ kind: 'trace', file: '', speed }, dataset, 0, { ...all, requests }, [0, 0.5, 0.5, 3]),
+      ].map(({ offsetMs, sampleNumber }) => [offsetMs, sampleNumber]);
+    expect(replay(1)).toEqual([
+      [0, 0],
+      [500, 1],
+      [500, 2],
+      [3000, 3],
+    ]);
+    expect(replay(2, 3)).toEqual([
+      [0, 0],
+      [250, 1],
+      [250, 2],
+    ]);
+  });
+
+  it('a closed loop has no times: slots decide', () => {
+    const places = schedule({ kind: 'concurrency', concurrency: 2 }, dataset, 0, { ...all, requests: 3 });
+    expect([...places].map(({ offsetMs }) => offsetMs)).toEqual([Number.NaN, Number.NaN, Number.NaN]);
+  });
 });
 
 describe('4: dealing', () => {
@@ -155,6 +179,33 @@ describe('4: dealing', () => {
     const [frame] = dealer.takeFrames();
     expect(frame!.samples.filter((sample) => sample !== null)).toHaveLength(7);
     expect(frame!.keepSamples).toBe(true);
+  });
+});
+
+describe('lengths', () => {
+  const draw = (options: LengthOptions) => {
+    const random = new Random(5);
+    return Array.from({ length: 20_000 }, () => drawLength(options, random));
+  };
+
+  it('fixed are all the same, uniform ones reach both ends and are as likely', () => {
+    expect(new Set(draw({ kind: 'fixed', tokens: 9 }))).toEqual(new Set([9]));
+    const uniform = draw({ kind: 'uniform', min: 3, max: 7 });
+    for (let tokens = 3; tokens <= 7; tokens++) {
+      const share = uniform.filter((drawn) => drawn === tokens).length / uniform.length;
+      expect(Math.abs(share - 0.2)).toBeLessThan(0.015);
+    }
+    expect([Math.min(...uniform), Math.max(...uniform)]).toEqual([3, 7]);
+  });
+
+  it('lognormal ones have their median and spread, within 1 and the most', () => {
+    const lengths = draw({ kind: 'lognormal', median: 100, sigma: 0.5, max: 100_000 });
+    const logs = lengths.map(Math.log).sort((a, b) => a - b);
+    expect(Math.exp(logs[logs.length >> 1]!)).toBeCloseTo(100, -1);
+    const deviation = Math.sqrt(mean(logs.map((log) => (log - mean(logs)) ** 2)));
+    expect(deviation).toBeCloseTo(0.5, 1);
+    const cut = draw({ kind: 'lognormal', median: 2, sigma: 3, max: 5 });
+    expect([Math.min(...cut), Math.max(...cut)]).toEqual([1, 5]);
   });
 });
 

@@ -8,6 +8,8 @@ export interface AnswerSink {
   usage(promptTokens?: number, completionTokens?: number, cachedTokens?: number): void;
   /** The answer has its end. */
   finish(): void;
+  /** An end will be told: the connection's alone is none, whatever the backend says of its API. */
+  goOn(): void;
   /** The server reports an error inside the answer. */
   fail(message: string): void;
 }

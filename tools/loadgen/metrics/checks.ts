@@ -37,6 +37,10 @@ export const CHECK_LIMITS = {
   delayMs: 20,
   delayShareOfTtft: 0.05,
   gcShare: 0.1,
+  /** Processor time over wall time. */
+  cpu: 0.9,
+  /** Share of the time in which an event loop had work and its process no processor. */
+  starved: 0.3,
   /** p99 of sending after the scheduled time. */
   lateMs: 10,
   /** Issued less than this share of what was offered. */
@@ -92,7 +96,7 @@ export function findingsOf(checked: Checked): Finding[] {
   const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
   const workers = checked.seconds >= CHECK_LIMITS.seconds ? checked.workers : [];
   for (const [i, worker] of workers.entries()) {
-    const { eventLoopUtilization, gc } = worker;
+    const { eventLoopUtilization, gc, cpu } = worker;
     if (eventLoopUtilization.mean > utilization) {
       add(
         'event-loop-busy',
@@ -104,6 +108,21 @@ export function findingsOf(checked: Checked): Finding[] {
         'event-loop-busy',
         false,
         `Worker ${i} was busy ${percent(eventLoopUtilization.max)} of its busiest second.`,
+      );
+    }
+    if (cpu.mean > CHECK_LIMITS.cpu) {
+      add(
+        'cpu',
+        true,
+        `Worker ${i} used ${percent(cpu.mean)} of a processor: more workers, or a lower load.`,
+      );
+    }
+    const starved = eventLoopUtilization.mean - cpu.mean;
+    if (starved > CHECK_LIMITS.starved) {
+      add(
+        'cpu',
+        true,
+        `Worker ${i} had work but was without a processor ${percent(starved)} of the time: something else has the machine.`,
       );
     }
     if (gc > gcShare) add('gc', true, `Worker ${i} collected garbage ${percent(gc)} of the time.`);

@@ -83,6 +83,14 @@ export function readReport(text: string, file: string): BenchReport {
 
 /** What changed from a to b, load by load. @throws InputError where no load is in both. */
 export function compareReports(a: BenchReport, b: BenchReport): Comparison[] {
+  const comparisons = commonLoads(a, b);
+  if (comparisons.length > 0) return comparisons;
+  const labels = ({ runs }: BenchReport) => [...byLabel(runs).keys()].join(', ');
+  throw new InputError(`The reports have no load in common: ${labels(a)} and ${labels(b)}.`);
+}
+
+/** The same; empty where no load is in both. */
+export function commonLoads(a: BenchReport, b: BenchReport): Comparison[] {
   const [runsOfA, runsOfB] = [byLabel(a.runs), byLabel(b.runs)];
   const labels = [...runsOfA.keys()].filter((label) => runsOfB.has(label));
   // One load each is a comparison too, whatever they are called.
@@ -92,11 +100,6 @@ export function compareReports(a: BenchReport, b: BenchReport): Comparison[] {
       : runsOfA.size === 1 && runsOfB.size === 1
         ? [[`${[...runsOfA.keys()][0]} and ${[...runsOfB.keys()][0]}`, a.runs, b.runs]]
         : [];
-  if (pairs.length === 0) {
-    throw new InputError(
-      `The reports have no load in common: ${[...runsOfA.keys()].join(', ')} and ${[...runsOfB.keys()].join(', ')}.`,
-    );
-  }
   return pairs.flatMap(([label, left, right]) =>
     METRICS.flatMap((metric) => {
       const [x, y] = [valuesOf(left, metric), valuesOf(right, metric)];

@@ -36,10 +36,12 @@ export class AnswerReader implements AnswerSink {
   #body: string[] = [];
   #bodyLength = 0;
   #tail = '';
+  #hasEndMark: boolean;
   #learning: { pieces: number; text: string; isPlain: boolean } | null = null;
 
   constructor(backend: Backend, isStream: boolean, keepText: boolean) {
     this.#backend = backend;
+    this.#hasEndMark = !backend.endsWithConnection;
     this.#texts = keepText ? [] : null;
     this.#parser = isStream
       ? createParser({
@@ -76,6 +78,7 @@ export class AnswerReader implements AnswerSink {
     this.#body = [];
     this.#bodyLength = 0;
     this.#tail = '';
+    this.#hasEndMark = !this.#backend.endsWithConnection;
     this.#learning = null;
   }
 
@@ -98,7 +101,7 @@ export class AnswerReader implements AnswerSink {
       this.#fail('truncated', 'The stream ends within an event.');
     }
     if (this.fault !== null) return;
-    if (!this.isFinished && !this.#backend.endsWithConnection && (this.#parser !== null || this.pieces > 0)) {
+    if (!this.isFinished && this.#hasEndMark && (this.#parser !== null || this.pieces > 0)) {
       this.#fail('truncated', 'The answer ends without a finish reason and without [DONE].');
     } else if (this.pieces === 0) {
       this.#fail('empty', 'The answer has no text.');
@@ -125,6 +128,10 @@ export class AnswerReader implements AnswerSink {
   finish(): void {
     this.isFinished = true;
     if (this.#learning !== null) this.#learning.isPlain = false;
+  }
+
+  goOn(): void {
+    this.#hasEndMark = true;
   }
 
   fail(message: string): void {
@@ -200,6 +207,7 @@ function meaningOf(backend: Backend, data: string): string | null {
       },
       usage: spoil,
       finish: spoil,
+      goOn: () => {},
       fail: spoil,
     });
   } catch {

@@ -2,6 +2,7 @@
 /* global document, window, matchMedia, uPlot */
 (() => {
   const reports = JSON.parse(document.getElementById('reports').textContent);
+  const changes = JSON.parse(document.getElementById('changes').textContent);
   const runs = reports.flatMap(({ name, report }) =>
     report.runs.map((run) => ({
       ...run,
@@ -138,6 +139,37 @@
         element('p', { class: 'soft' }, 'Latencies in milliseconds, from the sending of the request.'),
       ),
     );
+  }
+
+  /** What `skein bench compare` prints: each load's figures side by side, and what is sure of the change. */
+  function comparisons() {
+    for (const { names, comparisons: all } of changes) {
+      root.append(element('h2', {}, `From ${names[0]} to ${names[1]}`));
+      const mean = ({ mean: value, half }) => number(value) + (half === null ? '' : ` ± ${number(half)}`);
+      const signed = (value) => `${value >= 0 ? '+' : ''}${value.toFixed(1)}`;
+      const kinds = { better: 'good', worse: 'bad' };
+      const box = element('div', { class: 'changes' });
+      for (const label of new Set(all.map((one) => one.label))) {
+        const rows = all
+          .filter((one) => one.label === label)
+          .map(({ metric, unit, a, b, change, interval, verdict }) => [
+            metric + (unit && `, ${unit}`),
+            mean(a),
+            mean(b),
+            change === null ? '–' : `${signed(change)} %`,
+            interval === null ? '–' : `${signed(interval[0])} to ${signed(interval[1])} %`,
+            [verdict === 'unknown' ? '–' : verdict, kinds[verdict] ?? ''],
+          ]);
+        const head = [label, ...names, 'change', '95 % interval of it', ''];
+        box.append(element('div', { class: 'card' }, table(head, rows)));
+      }
+      root.append(box);
+      const isSingle = all.some(({ change, interval }) => change !== null && interval === null);
+      const words = isSingle
+        ? 'No interval without at least two runs on each side: --repeat N makes them.'
+        : 'Means of repeated runs with their 95 % intervals; "same" where the interval of the change holds 0.';
+      root.append(element('p', { class: 'soft' }, words));
+    }
   }
 
   function sweeps() {
@@ -438,6 +470,7 @@
 
   head();
   overview();
+  comparisons();
   sweeps();
   curves();
   timelines();
