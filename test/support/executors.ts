@@ -1,4 +1,5 @@
-import type { Executor, ExecutorOptions, InstructionSet } from '../../engine/executor.js';
+import { describe, expect, it } from 'vitest';
+import type { Executor, ExecutorOptions, InstructionSet, KvDtype } from '../../engine/executor.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 import { PortableExecutor } from '../../engine/portable/portable-executor.js';
 import { IdleRunner } from './idle-runner.js';
@@ -10,12 +11,23 @@ export interface TestExecutor {
   name: string;
   /** What ExecutorOptions.instructionSet may be; undefined: it has no choice. */
   instructionSets: readonly (InstructionSet | undefined)[];
+  kvDtypes: readonly KvDtype[];
+  /**
+   * Whether it promises the bits of a row: the same alone and in a crowd, whole and in chunks, in any blocks. Without it
+   * they are the same within rounding.
+   */
+  keepsBits: boolean;
+  /** Why it cannot run here; null: it can. */
+  missing: string | null;
   open(engine: NativeEngine, options: ExecutorOptions): Promise<Executor>;
 }
 
 export const NATIVE: TestExecutor = {
   name: 'native',
   instructionSets,
+  kvDtypes: ['f32', 'bf16'],
+  keepsBits: true,
+  missing: null,
   open: async (engine, options) => new NativeExecutor(engine, options),
 };
 
@@ -23,6 +35,9 @@ export const NATIVE: TestExecutor = {
 export const PLAIN: TestExecutor = {
   name: 'portable, in plain loops',
   instructionSets: [undefined],
+  kvDtypes: ['f32', 'bf16'],
+  keepsBits: true,
+  missing: null,
   open: (engine, options) =>
     PortableExecutor.open(engine, options, async () => new PlainRunner(engine, options)),
 };
@@ -31,6 +46,9 @@ export const PLAIN: TestExecutor = {
 export const IDLE: TestExecutor = {
   name: 'portable',
   instructionSets: [undefined],
+  kvDtypes: ['f32', 'bf16'],
+  keepsBits: true,
+  missing: null,
   open: (engine, options) =>
     PortableExecutor.open(engine, options, async () => new IdleRunner(engine, options)),
 };
@@ -40,3 +58,22 @@ export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 
 /** The two samplers. */
 export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
+
+/** All that run networks: what each of them must do alike is in test/conformance. */
+export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN];
+
+/** Names of executors that must be here, as CI has it; elsewhere the tests of those that are missing say so and pass. */
+const REQUIRED = (process.env.SKEIN_TEST_EXECUTORS ?? '').split(',');
+
+/** The same tests for each of the executors. */
+export function describeExecutors(body: (executor: TestExecutor) => void, executors = EXECUTORS): void {
+  for (const executor of executors) {
+    if (executor.missing === null) {
+      describe(executor.name, () => body(executor));
+    } else if (REQUIRED.includes(executor.name)) {
+      it(`${executor.name} is here`, () => expect.fail(executor.missing!));
+    } else {
+      describe.skip(`${executor.name}, which is not here: ${executor.missing}`, () => body(executor));
+    }
+  }
+}

@@ -1,10 +1,13 @@
 import { expect } from 'vitest';
-import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import type { Executor } from '../../engine/executor.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import { Random } from './random.js';
 import { makeStepBatch, type StepSequence } from './step-batch.js';
 import type { TinyNetwork } from './tiny-network.js';
+
+/** What of an executor is used. */
+export type SteppedExecutor = Pick<Executor, 'options' | 'vocabSize' | 'forward'>;
 
 /** One piece of work of a step: which sequence, and how far its cache is filled afterwards. */
 export interface Piece {
@@ -19,7 +22,7 @@ export interface Piece {
 export class PagedSequences {
   /** [sequence][position] -> logits */
   readonly logits: Float32Array[][];
-  readonly #executor: NativeExecutor;
+  readonly #executor: SteppedExecutor;
   readonly #network: TinyNetwork;
   readonly #window: AttentionWindow | null;
   readonly #tokens: readonly (readonly number[])[];
@@ -28,7 +31,7 @@ export class PagedSequences {
   readonly #cached: number[];
 
   constructor(
-    executor: NativeExecutor,
+    executor: SteppedExecutor,
     network: TinyNetwork,
     tokens: readonly (readonly number[])[],
     freeBlocks: readonly number[],

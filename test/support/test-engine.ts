@@ -6,7 +6,7 @@ import { buildEngine } from '../../engine/builder.js';
 import type { Engine } from '../../engine/engine.js';
 import type { ExecutorOptions, InstructionSet, WeightPrecision } from '../../engine/executor.js';
 import { loadAddon } from '../../engine/native/load-addon.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 
 /** Instruction sets that this machine runs, from the slowest to the fastest. */
 export const INSTRUCTION_SETS: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
@@ -42,21 +42,27 @@ export type TestExecutorOptions = Partial<ExecutorOptions>;
 
 /** A native executor on an engine. The KV cache is bf16 unless the weights are f32 or the options say otherwise. */
 export function openExecutor(engine: Engine, options: TestExecutorOptions = {}): NativeExecutor {
-  const { plan, weightsFile, directory, manifest } = engine;
+  return new NativeExecutor(nativeEngine(engine), engineOptions(engine, options));
+}
+
+/** What of an engine executors take. */
+export function nativeEngine({ plan, weightsFile, directory, manifest }: Engine): NativeEngine {
+  return { plan, weightsFile, tensors: manifest.tensors, packedFolder: directory };
+}
+
+/** Options with which executors are opened on an engine, where a test does not say otherwise. */
+export function engineOptions({ manifest }: Engine, options: TestExecutorOptions): ExecutorOptions {
   const maxSeqLen = options.maxSeqLen ?? 256;
   const tokensPerBlock = options.tokensPerBlock ?? 32;
-  return new NativeExecutor(
-    { plan, weightsFile, tensors: manifest.tensors, packedFolder: directory },
-    {
-      threads: 1,
-      maxNumTokens: 256,
-      maxNumSequences: 1,
-      maxLogitRows: 32,
-      maxSeqLen,
-      tokensPerBlock,
-      numBlocks: Math.ceil(maxSeqLen / tokensPerBlock),
-      kvDtype: manifest.precision === 'f32' ? 'f32' : 'bf16',
-      ...options,
-    },
-  );
+  return {
+    threads: 1,
+    maxNumTokens: 256,
+    maxNumSequences: 1,
+    maxLogitRows: 32,
+    maxSeqLen,
+    tokensPerBlock,
+    numBlocks: Math.ceil(maxSeqLen / tokensPerBlock),
+    kvDtype: manifest.precision === 'f32' ? 'f32' : 'bf16',
+    ...options,
+  };
 }

@@ -1,0 +1,103 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { resolveLimits } from '../../engine/engine-limits.js';
+import type { WeightPrecision } from '../../engine/executor.js';
+import { compareLogits, greatestDifference } from '../reference/compare-logits.js';
+import {
+  firstWrongToken,
+  klDivergence,
+  readGolden,
+  TINY_VARIANTS,
+  type TinyPrompt,
+  type WindowPrompt,
+} from '../reference/goldens.js';
+import { SequenceDriver } from '../reference/sequence-driver.js';
+import { describeExecutors, type TestExecutor } from '../support/executors.js';
+import {
+  engineOptions,
+  nativeEngine,
+  TestEngines,
+  type TestExecutorOptions,
+  tinyModelPath,
+} from '../support/test-engine.js';
+
+// The goldens of test/reference, which the native executor meets on each instruction set and in each precision there.
+const ARCHITECTURES = ['mistral', 'qwen2', 'qwen3', 'phi3', 'gemma2', 'gemma3', 'gpt2'];
+/** The standard deviation of the logits is about 3. */
+const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
+/**
+ * Mean divergence of tiny-gqa's logits in nats, as in test/reference/tiny.test.ts. Executors that compute in f32 round
+ * weights alone, and none of the activations.
+ */
+const DIVERGENCE_MAX: [WeightPrecision, number][] = [
+  ['bf16', 3.2e-3],
+  ['int8', 1.6e-2],
+  ['int4', 1],
+];
+/** Whole, and pieces that end inside a block and inside a window. */
+const CHUNKS = [256, 13];
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+async function openDriver(
+  { open }: TestExecutor,
+  model: string,
+  { precision = 'f32', ...options }: TestExecutorOptions & { precision?: WeightPrecision } = {},
+) {
+  const engine = await engines.get(tinyModelPath(model), precision);
+  const { window } = resolveLimits({ tokensPerBlock: 16 }, engine.manifest);
+  const executor = await open(
+    nativeEngine(engine),
+    engineOptions(engine, { tokensPerBlock: 16, kvDtype: 'f32', ...window?.options, ...options }),
+  );
+  return { executor, driver: new SequenceDriver(executor, engine.manifest.config) };
+}
+
+describeExecutors((on) => {
+  describe.each([...TINY_VARIANTS, ...ARCHITECTURES])(
+    'tiny %s against Hugging Face transformers',
+    (model) => {
+      const prompts = readGolden<TinyPrompt>(`tiny-${model}`);
+
+      it('has the same logits, and the same greedy tokens', async () => {
+        const { executor, driver } = await openDriver(on, model);
+        compareLogits(driver, prompts, CHUNKS, (reference, ours, where) => {
+          expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+        });
+        for (const prompt of prompts) {
+          const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 37);
+          expect(firstWrongToken(tokens, prompt), `prompt of ${prompt.promptIds.length}`).toBeNull();
+        }
+        executor.close();
+      });
+    },
+  );
+
+  it.each(DIVERGENCE_MAX)('weights in %s stay close', async (precision, most) => {
+    for (const kvDtype of on.kvDtypes) {
+      const { executor, driver } = await openDriver(on, 'gqa', { precision, kvDtype });
+      const divergences: number[] = [];
+      compareLogits(driver, readGolden<TinyPrompt>('tiny-gqa'), CHUNKS, (reference, ours) =>
+        divergences.push(klDivergence(reference, ours)),
+      );
+      executor.close();
+      const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
+      expect(mean, `${kvDtype} cache`).toBeLessThan(most);
+    }
+  });
+
+  it.each(readGolden<WindowPrompt>('windows'))(
+    'a window of $window with $sinks sinks has the same logits, and the same greedy tokens',
+    async ({ window, sinks, ...prompt }) => {
+      const options = { maxAttentionWindow: window, sinkTokenLength: sinks };
+      const { executor, driver } = await openDriver(on, 'gqa', options);
+      const asked = [{ ...prompt, ropeFinalLength: prompt.promptIds.length }];
+      compareLogits(driver, asked, [256, 23, 1], (reference, ours, where) => {
+        expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+      });
+      const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 50);
+      expect(firstWrongToken(tokens, prompt)).toBeNull();
+      executor.close();
+    },
+  );
+});

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ExecutorOptions } from '../../engine/executor.js';
+import { resolveWindow } from '../../kvcache/kv-cache-options.js';
+import { describeExecutors, type TestExecutor } from '../support/executors.js';
+import { naiveLogits } from '../support/naive-network.js';
+import { executorOptions } from '../support/native-options.js';
+import { expectSameLogits, PagedSequences } from '../support/paged-sequences.js';
+import { Random } from '../support/random.js';
+import { makeTinyNetwork, type TinyNetwork } from '../support/tiny-network.js';
+
+const LENGTHS = [40, 3, 17, 90, 1, 66];
+const VOCABULARY = 67;
+const TOLERANCE = 2e-5;
+
+let networks: Record<'plain' | 'varied', TinyNetwork>;
+beforeAll(() => {
+  const shape = { hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: VOCABULARY, bias: true };
+  networks = { plain: makeTinyNetwork(shape), varied: makeTinyNetwork({ ...shape, varied: true }) };
+});
+afterAll(() => {
+  for (const network of Object.values(networks)) network.remove();
+});
+
+const TOKENS = (() => {
+  const random = new Random(21);
+  return LENGTHS.map((length) => Array.from({ length }, () => random.below(VOCABULARY)));
+})();
+
+type Run = (sequences: PagedSequences) => void;
+type Name = keyof typeof networks;
+
+/** The pool has just the blocks that the sequences hold at their longest, handed out in a random order. */
+async function logitsOf(
+  { open }: TestExecutor,
+  network: Name,
+  changes: Partial<ExecutorOptions>,
+  run: Run,
+): Promise<Float32Array[][]> {
+  const options = executorOptions({ maxNumTokens: 200, maxLogitRows: 200, ...changes });
+  const longest = resolveWindow(options)?.maxBlocks ?? Infinity;
+  const numBlocks = LENGTHS.reduce(
+    (sum, length) => sum + Math.min(Math.ceil(length / options.tokensPerBlock), longest),
+    0,
+  );
+  const executor = await open(networks[network], { ...options, numBlocks });
+  const blocks = new Random(options.tokensPerBlock).permutation(numBlocks);
+  const sequences = new PagedSequences(executor, networks[network], TOKENS, blocks);
+  run(sequences);
+  executor.close();
+  return sequences.logits;
+}
+
+/** One sequence after the other, each whole. */
+const alone: Run = (sequences) => {
+  for (const [sequence, length] of LENGTHS.entries()) sequences.step([{ sequence, upTo: length }]);
+};
+/** Context chunks of random sizes beside generation rows. */
+const mixed =
+  (seed: number): Run =>
+  (sequences) =>
+    sequences.runMixed(seed, 200, (random) => (random.uniform() < 0.3 ? 1 : 1 + random.below(80)));
+
+const SETTINGS: [string, Name, Partial<ExecutorOptions>][] = [
+  ['a network', 'plain', {}],
+  ['layers that differ', 'varied', {}],
+  ['a window', 'plain', { maxAttentionWindow: 21 }],
+  ['a window with sinks', 'plain', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
+  ['layers that differ in a window', 'varied', { maxAttentionWindow: 45 }],
+];
+
+describeExecutors((on) => {
+  describe.each(SETTINGS)('%s', (_, network, options) => {
+    it('is what the naive network gives', async () => {
+      const logits = await logitsOf(on, network, options, mixed(3));
+      const { plan, weights, inverseFrequencies } = networks[network];
+      const { maxAttentionWindow: tokens, sinkTokenLength: sinks = 0 } = options;
+      for (const [s, ofSequence] of TOKENS.entries()) {
+        const expected = naiveLogits(plan, weights, ofSequence, {
+          kvDtype: 'f32',
+          inverseFrequencies,
+          ropeScale: 1,
+          ...(tokens === undefined ? {} : { window: { tokens, sinks } }),
+        });
+        expectClose(logits[s]!, expected, TOLERANCE);
+      }
+    });
+
+    it(`has the same ${on.keepsBits ? 'bits' : 'logits within rounding'} alone, in a crowd, and in any chunks and blocks`, async () => {
+      const expected = await logitsOf(on, network, options, alone);
+      for (const [seed, tokensPerBlock] of [
+        [101, 16],
+        [102, 8],
+        [103, 32],
+      ] as const) {
+        const found = await logitsOf(on, network, { ...options, tokensPerBlock }, mixed(seed));
+        if (on.keepsBits) expectSameLogits(found, expected);
+        else for (const [s, rows] of expected.entries()) expectClose(found[s]!, rows, TOLERANCE);
+      }
+    });
+  });
+});
+
+function expectClose(found: Float32Array[], expected: ArrayLike<number>[], tolerance: number): void {
+  for (const [position, row] of expected.entries()) {
+    for (let i = 0; i < row.length; i++) {
+      const error = Math.abs(found[position]![i]! - row[i]!);
+      // NaN must not pass as small.
+      if (!(error < tolerance)) expect.fail(`position ${position} differs by ${error}`);
+    }
+  }
+}
