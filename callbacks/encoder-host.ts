@@ -111,6 +111,11 @@ export class EncoderHost {
     return this.#failure;
   }
 
+  /** The encoder as it runs, or ran last; null: it is not loaded yet. */
+  get info(): EncoderInfo | null {
+    return this.#info;
+  }
+
   /** Workers started after the first one. */
   get restarts(): number {
     return this.#supervisor.restarts;

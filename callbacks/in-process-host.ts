@@ -141,6 +141,11 @@ export class InProcessHost {
     return this.#manager.ready;
   }
 
+  /** See GptManager.info. */
+  get info(): EngineInfo | null {
+    return this.#manager.info;
+  }
+
   get state(): ManagerState {
     return this.#manager.state;
   }

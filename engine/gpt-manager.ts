@@ -52,7 +52,8 @@ export class GptManager {
   #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
   #failure: Error | null = null;
-  #isLoaded = false;
+  /** Of the latest worker that was loaded. */
+  #info: EngineInfo | null = null;
   #terminateReason: string | null = null;
   #resolveReady!: (info: EngineInfo) => void;
   #rejectReady!: (error: Error) => void;
@@ -96,6 +97,11 @@ export class GptManager {
   /** Why the state is 'failed' or 'restarting'; null in every other state. */
   get failure(): Error | null {
     return this.#failure;
+  }
+
+  /** The engine as it runs, or ran last: another worker may have come to another executor. null: it is not loaded yet. */
+  get info(): EngineInfo | null {
+    return this.#info;
   }
 
   /** Workers started after the first one. */
@@ -201,6 +207,7 @@ export class GptManager {
   }
 
   #start(worker: GenerationWorker, info: EngineInfo): void {
+    this.#info = info;
     const isOpen = this.#state === 'starting' || this.#state === 'restarting';
     if (isOpen) this.#setState('running', null);
     if (this.#options.callbackModule === undefined) {
@@ -209,7 +216,6 @@ export class GptManager {
       if (isOpen) this.#bridge.wake();
       else this.#bridge.stopTaking();
     }
-    this.#isLoaded = true;
     if (this.#watch !== null) worker.post({ type: 'watch', intervalMs: this.#watch.intervalMs });
     this.#resolveReady(info);
   }
@@ -237,12 +243,12 @@ export class GptManager {
     this.#cacheResets.failAll(reason);
     if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
     this.#bridge?.disconnect(reason);
-    if (this.#isLoaded && this.#terminateReason === null) this.#report(error);
+    if (this.#info !== null && this.#terminateReason === null) this.#report(error);
   }
 
   #end(error: Error | null): void {
     if (error !== null) {
-      const isKnown = error === this.#failure || !this.#isLoaded;
+      const isKnown = error === this.#failure || this.#info === null;
       this.#setState('failed', error);
       if (!isKnown) this.#report(error);
       this.#rejectReady(error);

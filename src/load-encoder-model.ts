@@ -1,5 +1,6 @@
 import { EncoderHost } from '../callbacks/encoder-host.js';
 import type { CloseOptions } from '../callbacks/in-process-host.js';
+import type { EncoderInfo } from '../engine/encoder/encoder-messages.js';
 import type { EncoderParams } from '../engine/encoder/load-encoder.js';
 import { type Engine, EngineError } from '../engine/engine.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
@@ -66,7 +67,8 @@ export interface LoadedEncoderModel
   extends Pick<LoadedModel, 'counts' | 'onStateChange' | 'onError' | 'isStuck' | 'close'> {
   kind: 'encoder';
   onStats(listener: (stats: EncoderStats) => void): () => void;
-  info: EncoderInfoOfModel;
+  /** As LoadedModel.info. */
+  readonly info: EncoderInfoOfModel;
   model: EncoderModel;
 }
 
@@ -118,22 +120,12 @@ export async function startEncoder(options: EncoderOptions, engine: Engine): Pro
   });
   if (options.signal?.aborted) await close({ abort: true });
   options.signal?.throwIfAborted();
-  const { executor, executorFallback, instructionSet, outputWidth, head, limits, vocabSize } = loaded;
+  const { outputWidth, head, limits, vocabSize } = loaded;
   const { maxSeqLen } = limits;
   return {
     kind: 'encoder',
-    info: {
-      name: nameOf(options.model),
-      fingerprint: fingerprint(engine),
-      enginePath: engine.directory,
-      executor,
-      executorFallback,
-      instructionSet,
-      threads: loaded.threads,
-      weights: precisionsOf(engine),
-      task: head.kind,
-      dimensions: outputWidth,
-      maxSeqLen,
+    get info() {
+      return infoOf(options.model, engine, host.info ?? loaded);
     },
     model: { codec, engine: host, head, maxSeqLen, vocabSize, outputWidth },
     counts: () => ({ running: host.running, waiting: host.queued, maxBlocks: 0, usedBlocks: 0 }),
@@ -142,6 +134,23 @@ export async function startEncoder(options: EncoderOptions, engine: Engine): Pro
     onError: (listener) => events.onError(listener),
     isStuck: () => host.failure instanceof WorkerStuckError,
     close,
+  };
+}
+
+function infoOf(model: string, engine: Engine, loaded: EncoderInfo): EncoderInfoOfModel {
+  const { executor, executorFallback, instructionSet, threads, head, outputWidth, limits } = loaded;
+  return {
+    name: nameOf(model),
+    fingerprint: fingerprint(engine),
+    enginePath: engine.directory,
+    executor,
+    executorFallback,
+    instructionSet,
+    threads,
+    weights: precisionsOf(engine),
+    task: head.kind,
+    dimensions: outputWidth,
+    maxSeqLen: limits.maxSeqLen,
   };
 }
 

@@ -8,7 +8,7 @@ import type { BuildProgress } from '../engine/builder.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
 import type { KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
-import { likelyExecutor } from '../engine/executors/choose-executor.js';
+import { type ExecutorWish, likelyExecutor } from '../engine/executors/choose-executor.js';
 import type { ExecutorChoice } from '../engine/executors/executor-kind.js';
 import type { ManagerState } from '../engine/gpt-manager.js';
 import type { IterationStats, ModelType, OptionalParams, Speculate } from '../engine/gpt-manager-options.js';
@@ -133,7 +133,8 @@ export interface EngineCounts {
 /** A model that runs. */
 export interface LoadedModel {
   kind: 'generator';
-  info: ModelInfo;
+  /** Of the engine as it runs now: one that was started again may compute with another executor. */
+  readonly info: ModelInfo;
   model: TextModel;
   counts(): EngineCounts;
   onStats(listener: (stats: IterationStats) => void): () => void;
@@ -170,7 +171,7 @@ export async function loadModel(options: ModelOptions): Promise<LoadedModel> {
 /** Builds the engine, and that of the draft model, where that was not done before. @throws as loadModel. */
 export async function findEngines(options: ModelOptions): Promise<FoundEngines> {
   // Where nothing can run the model, nothing is built or downloaded for it.
-  if (options.executorModule === undefined) await likelyExecutor(options);
+  if (options.executorModule === undefined) await likelyExecutor(executorWish(options));
   const engine = await engineOf(options);
   const { draftModel } = options;
   const draft =
@@ -234,7 +235,9 @@ export async function startModel(
   events.onStats((stats) => latest.note(stats));
   return {
     kind: 'generator',
-    info,
+    get info() {
+      return host.info === loaded ? info : modelInfo(options.model, engine, host.info ?? loaded);
+    },
     model: {
       codec,
       engine: host,
@@ -329,6 +332,10 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
 /** Blocks of both pools are of one size. */
 function secondaryBlocks({ numBlocks, memory }: EngineInfo): number {
   return Math.floor((memory.secondaryKvCacheBytes * numBlocks) / memory.kvCacheBytes) || 0;
+}
+
+function executorWish({ kvDtype, ...options }: ModelOptions): ExecutorWish {
+  return { ...options, kvDtype: kvDtype === 'auto' ? undefined : kvDtype };
 }
 
 /** Options of the host: those of the same names that were given. */

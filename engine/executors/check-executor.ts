@@ -2,9 +2,11 @@ import { ParameterError } from '../decoding/sampling-params.js';
 import type { OptionalParams } from '../gpt-manager-options.js';
 import { missingInVersion } from './choose-executor.js';
 import { EXECUTOR_NAMES } from './executor-kind.js';
+import { checkOptionsOf } from './option-effects.js';
 
 /** Throws a ParameterError for an executor that there is not, and for options beside it that it cannot honour. */
-export function checkExecutor({ executor, executorModule }: OptionalParams): void {
+export function checkExecutor(params: OptionalParams): void {
+  const { executor, executorModule } = params;
   if (executor === undefined || executor === 'auto') return;
   if (!EXECUTOR_NAMES.includes(executor)) {
     throw new ParameterError(
@@ -20,4 +22,5 @@ export function checkExecutor({ executor, executorModule }: OptionalParams): voi
       'executor is refused: executorModule brings an executor of its own; leave one of them out.',
     );
   }
+  checkOptionsOf(executor, params);
 }

@@ -6,16 +6,23 @@ import {
   ExecutorUnavailableError,
 } from './executor-kind.js';
 import { nativeKind } from './native-kind.js';
+import {
+  checkOptionsOf,
+  type ExecutorOptionParams,
+  impossibleOption,
+  type UselessOption,
+  uselessOptions,
+} from './option-effects.js';
 
-/** What a user has said about who is to compute. */
-export interface ExecutorWish {
+/** What a user has said about who is to compute, and how. */
+export interface ExecutorWish extends ExecutorOptionParams {
   executor?: ExecutorChoice | undefined;
 }
 
 /** Who computes. */
 export interface ChosenExecutor {
   kind: ExecutorKind;
-  /** Why it is not the one that `auto` would rather have, and how to get that one; null: it is. */
+  /** Why it is not the one that `auto` would rather have, how to get that one, and what it ignores; null: nothing of that. */
   fallback: string | null;
 }
 
@@ -39,22 +46,26 @@ export async function likelyExecutor(wish: ExecutorWish): Promise<ChosenExecutor
 }
 
 /**
- * Starts something on the executor that is named, or with `auto` on the first that can run here. One that turns out not to
- * run while it starts (an ExecutorUnavailableError, an AddonError) makes room for the next; any other error is the caller's.
+ * Starts something on the executor that is named, or with `auto` on the first that can run here with these options. One that
+ * turns out not to run while it starts (an ExecutorUnavailableError, an AddonError) makes room for the next; any other error
+ * is the caller's.
+ * @throws ParameterError for an option that the executor which is named has no use for.
  */
 export async function startOnExecutor<T>(
-  { executor = 'auto' }: ExecutorWish,
+  wish: ExecutorWish,
   start: (kind: ExecutorKind) => Promise<T>,
   kinds: readonly ExecutorKind[] = KINDS,
 ): Promise<{ started: T; fallback: string | null }> {
+  const { executor = 'auto' } = wish;
   const problems: string[] = [];
-  let last: Error | null = null;
+  let last: unknown = null;
   for (const kind of kinds.filter(({ name }) => executor === 'auto' || name === executor)) {
     try {
       const problem = await kind.problem();
       if (problem !== null) throw unavailable(kind, problem);
+      checkOptions(kind.name, wish);
       const started = await start(kind);
-      return { started, fallback: problems.length === 0 ? null : fallbackText(kind, problems) };
+      return { started, fallback: remarks(kind.name, problems, uselessOptions(kind.name, wish)) };
     } catch (error) {
       if (!(error instanceof ExecutorUnavailableError || error instanceof AddonError)) throw error;
       last = error;
@@ -63,13 +74,36 @@ export async function startOnExecutor<T>(
   }
   if (last === null && executor !== 'auto')
     throw new ExecutorUnavailableError(missingInVersion(executor) ?? executor);
-  throw last;
+  throw problems.length === 1
+    ? last
+    : new ExecutorUnavailableError(`No executor can run this model. ${problems.join(' ')}`);
 }
 
 function unavailable({ name }: ExecutorKind, problem: string): Error {
   return name === 'native' ? new AddonError(problem) : new ExecutorUnavailableError(problem);
 }
 
-function fallbackText({ name }: ExecutorKind, problems: readonly string[]): string {
-  return `The ${name} executor runs in the place of a faster one: ${problems.join(' ')}`;
+/** @throws ParameterError where the executor is named, ExecutorUnavailableError where another may be found. */
+function checkOptions(name: ExecutorName, wish: ExecutorWish): void {
+  if (wish.executor === name) {
+    checkOptionsOf(name, wish);
+    return;
+  }
+  const impossible = impossibleOption(name, wish);
+  if (impossible === null) return;
+  throw new ExecutorUnavailableError(
+    `The ${name} executor cannot take the ${impossible.option} that is given: ${impossible.why}.`,
+  );
+}
+
+function remarks(
+  name: ExecutorName,
+  problems: readonly string[],
+  useless: readonly UselessOption[],
+): string | null {
+  if (problems.length + useless.length === 0) return null;
+  const place =
+    problems.length === 0 ? 'computes.' : `runs in the place of a faster one: ${problems.join(' ')}`;
+  const ignored = useless.map(({ option, why }) => `${option} has no effect there: ${why}.`);
+  return [`The ${name} executor ${place}`, ...ignored].join(' ');
 }

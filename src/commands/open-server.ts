@@ -71,8 +71,6 @@ export function serveModels(
   );
   const log = createLog(config.logLevel);
   const failures = running.map(({ entry: { name }, loaded }) => {
-    const { executor, executorFallback: fallback } = loaded.info;
-    state.model(name).executor = { name: executor, fallback };
     const own = { name, state: state.model(name), metrics: metrics.model(name), log };
     loaded.onStats((stats) => own.metrics.iteration(stats));
     return followEngine(loaded, own);
@@ -103,11 +101,20 @@ interface Followers {
 /** Lets /health, the metrics and the log know how an engine fares. The promise is of its final failure. */
 function followEngine(loaded: LoadedAny, { name, state, metrics, log }: Followers): Promise<Error> {
   loaded.onError((error) => log.error({ err: error, model: name }, 'engine error'));
+  const noteExecutor = () => {
+    const { executor, executorFallback: fallback } = loaded.info;
+    state.executor = { name: executor, fallback };
+  };
+  noteExecutor();
   return new Promise((resolve) => {
     loaded.onStateChange((engine, failure) => {
       if (failure !== null) metrics.engineDown();
       if (engine === 'restarting') state.restart(failure?.message ?? '');
       if (engine === 'running') {
+        const before = state.executor?.fallback;
+        noteExecutor();
+        const { fallback } = state.executor!;
+        if (fallback !== null && fallback !== before) log.error({ model: name }, fallback);
         state.recover();
         metrics.engineRestarted();
         log.info({ model: name }, 'the engine runs again');

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ParameterError } from '../../../engine/decoding/sampling-params.js';
 import { likelyExecutor, startOnExecutor } from '../../../engine/executors/choose-executor.js';
 import {
   type ExecutorKind,
@@ -63,6 +64,45 @@ describe('startOnExecutor', () => {
     const kinds = [kind('native', NO_ADDON)];
     await expect(startOnExecutor({}, nameOf, kinds)).rejects.toThrow(new AddonError(NO_ADDON));
     await expect(startOnExecutor({ executor: 'native' }, nameOf, kinds)).rejects.toBeInstanceOf(AddonError);
+  });
+});
+
+describe('options that an executor has no use for', () => {
+  const kinds = [kind('tensorflow'), kind('native', NO_ADDON), kind('wasm')];
+
+  it.each([
+    [{ executor: 'wasm', threads: 2 }, 'threads is refused: the wasm executor', 'it computes in one thread'],
+    [{ executor: 'tensorflow', instructionSet: 'avx2' }, 'instructionSet is refused', 'native executor'],
+    [{ executor: 'tensorflow', computeWeight: 2 }, 'computeWeight is refused', 'no turns with other models'],
+    [{ executor: 'wasm', enableTrtOverlap: true }, 'enableTrtOverlap is refused', 'would be hidden'],
+    [{ executor: 'wasm', kvDtype: 'bf16' }, 'kvDtype is refused', 'keeps the KV cache as f32'],
+  ] as const)('are refused where it is named: %o', async (wish, start, why) => {
+    const refusal = await startOnExecutor(wish, nameOf, kinds).catch((error: Error) => error);
+    expect(refusal).toBeInstanceOf(ParameterError);
+    expect((refusal as Error).message).toMatch(new RegExp(`^${start}.*${why}; leave it out`));
+  });
+
+  it('are told where auto has come to it', async () => {
+    const { started, fallback } = await startOnExecutor({ threads: 2 }, nameOf, kinds.slice(1));
+    expect([started, fallback]).toEqual([
+      'wasm',
+      `The wasm executor runs in the place of a faster one: ${NO_ADDON} threads has no effect there: it computes in one thread.`,
+    ]);
+    expect(await startOnExecutor({ threads: 1, computeWeight: 1 }, nameOf, [kind('wasm')])).toEqual({
+      started: 'wasm',
+      fallback: null,
+    });
+  });
+
+  it('lead auto to another executor where they would change what is computed, or to an error', async () => {
+    const bf16 = { kvDtype: 'bf16' } as const;
+    expect(await startOnExecutor(bf16, nameOf, [kind('tensorflow'), kind('native')])).toEqual({
+      started: 'native',
+      fallback: expect.stringContaining('The tensorflow executor cannot take the kvDtype that is given'),
+    });
+    await expect(startOnExecutor(bf16, nameOf, kinds)).rejects.toThrow(
+      /^No executor can run this model\. The tensorflow .* The native addon .* The wasm executor cannot take the kvDtype/,
+    );
   });
 });
 
