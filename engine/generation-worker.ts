@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -6,20 +5,17 @@ import { type MessagePort, workerData } from 'node:worker_threads';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../callbacks/module-callbacks.js';
 import { PortCallbacks } from '../callbacks/port-callbacks.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../callbacks/worker-messages.js';
-import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../kvcache/block-cache.js';
-import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
+import { createLoop, poolBlocks } from './create-loop.js';
 import { PostProcessors, postProcessorsOf } from './decoding/post-processors.js';
-import { DEFAULT_IDLE_POLL_INTERVAL_MS, DEFAULT_MAX_DRAFT_LEN } from './engine-limits.js';
-import { GenerationLoop } from './generation-loop.js';
+import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
+import type { GenerationLoop } from './generation-loop.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import type { GuideThreadSetup } from './guided/guide-messages.js';
 import { GuideThreadPort } from './guided/guide-thread.js';
 import { Heartbeat } from './heartbeat.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 import type { LoopEnvironment } from './loop/loop-options.js';
-import { DraftModel } from './speculation/draft-model.js';
-import { Speculation } from './speculation/speculation.js';
 
 /** What the GptManager gives its worker. */
 export interface WorkerData {
@@ -71,8 +67,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const loop = createLoop(
     loaded,
     { callbacks, postProcessors, ...guidesOf(port, setup.enginePath, loaded) },
-    setup,
-    params,
+    { ...setup, params },
   );
   const info = describe(loaded, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
@@ -113,90 +108,6 @@ function run(
   }
 }
 
-function createLoop(
-  loaded: LoadedExecutor,
-  brought: Pick<LoopEnvironment, 'callbacks' | 'postProcessors' | 'guideThread'>,
-  setup: Pick<WorkerData, 'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId'>,
-  params: WorkerData['params'],
-): GenerationLoop {
-  const { executor, limits, rope } = loaded;
-  const clock = () => performance.timeOrigin + performance.now();
-  const { tokensPerBlock } = executor.options;
-  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...swapping } =
-    params.kvCacheConfig ?? {};
-  const kvCache = new KvCacheManager({
-    numBlocks: poolBlocks(executor, limits),
-    tokensPerBlock,
-    maxSeqLen: limits.maxSeqLen,
-    ...limits.window?.options,
-    enableBlockReuse: enableBlockReuse ?? false,
-    enablePartialReuse: enablePartialReuse ?? true,
-    copyOnPartialReuse: copyOnPartialReuse ?? true,
-    numSecondaryBlocks: executor.options.numSecondaryBlocks ?? 0,
-    secondaryOffloadMinPriority: swapping.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
-    maxEvents: eventBufferMaxSize ?? 0,
-  });
-  return new GenerationLoop(
-    {
-      ...limits,
-      modelType: setup.modelType,
-      schedulerPolicy: setup.schedulerPolicy,
-      maxBeamWidth: setup.maxBeamWidth,
-      enableTrtOverlap: params.enableTrtOverlap ?? false,
-      ...(params.minMicroBatchSize === undefined ? {} : { minMicroBatchSize: params.minMicroBatchSize }),
-      statsFormat: params.statsFormat ?? 'BatchManager',
-      maxWaitIterations: params.maxWaitIterations,
-      maxWaitingRequests: params.maxWaitingRequests,
-      startHorizon: params.startHorizon,
-      logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
-      maxInterTokenLatencyMs: params.maxInterTokenLatencyMs,
-      maxChunkMs: params.maxChunkMs,
-      checkIntegrity: params.checkIntegrity ?? false,
-      ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
-    },
-    {
-      executor,
-      kvCache,
-      rope,
-      ...brought,
-      ...(loaded.draft === undefined ? {} : { draftMemory: loaded.draft.executor.memory() }),
-      ...(limits.maxDraftRows > 0
-        ? { drafts: speculationOf(limits, params, draftModelOf(loaded, brought.callbacks, clock)) }
-        : {}),
-      clock,
-      drawSeed: () => randomBytes(8).readBigUInt64LE(),
-    },
-  );
-}
-
-function speculationOf(
-  { microBatch, maxDraftRows }: LoadedExecutor['limits'],
-  params: WorkerData['params'],
-  draftModel: DraftModel | null,
-): Speculation {
-  return new Speculation({
-    draftModel,
-    usesNgrams: params.speculate === 'ngram',
-    maxDraftLen: Math.min(params.maxDraftLen ?? DEFAULT_MAX_DRAFT_LEN, maxDraftRows),
-    maxRows: microBatch.maxSequences + maxDraftRows,
-  });
-}
-
-function draftModelOf(
-  { draft }: LoadedExecutor,
-  callbacks: LoopEnvironment['callbacks'],
-  clock: () => number,
-): DraftModel | null {
-  if (draft === undefined) return null;
-  const { numBlocks, tokensPerBlock, maxSeqLen } = draft.executor.options;
-  return new DraftModel({
-    ...draft,
-    kvCache: new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen }),
-    clock,
-    onFailure: (error) => callbacks.reportError(error),
-  });
-}
-
 /** Guides are followed with the engine's tokenizer, in a thread that is started when a request first has one. */
 function guidesOf(
   port: MessagePort,
@@ -208,11 +119,6 @@ function guidesOf(
     port.postMessage({ type: 'guide-thread', setup } satisfies WorkerMessage, setup ? [setup.port] : []);
   const starter = { start: ask, stop: () => ask(null) };
   return { guideThread: new GuideThreadPort(starter, { enginePath, vocabSize: executor.vocabSize }) };
-}
-
-/** Blocks that requests can have; those for padding lie behind them. */
-function poolBlocks({ options }: LoadedExecutor['executor'], { padding }: LoadedExecutor['limits']): number {
-  return options.numBlocks - padding.blocks;
 }
 
 function describe(

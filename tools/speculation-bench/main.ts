@@ -1,7 +1,7 @@
 // What prompt lookup brings, and what it costs where there is nothing to find:
-// `npm run build:ts && npx tsx tools/speculation-bench/main.ts --model DIR_OR_GGUF [--weights int4] [--rounds 3] [--full-rounds 9] [--write]`.
+// `npm run build:ts && npx tsx tools/speculation-bench/main.ts --model DIR_OR_GGUF [--weights int4] [--rounds 3] [--full-steps 400] [--write]`.
 // One engine with --speculate ngram, and one with bf16 weights and, as draft model, the same model with int4 weights; requests with
-// and without `max_draft_len: 0` take turns in each.
+// and without `max_draft_len: 0` take turns in each. A full batch is compared by two engines that take turns step by step.
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { IterationStats } from '../../engine/gpt-manager-options.js';
@@ -9,6 +9,7 @@ import type { TextRequest } from '../../src/generation/text-generation.js';
 import type { LoadedModel, ModelOptions } from '../../src/load-model.js';
 import { median } from '../compare/statistics.js';
 import { writeSection } from '../document-section.js';
+import { compareFullBatch, type FullBatchPrompt } from './full-batch.js';
 import { EDITS, SUMMARIES, type Task } from './prompts.js';
 
 // The engine's thread runs what tsc wrote.
@@ -25,7 +26,7 @@ const { values: flags } = parseArgs({
     model: { type: 'string' },
     weights: { type: 'string', default: 'auto' },
     rounds: { type: 'string', default: '3' },
-    'full-rounds': { type: 'string', default: '9' },
+    'full-steps': { type: 'string', default: '400' },
     threads: { type: 'string' },
     only: { type: 'string' },
     write: { type: 'boolean', default: false },
@@ -37,8 +38,12 @@ interface Workload {
   name: string;
   /** Each runs to its end before the next begins. */
   batches: TextRequest[][];
-  /** All places of the batch are taken from its first step to its last. */
-  full?: true;
+}
+
+/** Sequences that take all places of the batch from its first step to its last. */
+interface FullBatch {
+  name: string;
+  prompts: FullBatchPrompt[];
 }
 
 /** A step without context: the time it took, and the tokens drawn in it. */
@@ -75,6 +80,7 @@ async function table(
   options: Pick<ModelOptions, 'model' | 'weights' | 'speculate' | 'draftModel'>,
   includes: (workload: Workload) => boolean,
 ): Promise<string> {
+  const isAsked = ({ name }: { name: string }) => flags.only === undefined || name.includes(flags.only);
   const loaded = await loadModel({
     ...options,
     maxNumSequences: FULL_BATCH,
@@ -84,24 +90,41 @@ async function table(
     enableBlockReuse: true, // the prompts are the same in each round, and of no interest
     ...(flags.threads === undefined ? {} : { threads: Number(flags.threads) }),
   });
+  const rows: string[] = [];
+  const full: FullBatch[] = [];
   try {
-    const rows: string[] = [];
+    full.push(...(await fullBatches(loaded)).filter(isAsked));
     for (const workload of await workloads(loaded)) {
-      if (!includes(workload) || (flags.only !== undefined && !workload.name.includes(flags.only))) continue;
+      if (!includes(workload) || !isAsked(workload)) continue;
       rows.push(await compare(loaded, workload));
       console.log(rows.at(-1));
     }
-    return report(loaded, rows);
   } finally {
     await loaded.close();
   }
+  const { model, weights, speculate, draftModel } = options;
+  const { directory } = (await findEngines({ model, weights })).engine;
+  for (const { name, prompts } of full) {
+    const speculation = {
+      ...(speculate === undefined ? {} : { speculate }),
+      ...(draftModel === undefined ? {} : { draftEnginePath: draftModel }),
+    };
+    const steps = Number(flags['full-steps']);
+    const threads = flags.threads === undefined ? undefined : Number(flags.threads);
+    const result = await compareFullBatch(directory, speculation, prompts, { steps, threads });
+    const { without, withDrafts, ratio, interval, drafted, accepted } = result;
+    const shown = `${ratio.toFixed(3)} (${interval.map((end) => end.toFixed(3)).join(' to ')})`;
+    rows.push(rowOf({ name, without, withDrafts, ratio: shown, drafted, accepted }));
+    console.log(rows.at(-1));
+  }
+  return report(loaded, rows);
 }
 
 async function workloads(loaded: LoadedModel): Promise<Workload[]> {
   const edits = await Promise.all(EDITS.map((task) => requestOf(loaded, task)));
   const summaries = await Promise.all(SUMMARIES.map((task) => requestOf(loaded, task)));
   const all = [...edits, ...summaries];
-  const crowd = Array.from({ length: FULL_BATCH }, (_, i) => ({
+  const eight = Array.from({ length: 8 }, (_, i) => ({
     ...all[i % all.length]!,
     maxTokens: 96,
     ignoreEos: true,
@@ -110,13 +133,25 @@ async function workloads(loaded: LoadedModel): Promise<Workload[]> {
     { name: 'code editing, 1 sequence', batches: edits.map((request) => [request]) },
     { name: 'summaries that quote, 1 sequence', batches: summaries.map((request) => [request]) },
     { name: 'random tokens, 1 sequence', batches: [1, 2, 3].map((seed) => [randomRequest(loaded, seed)]) },
-    { name: `editing and summaries, 8 sequences`, batches: [crowd.slice(0, 8)] },
-    { name: `editing and summaries, ${FULL_BATCH} sequences`, batches: [crowd], full: true },
-    {
-      name: `random tokens, ${FULL_BATCH} sequences`,
-      batches: [Array.from({ length: FULL_BATCH }, (_, i) => randomRequest(loaded, i + 1))],
-      full: true,
-    },
+    { name: `editing and summaries, 8 sequences`, batches: [eight] },
+  ];
+}
+
+/** None of them ends: greedy answers repeat themselves after a while, which is what a lookup is looking for. */
+async function fullBatches(loaded: LoadedModel): Promise<FullBatch[]> {
+  const tasks = await Promise.all([...EDITS, ...SUMMARIES].map((task) => requestOf(loaded, task)));
+  const places = Array.from({ length: FULL_BATCH }, (_, i) => i);
+  const greedy = places.map((i) => ({
+    tokens: Int32Array.from(tasks[i % tasks.length]!.promptTokens),
+    temperature: 0,
+  }));
+  const random = places.map((i) => ({
+    tokens: Int32Array.from(randomRequest(loaded, i + 1).promptTokens),
+    temperature: 2,
+  }));
+  return [
+    { name: `editing and summaries, ${FULL_BATCH} sequences`, prompts: greedy },
+    { name: `random tokens, ${FULL_BATCH} sequences`, prompts: random },
   ];
 }
 
@@ -143,43 +178,36 @@ function randomRequest({ model }: LoadedModel, seed: number): TextRequest {
 async function compare(loaded: LoadedModel, workload: Workload): Promise<string> {
   const sides = { without: [] as Measured[], with: [] as Measured[] };
   await measure(loaded, workload, true);
-  const rounds = Number(workload.full ? flags['full-rounds'] : flags.rounds);
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < Number(flags.rounds); round++) {
     const order = round % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const);
     for (const side of order) sides[side].push(await measure(loaded, workload, side === 'with'));
   }
   const same = new Set([...sides.without, ...sides.with].map(({ answers }) => answers)).size === 1;
   if (!same) throw new Error(`${workload.name}: the answers differ.`);
-  const [without, withDrafts] = [sides.without, sides.with].map(workload.full ? rateOfSteps : rateOfRuns);
+  const [without, withDrafts] = [rateOfRuns(sides.without), rateOfRuns(sides.with)];
   const { drafted, accepted } = sides.with.at(-1)!;
+  const ratio = (withDrafts / without).toFixed(2);
+  return rowOf({ name: workload.name, without, withDrafts, ratio, drafted, accepted });
+}
+
+interface Row {
+  name: string;
+  without: number;
+  withDrafts: number;
+  ratio: string;
+  drafted: number;
+  accepted: number;
+}
+
+function rowOf({ name, without, withDrafts, ratio, drafted, accepted }: Row): string {
   const share = drafted === 0 ? '-' : `${((100 * accepted) / drafted).toFixed(0)} %`;
-  const cells = [
-    workload.name,
-    without!.toFixed(0),
-    withDrafts!.toFixed(0),
-    (withDrafts! / without!).toFixed(2),
-    drafted,
-    share,
-  ];
-  return `| ${cells.join(' | ')} |`;
+  return `| ${[name, without.toFixed(0), withDrafts.toFixed(0), ratio, drafted, share].join(' | ')} |`;
 }
 
 const tokensPerSecond = (steps: readonly Step[]) =>
   (1000 * steps.reduce((sum, { tokens }) => sum + tokens, 0)) / steps.reduce((sum, { ms }) => sum + ms, 0);
 
 const rateOfRuns = (all: readonly Measured[]) => median(all.map(({ steps }) => tokensPerSecond(steps)));
-
-/**
- * The rate of a run each of whose steps is the median, over all rounds, of the steps at its place: what a neighbour of this machine
- * takes from one step of one round drops out, and what a side does in every round at the same place stays.
- */
-function rateOfSteps(all: readonly Measured[]): number {
-  const places = Math.min(...all.map(({ steps }) => steps.length));
-  const at = (i: number, field: keyof Step) => median(all.map(({ steps }) => steps[i]![field]));
-  return tokensPerSecond(
-    Array.from({ length: places }, (_, i) => ({ ms: at(i, 'ms'), tokens: at(i, 'tokens') })),
-  );
-}
 
 /** Contexts are the same on both sides and not counted. */
 async function measure(loaded: LoadedModel, { batches }: Workload, drafts: boolean): Promise<Measured> {
@@ -208,7 +236,8 @@ async function tokensOf({ model }: LoadedModel, request: TextRequest): Promise<s
 function report({ info }: LoadedModel, rows: readonly string[]): string {
   return [
     `${cpus()[0]!.model.trim()}, ${cpus().length} cores, ${info.instructionSet}; ${info.threads} threads, ${info.weights} weights; ` +
-      `medians of ${flags.rounds} alternations in one engine, with ${FULL_BATCH} sequences of each step in ${flags['full-rounds']}.`,
+      `medians of ${flags.rounds} alternations in one engine. ${FULL_BATCH} sequences: ${flags['full-steps']} steps of an engine with speculation and ` +
+      `one without, in turns, none of which ends; the median of ratios over ten steps each, and the interval that holds it in 95 of 100 resamplings.`,
     '',
     '| workload | tokens/s without | with drafts | ratio | draft tokens | accepted |',
     '|---|---:|---:|---:|---:|---:|',
