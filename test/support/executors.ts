@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import type { Executor, ExecutorOptions, InstructionSet, KvDtype } from '../../engine/executor.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 import { PortableExecutor } from '../../engine/portable/portable-executor.js';
+import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
 import { IdleRunner } from './idle-runner.js';
 import { instructionSets } from './native-options.js';
 import { PlainRunner } from './plain-runner.js';
@@ -53,6 +54,16 @@ export const IDLE: TestExecutor = {
     PortableExecutor.open(engine, options, async () => new IdleRunner(engine, options)),
 };
 
+/** By tfjs-backend-wasm. */
+export const WASM: TestExecutor = {
+  name: 'wasm',
+  instructionSets: [undefined],
+  kvDtypes: ['f32'],
+  keepsBits: true,
+  missing: null,
+  open: (engine, options) => PortableExecutor.open(engine, options, openWasmRunner),
+};
+
 /** The two ways in which checks, what is handed out and sampling are written. */
 export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 
@@ -60,7 +71,7 @@ export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
 
 /** All that run networks: what each of them must do alike is in test/conformance. */
-export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN];
+export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN, WASM];
 
 /** The same tests for each of the executors. */
 export function describeExecutors(body: (executor: TestExecutor) => void, executors = EXECUTORS): void {

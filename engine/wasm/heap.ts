@@ -1,0 +1,184 @@
+import { createRequire } from 'node:module';
+import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
+import { type Kernels, loadKernels } from './kernels.js';
+
+/** Bytes that a heap can grow to: what 32-bit pointers reach, less the page that emscripten keeps. */
+export const MOST_HEAP_BYTES = 2 ** 32 - 2 ** 16;
+
+/** What of an emscripten module is used beyond tfjs's own declarations. */
+interface WasmModule {
+  readonly asm: { readonly memory?: object };
+  readonly HEAPU8: Uint8Array<ArrayBuffer>;
+  _malloc(bytes: number): number;
+  _free(pointer: number): void;
+  cwrap(name: string, result: null, parameters: string[]): (...values: unknown[]) => void;
+  readonly tfjs: {
+    registerTensor(id: number, size: number, memoryOffset: number): void;
+    disposeData(id: number): void;
+  };
+}
+
+/** A product's matrix, packed. */
+export interface PackedMatrix {
+  /** Of the input's and the output's rows. */
+  readonly inputs: number;
+  readonly outputs: number;
+  /** Numbers of tensors; 0: no bias. */
+  readonly tensor: number;
+  readonly bias: number;
+}
+
+/**
+ * A heap of tfjs-backend-wasm with its products (XNNPACK) and the kernels of this package on it. A backend of its own that
+ * tfjs-core does not know as its current one: no tensor of tfjs-core is made, memory is taken once, and what closes an
+ * executor gives all of it back.
+ *
+ * The backend packs the matrix of a product when it first multiplies by it and knows it by its tensor's number from then
+ * on, so that the memory which the matrix came in is free for another.
+ */
+export class WasmHeap {
+  readonly kernels: Kernels;
+  /** Of all of the heap, as it is once all memory has been taken: growing gives it another buffer. */
+  floats = new Float32Array(0);
+  ints = new Int32Array(0);
+  readonly #module: WasmModule;
+  readonly #multiply: (...values: unknown[]) => void;
+  readonly #tensorAt = new Map<number, number>();
+  readonly #ofInput = new Int32Array(3);
+  readonly #ofMatrix = new Int32Array(3);
+  readonly #inputShape = new Uint8Array(this.#ofInput.buffer);
+  readonly #matrixShape = new Uint8Array(this.#ofMatrix.buffer);
+  #tensors = 0;
+
+  private constructor(module: WasmModule, memory: object) {
+    this.#module = module;
+    this.kernels = loadKernels(memory);
+    const number = 'number';
+    const matrix = [number, 'array', number];
+    this.#multiply = module.cwrap('_FusedMatMul', null, [...matrix, ...matrix, ...Array(7).fill(number)]);
+    this.#view();
+  }
+
+  static async open(): Promise<WasmHeap> {
+    // Large, and no part of the bundles: loaded here and nowhere else.
+    const require = createRequire(import.meta.url);
+    const { findBackendFactory } = require('@tensorflow/tfjs-core') as typeof import('@tensorflow/tfjs-core');
+    // Registers the factory that is asked for.
+    require('@tensorflow/tfjs-backend-wasm');
+    const backend = (await withoutListeners(() => findBackendFactory('wasm')())) as BackendWasm;
+    const module = backend.wasm as unknown as WasmModule;
+    const { memory } = module.asm;
+    if (memory === undefined) {
+      throw new Error('This version of @tensorflow/tfjs-backend-wasm does not show its memory; 4.22 does.');
+    }
+    return new WasmHeap(module, memory);
+  }
+
+  /** Bytes that it has grown to. */
+  get bytes(): number {
+    return this.#module.HEAPU8.length;
+  }
+
+  /** How many places have been made known to the backend as tensors. */
+  get tensorsMade(): number {
+    return this.#tensors;
+  }
+
+  /** Takes memory for so many bytes; null: there is not as much. Views of the heap are old after this. */
+  take(bytes: number): number | null {
+    const pointer = this.#module._malloc(bytes) >>> 0;
+    this.#view();
+    return pointer === 0 ? null : pointer;
+  }
+
+  giveBack(pointer: number): void {
+    this.#module._free(pointer);
+  }
+
+  /** Numbers that begin at a pointer. */
+  floatsAt(pointer: number, length: number): Float32Array<ArrayBuffer> {
+    return new Float32Array(this.#module.HEAPU8.buffer, pointer, length);
+  }
+
+  intsAt(pointer: number, length: number): Int32Array<ArrayBuffer> {
+    return new Int32Array(this.#module.HEAPU8.buffer, pointer, length);
+  }
+
+  copy(target: number, source: number, bytes: number): void {
+    this.#module.HEAPU8.copyWithin(target, source, source + bytes);
+  }
+
+  /**
+   * Packs a matrix [inputs x outputs] that lies at `values`, and a bias behind it.
+   *
+   * @param room behind them, for a row of inputs and one of outputs: packing comes with a product
+   */
+  pack(values: number, inputs: number, outputs: number, hasBias: boolean): PackedMatrix {
+    const behind = values + 4 * inputs * outputs;
+    const tensor = this.#register(values, inputs * outputs);
+    const bias = hasBias ? this.#register(behind, outputs) : 0;
+    const matrix = { inputs, outputs, tensor, bias };
+    const input = this.#register(behind + 4 * outputs, inputs);
+    const output = this.#register(behind + 4 * (outputs + inputs), outputs);
+    this.#product(input, matrix, 1, output);
+    this.#module.tfjs.disposeData(input);
+    this.#module.tfjs.disposeData(output);
+    this.#view();
+    return matrix;
+  }
+
+  /** output = input x matrix + bias: [rows x outputs] = [rows x inputs] x [inputs x outputs]. */
+  multiply(input: number, matrix: PackedMatrix, rows: number, output: number): void {
+    this.#product(this.#tensorOf(input), matrix, rows, this.#tensorOf(output));
+  }
+
+  #product(
+    input: number,
+    { inputs, outputs, tensor, bias }: PackedMatrix,
+    rows: number,
+    output: number,
+  ): void {
+    this.#ofInput.set([1, rows, inputs]);
+    this.#ofMatrix.set([1, inputs, outputs]);
+    // Not transposed, no activation, no weights of one.
+    this.#multiply(input, this.#inputShape, 3, tensor, this.#matrixShape, 3, 0, 0, 0, bias, 0, 0, output);
+  }
+
+  /** The tensor of rows that begin at a pointer: there are as many as places of rows. */
+  #tensorOf(pointer: number): number {
+    let tensor = this.#tensorAt.get(pointer);
+    if (tensor === undefined) {
+      tensor = this.#register(pointer, 0);
+      this.#tensorAt.set(pointer, tensor);
+    }
+    return tensor;
+  }
+
+  #register(pointer: number, size: number): number {
+    this.#tensors++;
+    this.#module.tfjs.registerTensor(this.#tensors, size, pointer);
+    return this.#tensors;
+  }
+
+  #view(): void {
+    const { buffer } = this.#module.HEAPU8;
+    this.floats = new Float32Array(buffer);
+    this.ints = new Int32Array(buffer);
+  }
+}
+
+const EVENTS = ['uncaughtException', 'unhandledRejection'] as const;
+
+/** emscripten's modules throw whatever nobody has caught anew, which would end the process: that stays the host's to decide. */
+async function withoutListeners<T>(open: () => Promise<T> | T): Promise<T> {
+  const before = EVENTS.map((event) => process.listeners(event as 'uncaughtException'));
+  try {
+    return await open();
+  } finally {
+    for (const [i, event] of EVENTS.entries()) {
+      for (const listener of process.listeners(event as 'uncaughtException')) {
+        if (!before[i]!.includes(listener)) process.removeListener(event, listener);
+      }
+    }
+  }
+}

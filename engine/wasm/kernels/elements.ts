@@ -1,0 +1,50 @@
+import { activated, one, softCapped, storeOne } from './lanes';
+
+/** y = activation(x) + residual, `count` values; residual 0: none, may be y. */
+export function finishRows(x: usize, residual: usize, activation: i32, count: i32, y: usize): void {
+  const bytes = (<usize>count) << 2;
+  const whole = (<usize>(count & ~3)) << 2;
+  let i: usize = 0;
+  for (; i < whole; i += 16) {
+    let four = activated(activation, v128.load(x + i));
+    if (residual) four = f32x4.add(four, v128.load(residual + i));
+    v128.store(y + i, four);
+  }
+  for (; i < bytes; i += 4) {
+    let single = activated(activation, one(x + i));
+    if (residual) single = f32x4.add(single, one(residual + i));
+    storeOne(y + i, single);
+  }
+}
+
+/** y[row][i] = activation(x[row][i]) * x[row][width + i]: gate and up lie side by side. */
+export function gateRows(x: usize, rows: i32, width: i32, activation: i32, y: usize): void {
+  const bytes = (<usize>width) << 2;
+  const whole = (<usize>(width & ~3)) << 2;
+  for (let row = 0; row < rows; row++, x += 2 * bytes, y += bytes) {
+    let i: usize = 0;
+    for (; i < whole; i += 16) {
+      v128.store(y + i, f32x4.mul(activated(activation, v128.load(x + i)), v128.load(x + bytes + i)));
+    }
+    for (; i < bytes; i += 4) {
+      storeOne(y + i, f32x4.mul(activated(activation, one(x + i)), one(x + bytes + i)));
+    }
+  }
+}
+
+/** x = cap * tanh(x / cap), `count` values. */
+export function capRows(x: usize, cap: f32, count: i32): void {
+  const end = x + ((<usize>count) << 2);
+  const whole = x + ((<usize>(count & ~3)) << 2);
+  for (; x < whole; x += 16) v128.store(x, softCapped(v128.load(x), cap));
+  for (; x < end; x += 4) storeOne(x, softCapped(one(x), cap));
+}
+
+/** Whether `count` values, a multiple of 4, are all finite: 1 or 0. */
+export function allFinite(x: usize, count: i32): i32 {
+  const end = x + ((<usize>count) << 2);
+  const exponent = i32x4.splat(0x7f800000);
+  let anyBad = i32x4.splat(0);
+  for (; x < end; x += 16) anyBad = v128.or(anyBad, i32x4.eq(v128.and(v128.load(x), exponent), exponent));
+  return v128.any_true(anyBad) ? 0 : 1;
+}

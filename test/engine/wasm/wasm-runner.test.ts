@@ -1,0 +1,99 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { ExecutorOptions, WeightPrecision } from '../../../engine/executor.js';
+import type { Activation } from '../../../engine/network/plan.js';
+import { naiveLogits } from '../../support/naive-network.js';
+import { PagedSequences } from '../../support/paged-sequences.js';
+import { Random } from '../../support/random.js';
+import { makeTinyNetwork, type TinyNetwork, type TinyShape } from '../../support/tiny-network.js';
+import { SteppedRunner } from '../../support/wasm-runner.js';
+
+const networks: TinyNetwork[] = [];
+afterAll(() => {
+  for (const network of networks) network.remove();
+});
+
+function network(changes: Partial<TinyShape>): TinyNetwork {
+  const made = makeTinyNetwork(changes);
+  networks.push(made);
+  return made;
+}
+
+function randomTokens(random: Random, length: number, vocabSize: number): number[] {
+  return Array.from({ length }, () => random.below(vocabSize));
+}
+
+/** Greatest difference of any logit from the naive network's, over context and generation rows in random blocks. */
+async function greatestError(tiny: TinyNetwork, options: Partial<ExecutorOptions> = {}): Promise<number> {
+  const random = new Random(7);
+  const executor = await SteppedRunner.open(tiny, options);
+  const tokens = [37, 9, 70, 1, 18].map((length) => randomTokens(random, length, tiny.shape.vocabSize));
+  const blocks = random.permutation(executor.options.numBlocks);
+  const sequences = new PagedSequences(executor, tiny, tokens, blocks);
+  sequences.runAll([30, 9, 65, 1, 2]);
+  const { maxAttentionWindow, sinkTokenLength = 0 } = options;
+  let greatest = 0;
+  for (const [s, ofSequence] of tokens.entries()) {
+    const expected = naiveLogits(tiny.plan, tiny.weights, ofSequence, {
+      kvDtype: 'f32',
+      inverseFrequencies: tiny.inverseFrequencies,
+      ropeScale: 1,
+      ...(maxAttentionWindow === undefined
+        ? {}
+        : { window: { tokens: maxAttentionWindow, sinks: sinkTokenLength } }),
+    });
+    for (const [position, row] of expected.entries()) {
+      for (const [i, logit] of row.entries()) {
+        const error = Math.abs(logit - sequences.logits[s]![position]![i]!);
+        // NaN must not pass as small.
+        if (!(error <= greatest)) greatest = error;
+      }
+    }
+  }
+  return greatest;
+}
+
+describe('a network', () => {
+  it.each([8, 16, 32, 64])('is the naive network, %i tokens per block', async (tokensPerBlock) => {
+    expect(await greatestError(network({}), { tokensPerBlock })).toBeLessThan(2e-5);
+  });
+
+  it.each<WeightPrecision>(['bf16', 'int8', 'int4'])('takes weights stored as %s', async (precision) => {
+    expect(await greatestError(network({ precision }))).toBeLessThan(2e-5);
+  });
+
+  it.each<Activation>(['silu', 'gelu', 'geluTanh', 'tanh', 'relu'])(
+    'takes biases, and %s',
+    async (activation) => {
+      expect(await greatestError(network({ bias: true, activation }))).toBeLessThan(2e-5);
+    },
+  );
+
+  it.each([
+    { numHeads: 1, numKvHeads: 1, headDim: 64, hiddenSize: 64 },
+    { numHeads: 9, numKvHeads: 3, headDim: 8, hiddenSize: 72 },
+    { numHeads: 6, numKvHeads: 1, headDim: 24, hiddenSize: 41, intermediateSize: 67, vocabSize: 259 },
+    { numHeads: 8, numKvHeads: 8, headDim: 16, hiddenSize: 128, numLayers: 1 },
+    { numHeads: 2, numKvHeads: 1, headDim: 10, hiddenSize: 20 },
+  ])('takes the shape %o', async (shape) => {
+    expect(await greatestError(network(shape))).toBeLessThan(2e-5);
+  });
+
+  it('takes scaled embeddings, normed heads, norms behind attention, caps and layers with a window of their own', async () => {
+    expect(await greatestError(network({ varied: true }))).toBeLessThan(2e-5);
+  });
+
+  it.each([
+    { maxAttentionWindow: 16 },
+    { maxAttentionWindow: 21 },
+    { maxAttentionWindow: 5, tokensPerBlock: 8 },
+    { maxAttentionWindow: 24, sinkTokenLength: 4 },
+    { maxAttentionWindow: 19, sinkTokenLength: 3, tokensPerBlock: 8 },
+    { maxAttentionWindow: 40, sinkTokenLength: 17, tokensPerBlock: 8 },
+  ])('keeps a window of the cache: %o', async (window) => {
+    expect(await greatestError(network({}), window)).toBeLessThan(2e-5);
+  });
+
+  it('keeps a window of the cache beside a window of a layer', async () => {
+    expect(await greatestError(network({ varied: true }), { maxAttentionWindow: 50 })).toBeLessThan(2e-5);
+  });
+});
