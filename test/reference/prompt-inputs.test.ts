@@ -1,35 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { firstWrongToken, readGolden, type TinyPrompt } from './goldens.js';
-
-interface OwnPrompt extends Omit<TinyPrompt, 'ropeFinalLength'> {
-  name: string;
-  /** Embeddings of the ids from the vocabulary's size on. */
-  table?: number[][];
-  positionIds?: number[];
-}
+import { firstWrongToken, readGolden } from './goldens.js';
+import { type OwnPrompt, requestOf } from './own-prompts.js';
 
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 const engines = new TestEngines();
 afterAll(() => engines.remove());
-
-function requestOf({ promptIds, table, positionIds, tokens }: OwnPrompt): InferenceRequest {
-  const ints = (values: number[]): Tensor => ({ shape: [1, values.length], data: Int32Array.from(values) });
-  const inputs: Record<string, Tensor> = {
-    input_ids: ints(promptIds),
-    request_output_len: { shape: [1], data: Int32Array.of(tokens.length) },
-    random_seed: { shape: [1], data: BigUint64Array.of(0n) },
-    return_context_logits: { shape: [1], data: Uint8Array.of(1) },
-  };
-  if (table) {
-    const data = Float32Array.from(table.flat());
-    inputs.prompt_embedding_table = { shape: [table.length, table[0]!.length], data };
-  }
-  if (positionIds) inputs.position_ids = ints(positionIds);
-  return { requestId: 1n, inputs };
-}
 
 describe.each(readGolden<OwnPrompt>('prompt-inputs'))(
   '$name, against Hugging Face transformers',

@@ -73,6 +73,9 @@ export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
 /** All that run networks: what each of them must do alike is in test/conformance. */
 export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN, WASM];
 
+/** Those that `--executor` names. */
+export const SERVED: readonly TestExecutor[] = EXECUTORS.filter((executor) => executor !== PLAIN);
+
 /** The same tests for each of the executors. */
 export function describeExecutors(body: (executor: TestExecutor) => void, executors = EXECUTORS): void {
   for (const executor of executors) {

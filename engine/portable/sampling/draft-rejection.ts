@@ -1,8 +1,8 @@
 import type { DraftRow, SamplingBatch } from '../../decoding/sampling-batch.js';
-import { weightOf } from './log-probs.js';
 import { type PhiloxKey, philoxUniform } from './philox.js';
 import type { RowScan } from './row-scan.js';
 import type { OrderBound, Selection } from './selection.js';
+import { weightOf } from './weight-of.js';
 
 /** Numbers of these draws at a position; ordinary ones count from 0. */
 const ACCEPTANCE_DRAW = 0x80000000;

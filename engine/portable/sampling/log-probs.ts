@@ -1,5 +1,6 @@
 import type { RowScan } from './row-scan.js';
 import type { Selection } from './selection.js';
+import { weightOf } from './weight-of.js';
 
 /** Log-softmax of a row of finite logits at single tokens: x[t] - max - log(sum(exp(x - max))). */
 export class LogProbs {
@@ -29,13 +30,4 @@ export class LogProbs {
     tokens.fill(-1, count);
     logProbs.fill(-Infinity, count);
   }
-}
-
-/** Below this a weight counts as none: 2 ** -125, as for the native sampler. */
-const LEAST_EXPONENT = -125 * Math.LN2;
-
-/** exp((logit - maximum) * inverseTemperature) */
-export function weightOf(logit: number, maximum: number, inverseTemperature: number): number {
-  const exponent = (logit - maximum) * inverseTemperature;
-  return exponent < LEAST_EXPONENT ? 0 : Math.exp(exponent);
 }

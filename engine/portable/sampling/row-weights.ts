@@ -1,6 +1,6 @@
-import { weightOf } from './log-probs.js';
 import { GROUP, type RowScan } from './row-scan.js';
 import type { OrderBound } from './selection.js';
+import { weightOf } from './weight-of.js';
 
 /**
  * Weights exp((logit - maximum) / temperature) of the tokens before a bound, and their sums by groups. Bounds only become

@@ -1,0 +1,137 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
+import { describeExecutors, SERVED } from '../support/executors.js';
+import { tinyModelPath } from '../support/test-engine.js';
+
+const PROMPTS = [
+  'ab',
+  'hello world',
+  'a b c d e f g',
+  'once',
+  'one two three four five six seven eight',
+  'x',
+];
+
+async function post(server: SkeinProcess, path: string, body: object): Promise<Response> {
+  return fetch(`${server.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+interface Completion {
+  choices: { text: string; finish_reason: string; logprobs: { token_logprobs: number[] } }[];
+  usage: { prompt_tokens: number; completion_tokens: number };
+}
+
+async function complete(server: SkeinProcess, fields: object): Promise<Completion> {
+  const response = await post(server, '/v1/completions', {
+    max_tokens: 12,
+    temperature: 0,
+    ignore_eos: true,
+    ...fields,
+  });
+  expect(response.status).toBe(200);
+  return (await response.json()) as Completion;
+}
+
+/** Text of a stream of completions, and how many of its events had any. */
+async function stream(server: SkeinProcess, fields: object): Promise<{ text: string; events: number }> {
+  const response = await post(server, '/v1/completions', { stream: true, max_tokens: 12, ...fields });
+  const body = await response.text();
+  expect(body.trimEnd().endsWith('data: [DONE]')).toBe(true);
+  const texts = body
+    .split('\n')
+    .filter((line) => line.startsWith('data: {'))
+    .map((line) => (JSON.parse(line.slice('data: '.length)) as Completion).choices[0]?.text ?? '');
+  return { text: texts.join(''), events: texts.filter((text) => text !== '').length };
+}
+
+const flagsOf = (executor: string) => [
+  ...['--model', tinyModelPath('gqa'), '--weights', 'f32', '--executor', executor],
+  ...['--max-num-tokens', '64', '--max-tokens', '2048'],
+];
+
+/** What every executor is to answer: greedy, from weights in f32. */
+const native = startServer(flagsOf('native'));
+const expected = native.then((server) =>
+  Promise.all(PROMPTS.map((prompt) => complete(server, { prompt, logprobs: 0 }))),
+);
+afterAll(async () => {
+  expect((await (await native).stop()).code).toBe(0);
+});
+
+describeExecutors((on) => {
+  const started = on.name === 'native' ? native : startServer(flagsOf(on.name));
+  afterAll(async () => {
+    if (on.name !== 'native') expect((await (await started).stop()).code).toBe(0);
+  });
+
+  describe('a server', () => {
+    it('says what computes', async () => {
+      const health = (await (await fetch(`${(await started).url}/health`)).json()) as object;
+      expect(JSON.stringify(health)).toContain(`"executor":"${on.name}"`);
+    });
+
+    it('answers greedy prompts as the native executor does, all at once', async () => {
+      const server = await started;
+      const answers = await Promise.all(PROMPTS.map((prompt) => complete(server, { prompt, logprobs: 0 })));
+      for (const [i, answer] of answers.entries()) {
+        const [found, wanted] = [answer.choices[0]!, (await expected)[i]!.choices[0]!];
+        expect(found.text).toBe(wanted.text);
+        expect(answer.usage).toEqual((await expected)[i]!.usage);
+        for (const [t, logProb] of wanted.logprobs.token_logprobs.entries())
+          expect(found.logprobs.token_logprobs[t]).toBeCloseTo(logProb, 3);
+      }
+    });
+
+    it('streams what it answers whole, sampled by a seed, alone and beside others', async () => {
+      const server = await started;
+      const fields = (prompt: string) => ({
+        prompt,
+        temperature: 0.9,
+        top_p: 0.9,
+        seed: 11,
+        ignore_eos: true,
+      });
+      const alone: string[] = [];
+      for (const prompt of PROMPTS) alone.push((await complete(server, fields(prompt))).choices[0]!.text);
+      const together = await Promise.all(PROMPTS.map((prompt) => stream(server, fields(prompt))));
+      expect(together.map(({ text }) => text)).toEqual(alone);
+      for (const { events } of together) expect(events).toBeGreaterThan(2);
+    });
+
+    it('keeps to a schema, to logit_bias and to stop strings', async () => {
+      const server = await started;
+      const schema = {
+        type: 'object',
+        properties: { n: { enum: [1, 22] } },
+        required: ['n'],
+        additionalProperties: false,
+      };
+      const chat = await post(server, '/v1/chat/completions', {
+        messages: [{ role: 'user', content: 'a number' }],
+        response_format: { type: 'json_schema', json_schema: { name: 'n', schema } },
+        max_tokens: 60,
+        seed: 3,
+      });
+      const { choices } = (await chat.json()) as { choices: { message: { content: string } }[] };
+      expect([1, 22]).toContain((JSON.parse(choices[0]!.message.content) as { n: number }).n);
+      const plain = (await expected)[1]!.choices[0]!.text;
+      const stop = plain.slice(3, 5);
+      const cut = await complete(server, { prompt: PROMPTS[1], stop });
+      expect(cut.choices[0]!.text).toBe(plain.slice(0, plain.indexOf(stop)));
+      expect(cut.choices[0]!.finish_reason).toBe('stop');
+    });
+
+    it('refuses a prompt that is too long, and goes on', async () => {
+      const server = await started;
+      const long = await post(server, '/v1/completions', { prompt: 'ab '.repeat(3000), max_tokens: 4 });
+      expect(long.status).toBe(400);
+      expect((await complete(server, { prompt: 'ab' })).choices[0]!.text).toBe(
+        (await expected)[0]!.choices[0]!.text,
+      );
+    });
+  });
+}, SERVED);
