@@ -1,5 +1,7 @@
 import { describe } from 'vitest';
 import type { Executor, ExecutorOptions, InstructionSet, KvDtype } from '../../engine/executor.js';
+import { missingInVersion } from '../../engine/executors/choose-executor.js';
+import { EXECUTOR_NAMES, type ExecutorName } from '../../engine/executors/executor-kind.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 import { PortableExecutor } from '../../engine/portable/portable-executor.js';
 import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
@@ -73,8 +75,14 @@ export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
 /** All that run networks: what each of them must do alike is in test/conformance. */
 export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN, WASM];
 
-/** Those that `--executor` names. */
-export const SERVED: readonly TestExecutor[] = EXECUTORS.filter((executor) => executor !== PLAIN);
+/** Those of them that `--executor` takes. */
+export const SERVED: readonly TestExecutor[] = EXECUTORS.filter(
+  ({ name }) => isExecutorName(name) && missingInVersion(name) === null,
+);
+
+function isExecutorName(name: string): name is ExecutorName {
+  return (EXECUTOR_NAMES as readonly string[]).includes(name);
+}
 
 /** The same tests for each of the executors. */
 export function describeExecutors(body: (executor: TestExecutor) => void, executors = EXECUTORS): void {
