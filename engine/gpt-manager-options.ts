@@ -103,7 +103,8 @@ export interface OptionalParams {
   /** Of the native executor. */
   instructionSet?: InstructionSet;
   /**
-   * What computes. native: the C++ addon. auto, the default: the fastest that runs here. Not with executorModule.
+   * What computes. native: the C++ addon. wasm: WebAssembly in one thread, where the addon does not run; its KV cache is f32.
+   * auto, the default: the fastest that runs here. Not with executorModule.
    */
   executor?: ExecutorChoice;
   /** Most top log-probs per token that a request may ask for; default: as many as the vocabulary has tokens. */

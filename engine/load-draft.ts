@@ -2,7 +2,7 @@ import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
 import { type Engine, openEngine } from './engine.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { Executor, ExecutorOptions, KvDtype } from './executor.js';
-import type { ExecutorKind } from './executors/executor-kind.js';
+import type { ExecutorKind, MeasuredMemory } from './executors/executor-kind.js';
 import type { FixedMemory } from './memory-budget.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
@@ -26,6 +26,7 @@ export interface LoadedDraft {
 export interface OpenedDraft {
   fixed: FixedMemory;
   bytesPerBlock: number;
+  mostKvCache: MeasuredMemory['mostKvCache'];
   /** Takes the memory: as many blocks as the model itself has. */
   start(numBlocks: number): Promise<LoadedDraft>;
 }
@@ -69,12 +70,13 @@ export async function openDraft(
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   const loadable = { plan, weightsFile, tensors, packedFolder };
-  const { fixed } = await kind.measure(loadable, { ...sizes, numBlocks: 1 });
+  const { fixed, mostKvCache } = await kind.measure(loadable, { ...sizes, numBlocks: 1 });
   const perLength = ropeDependsOnLength(config.rope)
     ? (length: number) => ropeFrequencies(config.rope, length)
     : null;
   return {
     fixed,
+    mostKvCache,
     bytesPerBlock: kvBytesPerBlock(plan.attention, tokensPerBlock, kvDtype),
     start: async (numBlocks) => ({
       executor: await kind.open(loadable, {

@@ -1,6 +1,5 @@
 import { type AvailableMemory, availableMemory } from '../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
-import { cpuQuota } from './cpu-quota.js';
 import { EngineError, openEngine } from './engine.js';
 import {
   DEFAULT_KV_FRACTION,
@@ -14,7 +13,7 @@ import { likelyExecutor, startOnExecutor } from './executors/choose-executor.js'
 import type { ExecutorKind, LoadableEngine } from './executors/executor-kind.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import { type LoadedDraft, openDraft } from './load-draft.js';
-import { addMemory, afterLoading } from './memory-budget.js';
+import { addMemory, afterLoading, withinPools } from './memory-budget.js';
 import type { MemoryNeeds } from './memory-split.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';
 import { RopeTable } from './rope-table.js';
@@ -66,7 +65,7 @@ async function prepare(
   const kvDtype = params.kvDtype ?? kind.kvDtypeFor(precision);
   const { maxNumTokens, maxSequences } = limits.microBatch;
   const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
-    threads: params.threads ?? cpuQuota(),
+    threads: kind.threadsFor(params.threads),
     maxNumTokens,
     maxNumSequences: maxSequences + limits.padding.sequences,
     maxLogitRows: Math.max(maxSequences + limits.maxDraftRows, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
@@ -80,7 +79,7 @@ async function prepare(
   };
   const { plan, weightsFile, directory: packedFolder } = engine;
   const loadable: LoadableEngine = { plan, weightsFile, tensors, packedFolder };
-  const { fixed } = await kind.measure(loadable, { ...withoutPool, numBlocks: 1 });
+  const { fixed, mostKvCache } = await kind.measure(loadable, { ...withoutPool, numBlocks: 1 });
   const bytesPerBlock = kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype);
   const { draftEnginePath } = params;
   const draft =
@@ -95,6 +94,10 @@ async function prepare(
     draft,
     bytesPerBlock,
     draftBytesPerBlock: draft?.bytesPerBlock ?? 0,
+    poolLimits: [
+      { most: mostKvCache, bytesPerBlock },
+      ...(draft === null ? [] : [{ most: draft.mostKvCache, bytesPerBlock: draft.bytesPerBlock }]),
+    ],
     fixed: draft === null ? fixed : addMemory(fixed, draft.fixed),
   };
 }
@@ -103,8 +106,8 @@ async function prepare(
 export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const { params } = request;
   const { kind } = await likelyExecutor(params);
-  const { limits, bytesPerBlock, draftBytesPerBlock, fixed } = await prepare(kind, request);
-  const available = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
+  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits } = await prepare(kind, request);
+  const available = withinPools({ bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' }, poolLimits);
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
   const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock);
   const besides = (limits.padding.blocks + secondaryBlocks(params, bytesPerBlock)) * bytesPerBlock;
@@ -131,14 +134,14 @@ async function startOn(
   request: LoadRequest,
   memory: () => AvailableMemory,
 ): Promise<LoadedExecutor> {
-  const { config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, fixed } =
+  const { config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, ...needs } =
     await prepare(kind, request);
   const { params } = request;
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
     draftBytesPerBlock,
-    available: params.availableMemory ?? afterLoading(memory(), fixed),
+    available: withinPools(params.availableMemory ?? afterLoading(memory(), needs.fixed), needs.poolLimits),
   });
   const executor = await kind.open(loadable, {
     ...withoutPool,

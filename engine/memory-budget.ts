@@ -31,6 +31,24 @@ export function afterLoading(memory: AvailableMemory, fixed: FixedMemory): Avail
   };
 }
 
+/** One of the pools that hold the same blocks. */
+export interface PoolLimit {
+  /** The largest such pool that its executor can have; absent: any. */
+  most: { bytes: number; of: string } | undefined;
+  bytesPerBlock: number;
+}
+
+/** The available memory, or less, where the executors' pools cannot be so large. */
+export function withinPools(available: AvailableMemory, pools: readonly PoolLimit[]): AvailableMemory {
+  const perBlock = pools.reduce((sum, { bytesPerBlock }) => sum + bytesPerBlock, 0);
+  return pools.reduce((least, { most, bytesPerBlock }) => {
+    if (most === undefined) return least;
+    const bytes = Math.floor(most.bytes / bytesPerBlock) * perBlock;
+    if (bytes >= least.bytes) return least;
+    return { bytes, from: `${bytes} bytes by what ${most.of} holds (there are ${least.from})` };
+  }, available);
+}
+
 /** Bytes of weights.bin that a step reads: embeddings, norms and biases. The matrices are read from the packed file. */
 export function storedWeightBytes(plan: NetworkPlan, tensors: readonly EngineTensor[]): number {
   const read = new Set(

@@ -172,7 +172,7 @@ export const OPTIONS = {
     gptManagerField: 'optionalParams.kvDtype',
   }),
   executor: choice(['auto', 'native', 'tensorflow', 'wasm'], 'auto', {
-    help: 'what computes; auto takes the fastest that runs here, which is native, the C++ addon; tensorflow and wasm are not there yet',
+    help: 'what computes: native is the C++ addon, wasm runs wherever Node.js does, slower; auto takes the fastest that runs here; tensorflow is not there yet',
     gptManagerField: 'optionalParams.executor',
   }),
   threads: integer(1, 1024, {

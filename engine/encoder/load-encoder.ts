@@ -1,9 +1,8 @@
 import type { EncoderConfig } from '../../models/encoder-config.js';
-import { cpuQuota } from '../cpu-quota.js';
 import { EngineError, openEngine } from '../engine.js';
 import type { ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
-import type { ExecutorChoice, LoadableEngine } from '../executors/executor-kind.js';
+import type { ExecutorChoice, ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
 import type { MemoryNeeds } from '../memory-split.js';
 import {
   ENCODER_TOKENS_PER_BLOCK,
@@ -56,10 +55,11 @@ export async function loadEncoder(
   params: EncoderParams = {},
   heartbeat?: Int32Array,
 ): Promise<LoadedEncoder> {
-  const { config, loadable, limits, options } = prepare(enginePath, params, heartbeat);
-  const { started: executor, fallback } = await startOnExecutor(params, (kind) =>
-    kind.open(loadable, options),
-  );
+  const { started, fallback } = await startOnExecutor(params, async (kind) => {
+    const prepared = prepare(kind, enginePath, params, heartbeat);
+    return { ...prepared, executor: await kind.open(prepared.loadable, prepared.options) };
+  });
+  const { executor, config, loadable, limits } = started;
   const batch = new EncoderBatch(limits, config);
   return {
     executor: executor.name,
@@ -81,14 +81,14 @@ export async function loadEncoder(
 
 /** What an encoder needs of memory that it shares with others: its pool is a part of its workspace. Takes none. */
 export async function encoderMemoryNeeds(enginePath: string, params: EncoderParams): Promise<MemoryNeeds> {
-  const { loadable, options } = prepare(enginePath, params);
   const { kind } = await likelyExecutor(params);
+  const { loadable, options } = prepare(kind, enginePath, params);
   const { fixed, kvCache } = await kind.measure(loadable, options);
   return { fixed: { ...fixed, workspace: fixed.workspace + kvCache }, mostBytes: 0 };
 }
 
 /** What is known of an encoder before any memory is taken for it. */
-function prepare(enginePath: string, params: EncoderParams, heartbeat?: Int32Array) {
+function prepare(kind: ExecutorKind, enginePath: string, params: EncoderParams, heartbeat?: Int32Array) {
   const engine = openEngine(enginePath);
   const { manifest, plan, weightsFile, directory: packedFolder } = engine;
   const config = manifest.config.encoder;
@@ -99,7 +99,7 @@ function prepare(enginePath: string, params: EncoderParams, heartbeat?: Int32Arr
   }
   const limits = encoderLimits(params, manifest.maxSeqLen);
   const options: ExecutorOptions = {
-    threads: params.threads ?? cpuQuota(),
+    threads: kind.threadsFor(params.threads),
     ...limits,
     maxLogitRows: limits.maxNumSequences,
     numBlocks: encoderBlocks(limits),

@@ -13,6 +13,7 @@ import {
   type UselessOption,
   uselessOptions,
 } from './option-effects.js';
+import { wasmKind } from './wasm-kind.js';
 
 /** What a user has said about who is to compute, and how. */
 export interface ExecutorWish extends ExecutorOptionParams {
@@ -27,7 +28,7 @@ export interface ChosenExecutor {
 }
 
 /** Those of this version, from the one that `auto` likes best. */
-const KINDS: readonly ExecutorKind[] = [nativeKind];
+const KINDS: readonly ExecutorKind[] = [nativeKind, wasmKind];
 
 /** Why this version refuses an executor whatever the machine; null: it has it. */
 export function missingInVersion(executor: ExecutorName): string | null {

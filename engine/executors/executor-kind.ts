@@ -24,6 +24,8 @@ export interface MeasuredMemory {
   fixed: FixedMemory;
   /** The KV pool of the measured options. */
   kvCache: number;
+  /** The largest KV pool that such an executor can have, whatever memory there is, and what holds no more; absent: any. */
+  mostKvCache?: { bytes: number; of: string };
 }
 
 /** An executor as the engine comes to it: looked at and measured first, then opened. */
@@ -33,6 +35,8 @@ export interface ExecutorKind {
   problem(): Promise<string | null>;
   /** What it computes with here: its kernels, and how many threads where none are asked for. Throws where it cannot run. */
   computesWith(): Promise<{ instructionSet: string; threads: number }>;
+  /** Threads that it computes with where so many are asked for; undefined: as it likes. */
+  threadsFor(asked: number | undefined): number;
   /** Numeric type of the KV cache where none is asked for. */
   kvDtypeFor(weights: WeightPrecision): KvDtype;
   /** What such an executor takes, without taking any of it. Throws where it cannot run. */

@@ -24,6 +24,7 @@ export const nativeKind: ExecutorKind = {
     ),
     threads: cpuQuota(),
   }),
+  threadsFor: (asked) => asked ?? cpuQuota(),
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
     const { weightBytes, workspaceBytes, kvCacheBytes } = NativeExecutor.measure(engine, options);

@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../support/test-engine.js';
 import { packageWithoutAddon } from './support/package-without-addon.js';
-import { runCli } from './support/skein-process.js';
+import { runCli, start } from './support/skein-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-without-addon-'));
+/** What is said of the addon, and what to do. */
+const WHY =
+  /The wasm executor runs in the place of a faster one: The native addon [^\n]*C\+\+20 compiler[^\n]*npm rebuild skein[^\n]*/;
 let cli: string;
 beforeAll(() => {
   cli = packageWithoutAddon(join(folder, 'package'));
@@ -28,11 +31,48 @@ describe('a package without the native addon', () => {
       expect(readFileSync(join(ours, name)).equals(readFileSync(join(theirs, name))), name).toBe(true);
   });
 
-  it('says what is missing and what to do in one sentence, before it looks at a model', async () => {
+  it('serves the demo model all the same, and says once why slowly and how it would be fast', async () => {
+    const args = [cli, 'serve', '--port', '0', '--cache-dir', join(folder, 'cache')];
+    const server = await start(args, {});
+    const answer = await fetch(`${server.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'gosling',
+        max_tokens: 12,
+        temperature: 0,
+        messages: [{ role: 'user', content: 'Tell me a story.' }],
+      }),
+    });
+    expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 12 } });
+    const health = (await (await fetch(`${server.url}/health`)).json()) as { models: { gosling: object } };
+    expect(health.models.gosling).toMatchObject({
+      executor: 'wasm',
+      executorFallback: expect.stringMatching(WHY),
+    });
+    const { stdout, stderr } = await server.stop();
+    expect(stdout).toMatch(/^ {2}wasm executor on .*, 1 threads$/m);
+    expect(stderr.match(/place of a faster one/g)).toHaveLength(1);
+    expect(stderr).toMatch(new RegExp(`^skein: ${WHY.source}$`, 'm'));
+  });
+
+  it('says of a model what would compute, and what it would take', async () => {
+    const { stdout } = await runCli(['info', tinyModelPath('gqa'), '--json'], { cli });
+    expect(JSON.parse(stdout)).toMatchObject({
+      executor: 'wasm',
+      executorFallback: expect.stringMatching(WHY),
+      threads: 1,
+      kvCache: { dtype: 'f32' },
+    });
+    const named = await runCli(['info', tinyModelPath('gqa'), '--executor', 'wasm'], { cli });
+    expect(named.stdout).toMatch(/^executor {2,}wasm$/m);
+  });
+
+  it('fails with one sentence where the addon is asked for, before it looks at a model', async () => {
     const model = join(folder, 'model.gguf');
     writeFileSync(model, 'GGUF');
-    const args = ['serve', '--port', '0', '--model', model, '--cache-dir', join(folder, 'cache')];
-    const { code, stderr } = await runCli(args, { cli });
+    const options = ['--model', model, '--cache-dir', join(folder, 'cache'), '--executor', 'native'];
+    const { code, stderr } = await runCli(['serve', '--port', '0', ...options], { cli });
     expect(stderr).toMatch(/^skein: [^\n]*native addon[^\n]*C\+\+20 compiler[^\n]*npm[^\n]+\n$/);
     expect(code).toBe(1);
   });

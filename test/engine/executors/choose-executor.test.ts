@@ -14,6 +14,7 @@ function kind(name: ExecutorName, problem: string | null = null): ExecutorKind {
     name,
     problem: async () => problem,
     computesWith: never,
+    threadsFor: () => 1,
     kvDtypeFor: () => 'f32',
     measure: never,
     open: never,
@@ -111,9 +112,9 @@ describe('likelyExecutor', () => {
     expect(await likelyExecutor({})).toMatchObject({ kind: { name: 'native' }, fallback: null });
   });
 
-  it.each(['tensorflow', 'wasm'] as const)('refuses %s by name while there is none', async (executor) => {
-    await expect(likelyExecutor({ executor })).rejects.toThrow(
-      `executor is refused: the ${executor} executor is not there yet in this version; take native, or leave it out.`,
+  it('refuses tensorflow by name while there is none', async () => {
+    await expect(likelyExecutor({ executor: 'tensorflow' })).rejects.toThrow(
+      'executor is refused: the tensorflow executor is not there yet in this version; take native or wasm, or leave it out.',
     );
   });
 });

@@ -1,0 +1,34 @@
+import type { ExecutorKind } from './executor-kind.js';
+
+const THREADS = 1;
+
+/** @tensorflow/tfjs-backend-wasm: wherever Node.js runs. Nothing of it is imported before it is asked for. */
+export const wasmKind: ExecutorKind = {
+  name: 'wasm',
+  problem: async () => (await import('../wasm/open-wasm-runner.js')).wasmProblem(),
+  computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
+  threadsFor: () => THREADS,
+  kvDtypeFor: () => 'f32',
+  measure: async ({ plan }, options) => {
+    const { heapBytes, memoryLayout } = await import('../wasm/memory-layout.js');
+    const { MOST_HEAP_BYTES } = await import('../wasm/heap.js');
+    const layout = memoryLayout(plan, options);
+    const { packedWeights, tables, workspace, kvCache } = layout;
+    return {
+      // weights.bin is read once; what stays of it is the copy.
+      fixed: { packedWeights: packedWeights + tables, storedWeights: 0, workspace },
+      kvCache,
+      mostKvCache: {
+        bytes: Math.max(0, MOST_HEAP_BYTES - heapBytes({ ...layout, kvCache: 0, staging: 0 })),
+        of: 'a heap of WebAssembly',
+      },
+    };
+  },
+  open: async (engine, options) => {
+    const [{ PortableExecutor }, { openWasmRunner }] = await Promise.all([
+      import('../portable/portable-executor.js'),
+      import('../wasm/open-wasm-runner.js'),
+    ]);
+    return PortableExecutor.open(engine, options, openWasmRunner);
+  },
+};
