@@ -22,14 +22,16 @@ function readCases<T>(name: string, field: string): T[] {
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
+const LIMITS = { maxNumTokens: 1024, maxNumSequences: 16 };
+
 async function open(model: string, precision: WeightPrecision, instructionSet?: InstructionSet) {
   const engine = await engines.get(model, precision);
-  return loadEncoder(engine.directory, {
-    threads: 2,
-    maxNumTokens: 1024,
-    maxNumSequences: 16,
-    instructionSet,
-  });
+  return loadEncoder(engine.directory, { ...LIMITS, threads: 2, instructionSet });
+}
+
+async function openWasm(model: string) {
+  const engine = await engines.get(model, 'f32');
+  return loadEncoder(engine.directory, { ...LIMITS, executor: 'wasm' });
 }
 
 function sequenceOf({ ids, types }: Pick<Case, 'ids' | 'types'>): EncoderSequence {
@@ -76,6 +78,15 @@ describe.each(TINY_ENCODERS)('tiny %s against Hugging Face transformers', (model
       encoder.close();
     },
   );
+
+  it('f32 on wasm gives the same rows', async () => {
+    const encoder = await openWasm(tinyModelPath(model));
+    expect(encoder.executor).toBe('wasm');
+    for (const [i, row] of outputs(encoder, cases).entries()) {
+      expect(greatestDifference(row, cases[i]!.output), `case ${i}`).toBeLessThan(F32_DIFFERENCE_MAX);
+    }
+    encoder.close();
+  });
 
   it.each(['bf16', 'int8', 'int4'] as const)('%s weights stay close to it', async (precision) => {
     const encoder = await open(tinyModelPath(model), precision);

@@ -1,0 +1,236 @@
+/**
+ * All executors that run on this machine, beside the native one in f32: tokens/s, and on what an iteration is spent. As
+ * Markdown tables.
+ *
+ *     npm run build && npx tsx tools/executors-bench/main.ts            prints the tables
+ *     npm run build && npx tsx tools/executors-bench/main.ts --write    writes them into BENCHMARKS.md
+ *
+ * Random weights of SmolLM2-135M's shape in f32, K and V in f32. The executors take turns, so that a machine that drifts
+ * drifts for all of them. No loop, no server: the executor alone, greedy sampling included.
+ */
+import { parseArgs } from 'node:util';
+import type { Executor, ExecutorOptions } from '../../engine/executor.js';
+import type { NativeEngine } from '../../engine/native/native-executor.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
+import { makeStepBatch } from '../../test/support/step-batch.js';
+import { makeTinyNetwork } from '../../test/support/tiny-network.js';
+import { describeMachine, machineLine } from '../compare/machine.js';
+import { median } from '../compare/statistics.js';
+import { writeSection } from '../document-section.js';
+import { makeRandomEngine } from '../iteration-bench/random-engine.js';
+import { CANDIDATES, type Candidate, type Profile } from './candidates.js';
+
+const HELP = `Measures executors and prints Markdown tables.
+
+  --only A,B       those whose names begin so (default: all that run here)
+  --seconds N      of each measurement (default 1.5)
+  --rounds N       medians are reported (default 3)
+  --note TEXT      put behind the description of the machine
+  --write          write the tables into BENCHMARKS.md`;
+
+const { values: flags } = parseArgs({
+  options: {
+    help: { type: 'boolean' },
+    write: { type: 'boolean' },
+    only: { type: 'string', default: '' },
+    seconds: { type: 'string', default: '1.5' },
+    rounds: { type: 'string', default: '3' },
+    note: { type: 'string', default: '' },
+  },
+});
+
+const COUNTS = [1, 8, 32, 64];
+const PROMPT = 128;
+const GENERATED = 64;
+const TOKENS_PER_BLOCK = 32;
+const BLOCKS = (PROMPT + GENERATED) / TOKENS_PER_BLOCK;
+const OPTIONS: ExecutorOptions = {
+  threads: 1,
+  maxNumTokens: 1024,
+  maxNumSequences: 64,
+  maxLogitRows: 64,
+  maxSeqLen: PROMPT + GENERATED,
+  numBlocks: 64 * BLOCKS,
+  tokensPerBlock: TOKENS_PER_BLOCK,
+  kvDtype: 'f32',
+};
+
+type Step = (executor: Executor, split?: (ms: { forward: number; sample: number }) => void) => void;
+
+/** @param cached tokens in the cache of each sequence; the rest of its `length` comes in this step */
+function makeStep(
+  { inverseFrequencies }: { inverseFrequencies: Float32Array },
+  count: number,
+  vocabSize: number,
+  cached: number,
+  length: number,
+): Step {
+  const sequences = Array.from({ length: count }, (_, s) => ({
+    tokens: Array.from({ length }, (_, i) => (i * 7919 + s * 31) % vocabSize),
+    cached,
+    blocks: Array.from({ length: BLOCKS }, (_, b) => s * BLOCKS + b),
+  }));
+  const batch = makeStepBatch(sequences, { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies });
+  const sampling = makeSamplingBatch(sequences.map(() => ({})));
+  const output = makeSamplingOutput(count);
+  return (executor, split) => {
+    if (split === undefined) {
+      executor.step(batch, sampling, output);
+      return;
+    }
+    const begin = performance.now();
+    executor.forward(batch);
+    const middle = performance.now();
+    executor.sample(sampling, output);
+    split({ forward: middle - begin, sample: performance.now() - middle });
+  };
+}
+
+/** Milliseconds of a step, the mean over the steps that fit into the time. */
+function timed(executor: Executor, steps: readonly Step[], seconds: number): number {
+  steps[0]!(executor);
+  const begin = performance.now();
+  let done = 0;
+  do steps[done++ % steps.length]!(executor);
+  while (performance.now() - begin < 1000 * seconds);
+  return (performance.now() - begin) / done;
+}
+
+interface Measured {
+  /** Milliseconds of a generation step, by count of sequences. */
+  steps: number[][];
+  /** Of a prompt of 8 times 128 tokens. */
+  prompts: number[];
+  /** Of a step at 8 sequences: all, drawing, ops by kind, and the same ops of a network that is next to nothing. */
+  split: { all: number; sample: number; kinds: Record<string, number>; overhead: number } | null;
+}
+
+interface Opened {
+  candidate: Candidate;
+  executor: Executor;
+  profile?: Profile;
+  loadMs: number;
+  measured: Measured;
+}
+
+async function open(candidate: Candidate, engine: NativeEngine): Promise<Opened> {
+  const begin = performance.now();
+  const opened = await candidate.open(engine, OPTIONS);
+  const loadMs = performance.now() - begin;
+  return {
+    candidate,
+    ...opened,
+    loadMs,
+    measured: { steps: COUNTS.map(() => []), prompts: [], split: null },
+  };
+}
+
+/** Milliseconds of a step of 8 sequences of a network with as many layers and ops, 8 wide: what calling them costs. */
+async function overheadOf(candidate: Candidate): Promise<number> {
+  const shape = { numLayers: 30, hiddenSize: 8, intermediateSize: 8, headDim: 8, numHeads: 1, numKvHeads: 1 };
+  const tiny = makeTinyNetwork({ ...shape, vocabSize: 8 });
+  const { executor } = await candidate.open(tiny, OPTIONS);
+  const ms = timed(executor, [makeStep(tiny, 8, 8, 0, 1)], 0.5);
+  executor.close();
+  tiny.remove();
+  return ms;
+}
+
+async function splitOf(
+  { candidate, executor, profile }: Opened,
+  step: Step,
+): Promise<NonNullable<Measured['split']>> {
+  const times: { forward: number; sample: number }[] = [];
+  profile?.(true);
+  for (let i = 0; i < 20; i++) step(executor, (ms) => times.push(ms));
+  const seconds = profile?.(false) ?? {};
+  const kinds = Object.fromEntries(
+    Object.entries(seconds).map(([kind, value]) => [kind, (1000 * value) / 20]),
+  );
+  const sample = median(times.map((time) => time.sample));
+  return {
+    all: median(times.map((time) => time.forward)) + sample,
+    sample,
+    kinds,
+    overhead: await overheadOf(candidate),
+  };
+}
+
+function rateTable(opened: readonly Opened[]): string {
+  const [reference] = opened;
+  const perSecond = (tokens: number, times: readonly number[]) => (1000 * tokens) / median(times);
+  const cell = (tokens: number, ours: readonly number[], theirs: readonly number[]) => {
+    const rate = perSecond(tokens, ours);
+    return `${rate.toFixed(0)} (${((100 * rate) / perSecond(tokens, theirs)).toFixed(0)} %)`;
+  };
+  const rows = opened.map(({ candidate, executor, loadMs, measured }) =>
+    [
+      `${candidate.name} (${executor.instructionSet})`,
+      ...COUNTS.map((count, i) => cell(count, measured.steps[i]!, reference!.measured.steps[i]!)),
+      cell(8 * PROMPT, measured.prompts, reference!.measured.prompts),
+      `${(loadMs / 1000).toFixed(1)} s`,
+    ].join(' | '),
+  );
+  return [
+    `| executor, f32 | ${COUNTS.map((count) => `${count} seq.`).join(' | ')} | prompts | opened in |`,
+    `|---|${'---:|'.repeat(COUNTS.length + 2)}`,
+    ...rows.map((row) => `| ${row} |`),
+  ].join('\n');
+}
+
+/** Matrix products, attention, and what is left of an iteration. */
+function splitTable(opened: readonly Opened[]): string {
+  const rows = opened.flatMap(({ candidate, measured: { split } }) => {
+    if (split === null || Object.keys(split.kinds).length === 0) return [];
+    const { all, sample, kinds, overhead } = split;
+    const products = (kinds.linear ?? 0) + (kinds.gatedLinear ?? 0);
+    const attention = (kinds.attention ?? 0) + (kinds.ropeAndCache ?? 0);
+    const rest = all - sample - products - attention;
+    const cells = [all, products, attention, rest, sample, overhead].map((ms) => ms.toFixed(2));
+    return [`| ${candidate.name} | ${cells.join(' | ')} |`];
+  });
+  return [
+    '| ms of a step, 8 sequences | all | products | attention, RoPE, cache | the rest | drawing | calling ops |',
+    '|---|---:|---:|---:|---:|---:|---:|',
+    ...rows,
+  ].join('\n');
+}
+
+async function main(): Promise<void> {
+  if (flags.help) {
+    process.stdout.write(`${HELP}\n`);
+    return;
+  }
+  const seconds = Number(flags.seconds);
+  const only = flags.only === '' ? [''] : flags.only.split(',');
+  const engine = makeRandomEngine('f32');
+  try {
+    const { vocabSize } = engine.plan;
+    const opened: Opened[] = [];
+    for (const candidate of CANDIDATES.filter(({ name }) => only.some((begin) => name.startsWith(begin)))) {
+      opened.push(await open(candidate, engine));
+    }
+    // Steps at the beginning, the middle and the end of an answer.
+    const at = [PROMPT + 1, PROMPT + GENERATED / 2, PROMPT + GENERATED];
+    const generation = COUNTS.map((count) =>
+      at.map((length) => makeStep(engine, count, vocabSize, length - 1, length)),
+    );
+    const prompt = makeStep(engine, 8, vocabSize, 0, PROMPT);
+    for (let round = 0; round < Number(flags.rounds); round++) {
+      for (const [i, steps] of generation.entries()) {
+        for (const { executor, measured } of opened) measured.steps[i]!.push(timed(executor, steps, seconds));
+      }
+      for (const { executor, measured } of opened) measured.prompts.push(timed(executor, [prompt], 0));
+      process.stderr.write(`round ${round + 1} of ${flags.rounds}\n`);
+    }
+    for (const one of opened) one.measured.split = await splitOf(one, generation[1]![1]!);
+    const head = `${machineLine(describeMachine())}; ${process.version}, medians of ${flags.rounds} rounds. ${flags.note}`;
+    const text = `${head.trim()}\n\n${rateTable(opened)}\n\n${splitTable(opened)}`;
+    process.stdout.write(`${text}\n`);
+    if (flags.write) writeSection('BENCHMARKS.md', 'executors', text);
+  } finally {
+    engine.remove();
+  }
+}
+
+await main();
