@@ -53,6 +53,12 @@ const flagsOf = (executor: string) => [
   ...['--max-num-tokens', '64', '--max-tokens', '2048'],
 ];
 
+/** Of a server on an executor: where CI has put TensorFlow. */
+const environmentOf = (executor: string): Record<string, string> => {
+  const folder = process.env.SKEIN_TEST_TENSORFLOW;
+  return executor === 'tensorflow' && folder ? { SKEIN_CACHE_DIR: folder } : {};
+};
+
 /** What every executor is to answer: greedy, from weights in f32. */
 const native = startServer(flagsOf('native'));
 const expected = native.then((server) =>
@@ -63,7 +69,7 @@ afterAll(async () => {
 });
 
 describeExecutors((on) => {
-  const started = on.name === 'native' ? native : startServer(flagsOf(on.name));
+  const started = on.name === 'native' ? native : startServer(flagsOf(on.name), environmentOf(on.name));
   afterAll(async () => {
     if (on.name !== 'native') expect((await (await started).stop()).code).toBe(0);
   });
