@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
 import { describeExecutors, SERVED } from '../support/executors.js';
 import { tinyModelPath } from '../support/test-engine.js';
@@ -69,7 +69,10 @@ afterAll(async () => {
 });
 
 describeExecutors((on) => {
-  const started = on.name === 'native' ? native : startServer(flagsOf(on.name), environmentOf(on.name));
+  let started: Promise<SkeinProcess>;
+  beforeAll(() => {
+    started = on.name === 'native' ? native : startServer(flagsOf(on.name), environmentOf(on.name));
+  });
   afterAll(async () => {
     if (on.name !== 'native') expect((await (await started).stop()).code).toBe(0);
   });
