@@ -31,7 +31,7 @@ export interface NetworkRunner {
   forward(batch: PackedBatch): void;
   /**
    * Computes the ops over rows of logits for these rows of T of the last forward, at most maxLogitRows of them; may be
-   * called several times.
+   * called several times. Where means of sequences are taken (meanPool) it is called once, and the rows are the sequences.
    */
   head(rows: Int32Array): void;
   /** What the last `head` gave [rows x outputWidth]: a view, valid and writable until the next call of any method. */

@@ -20,6 +20,8 @@ export interface TestExecutor {
    * they are the same within rounding.
    */
   keepsBits: boolean;
+  /** Whether it also takes networks whose tokens attend both ways. */
+  runsEncoders: boolean;
   /** Why it cannot run here: its tests are skipped, and say so; null: it can. */
   missing: string | null;
   open(engine: NativeEngine, options: ExecutorOptions): Promise<Executor>;
@@ -30,6 +32,7 @@ export const NATIVE: TestExecutor = {
   instructionSets,
   kvDtypes: ['f32', 'bf16'],
   keepsBits: true,
+  runsEncoders: true,
   missing: null,
   open: async (engine, options) => new NativeExecutor(engine, options),
 };
@@ -40,6 +43,7 @@ export const PLAIN: TestExecutor = {
   instructionSets: [undefined],
   kvDtypes: ['f32', 'bf16'],
   keepsBits: true,
+  runsEncoders: false,
   missing: null,
   open: (engine, options) =>
     PortableExecutor.open(engine, options, async () => new PlainRunner(engine, options)),
@@ -51,6 +55,7 @@ export const IDLE: TestExecutor = {
   instructionSets: [undefined],
   kvDtypes: ['f32', 'bf16'],
   keepsBits: true,
+  runsEncoders: false,
   missing: null,
   open: (engine, options) =>
     PortableExecutor.open(engine, options, async () => new IdleRunner(engine, options)),
@@ -62,6 +67,7 @@ export const WASM: TestExecutor = {
   instructionSets: [undefined],
   kvDtypes: ['f32'],
   keepsBits: true,
+  runsEncoders: true,
   missing: null,
   open: (engine, options) => PortableExecutor.open(engine, options, openWasmRunner),
 };

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, expect, it } from 'vitest';
+import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from '../../engine/encoder/encoder-batch.js';
+import type { Executor } from '../../engine/executor.js';
+import type { EncoderConfig } from '../../models/encoder-config.js';
+import { greatestDifference } from '../reference/compare-logits.js';
+import { describeExecutors, EXECUTORS } from '../support/executors.js';
+import { TINY_ENCODERS } from '../support/test-encoder.js';
+import { nativeEngine, TestEngines, tinyModelPath } from '../support/test-engine.js';
+
+interface Case {
+  model: string;
+  ids: number[];
+  types: number[];
+  /** The embedding, or the score after its activation. */
+  output: number[];
+}
+
+const LIMITS = { maxNumTokens: 1024, maxNumSequences: 16, maxSeqLen: 640 };
+/** As in test/reference/encoders.test.ts. */
+const F32_DIFFERENCE_MAX = 2e-5;
+
+const goldens = new URL('../goldens/encoders.json', import.meta.url);
+const { cases } = JSON.parse(readFileSync(goldens, 'utf8')) as { cases: Case[] };
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+/** The rows that come out of one batch, with a score's activation. */
+function encode(executor: Executor, config: EncoderConfig, batch: EncoderBatch, given: readonly Case[]) {
+  batch.pack(
+    given.map(({ ids, types }) => ({ tokenIds: Int32Array.from(ids), tokenTypes: Int32Array.from(types) })),
+  );
+  const rows = executor.forward(batch);
+  const width = rows.length / given.length;
+  const isSigmoid = config.head.kind === 'score' && config.head.activation === 'sigmoid';
+  return given.map((_, i) => {
+    const row = rows.slice(i * width, (i + 1) * width);
+    return isSigmoid ? row.map((x) => 1 / (1 + Math.exp(-x))) : row;
+  });
+}
+
+describeExecutors(
+  (on) => {
+    it.each(TINY_ENCODERS)(
+      'tiny %s gives the rows of transformers, in one ragged batch and alone',
+      async (model) => {
+        const engine = await engines.get(tinyModelPath(model), 'f32');
+        const config = engine.manifest.config.encoder!;
+        const maxSeqLen = Math.min(LIMITS.maxSeqLen, engine.manifest.maxSeqLen);
+        const executor = await on.open(nativeEngine(engine), {
+          ...LIMITS,
+          maxSeqLen,
+          threads: 1,
+          maxLogitRows: LIMITS.maxNumSequences,
+          numBlocks: encoderBlocks(LIMITS),
+          tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
+          kvDtype: 'f32',
+        });
+        const batch = new EncoderBatch({ ...LIMITS, maxSeqLen }, config);
+        const given = cases.filter((one) => one.model === model);
+        expect(given.length).toBeGreaterThan(1);
+        const together = encode(executor, config, batch, given);
+        for (const [i, one] of given.entries()) {
+          expect(greatestDifference(one.output, together[i]!), `case ${i}`).toBeLessThan(F32_DIFFERENCE_MAX);
+          const [alone] = encode(executor, config, batch, [one]);
+          if (on.keepsBits) expect(alone, `case ${i}`).toEqual(together[i]);
+          else expect(greatestDifference([...together[i]!], alone!)).toBeLessThan(F32_DIFFERENCE_MAX);
+        }
+        executor.close();
+      },
+    );
+  },
+  EXECUTORS.filter(({ runsEncoders }) => runsEncoders),
+);
