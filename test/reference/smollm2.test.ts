@@ -5,6 +5,7 @@ import { openExecutor, TestEngines } from '../support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { firstWrongToken, GAP_MIN, klDivergenceOfTop, readGolden, type Smollm2Prompt } from './goldens.js';
 import { argmax, SequenceDriver } from './sequence-driver.js';
+import { teacherForced } from './teacher-forced.js';
 
 /** Greatest difference of a logit in f32. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-3;
@@ -22,18 +23,6 @@ const LIMITS = {
 const prompts = readGolden<Smollm2Prompt>('smollm2');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
-
-/** Prompt and reference continuation in one sequence: the logits at each position that the golden speaks of. */
-function teacherForced(driver: SequenceDriver, { promptIds, tokens, logits }: Smollm2Prompt) {
-  const sequence = [...promptIds, ...tokens.slice(0, -1)];
-  const first = promptIds.length - 1;
-  const steps = tokens.map((_, step) => first + step);
-  const positions = [...new Set([...logits.map(({ position }) => position), ...steps])].sort((a, b) => a - b);
-  driver.begin(sequence.length);
-  const found = driver.logitsAt(sequence, positions, sequence.length);
-  const at = (position: number) => found[positions.indexOf(position)]!;
-  return { steps: steps.map(at), chosen: logits.map(({ position }) => at(position)) };
-}
 
 async function open(precision: WeightPrecision) {
   const engine = await engines.get(testModelPath!, precision);
