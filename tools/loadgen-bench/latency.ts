@@ -1,15 +1,19 @@
 import { availableParallelism } from 'node:os';
 import { canPin, pinThisProcess } from '../loadgen/placement/pin.js';
+import { Random } from '../loadgen/random.js';
 import { allCompleted, optionsFor, pacedReference, runBenchmark, withServer } from './server.js';
 
 const PER_SECOND = 500;
-/** Short ones, side by side: what comes over the machine from outside spoils some of them, and no median. */
-const ROUNDS = 30;
-const SHARES = ['p50', 'p90', 'p99'] as const;
+/** Short ones, side by side: what comes over the machine from outside spoils some of them. */
+const ROUNDS = 18;
 /** The server's processor, and that of all clients. */
 const [SERVER_CPU, CLIENT_CPU] = ['0', '1'];
 
-type Quantiles = Record<(typeof SHARES)[number], number>;
+interface Quantiles {
+  p50: number;
+  p90: number;
+  p99: number;
+}
 
 /**
  * What is measured of the same answers over raw sockets, through undici alone and by a worker, in turn, at the same rate,
@@ -22,7 +26,7 @@ export async function addedLatency(seconds: number, delay: number): Promise<stri
     return await withServer({ tokens: 0, delay, ...(pins ? { cpu: SERVER_CPU } : {}) }, async (server) => {
       const bare = pacedReference<Quantiles>('paced-undici', server, seconds, PER_SECOND);
       const raw = pacedReference<Quantiles>('paced-raw', server, seconds, PER_SECOND);
-      const rounds: [raw: Quantiles, bare: Quantiles, own: Quantiles][] = [];
+      const rounds: Round[] = [];
       const report = await runBenchmark(
         optionsFor(server, {
           stream: false,
@@ -50,46 +54,55 @@ export async function addedLatency(seconds: number, delay: number): Promise<stri
   }
 }
 
-function tableOf(
-  rounds: readonly (readonly [Quantiles, Quantiles, Quantiles])[],
-  delay: number,
-  seconds: number,
-  pins: boolean,
-): string[] {
+type Round = readonly [raw: Quantiles, bare: Quantiles, own: Quantiles];
+
+/** What stands in a row: a percentile of each round, and which of the rounds' values is taken, from the least up. */
+const ROWS: readonly [name: string, key: keyof Quantiles, share: number][] = [
+  ['p50', 'p50', 0.5],
+  ['p90', 'p90', 0.5],
+  ['p99', 'p99', 0.5],
+  ['p99 of the calmest quarter of rounds', 'p99', 0.25],
+];
+
+function tableOf(rounds: readonly Round[], delay: number, seconds: number, pins: boolean): string[] {
   const lines = [
     `${rounds.length} rounds of ${PER_SECOND * seconds} requests; ${pins ? 'the server has one processor, the clients the other' : 'nothing was pinned'}.`,
     '',
     `| answers after ${delay} ms | raw sockets, ms | undici alone | skein bench | added to raw sockets, ms (95 %) | % of it (95 %) |`,
     '|---|---|---|---|---|---|',
   ];
-  for (const share of SHARES) {
-    const [raw, bare, own] = [0, 1, 2].map((client) =>
-      medianOf(rounds.map((round) => round[client]![share])),
-    );
-    const added = medianOf(rounds.map(([a, , b]) => b[share] - a[share]));
-    const percent = (ms: number) => (100 * ms) / raw!.median;
-    const cells = [raw!, bare!, own!].map(({ median }) => median.toFixed(3));
-    const range = `${added.low.toFixed(3)} to ${added.high.toFixed(3)}`;
-    const share95 = `${percent(added.median).toFixed(1)} (${percent(added.low).toFixed(1)} to ${percent(added.high).toFixed(1)})`;
-    lines.push(`| ${[share, ...cells, `${added.median.toFixed(3)} (${range})`, share95].join(' | ')} |`);
+  for (const [name, key, share] of ROWS) {
+    const of = (some: readonly Round[], client: 0 | 1 | 2) =>
+      atShare(
+        some.map((round) => round[client][key]),
+        share,
+      );
+    const added = (some: readonly Round[]) => of(some, 2) - of(some, 0);
+    const raw = of(rounds, 0);
+    const [low, high] = bootstrap(rounds, added);
+    const cells = [raw, of(rounds, 1), of(rounds, 2)].map((ms) => ms.toFixed(3));
+    const text = (unit: number, digits: number) =>
+      `${(added(rounds) * unit).toFixed(digits)} (${(low * unit).toFixed(digits)} to ${(high * unit).toFixed(digits)})`;
+    lines.push(`| ${[name, ...cells, text(1, 3), text(100 / raw, 1)].join(' | ')} |`);
     console.log(lines.at(-1));
   }
   return lines;
 }
 
-/** With the interval of order statistics that holds the median of what they are of with at least 95 %, whatever its distribution. */
-function medianOf(values: readonly number[]): { median: number; low: number; high: number } {
+function atShare(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  const n = sorted.length;
-  // Chance that at most `left` of them lie below the median: of a binomial distribution.
-  let [left, term, below] = [0, 0.5 ** n, 0.5 ** n];
-  while (below <= 0.025) {
-    left++;
-    term *= (n - left + 1) / left;
-    below += term;
-  }
-  const median = (sorted[(n - 1) >> 1]! + sorted[n >> 1]!) / 2;
-  return { median, low: sorted[Math.max(0, left - 1)]!, high: sorted[Math.min(n - 1, n - left)]! };
+  const at = share * (sorted.length - 1);
+  const below = sorted[Math.floor(at)]!;
+  return below + (at - Math.floor(at)) * (sorted[Math.ceil(at)]! - below);
+}
+
+/** 95 % interval of what is found of the rounds, whatever their distribution: they are drawn again, with repetition. */
+function bootstrap(rounds: readonly Round[], find: (some: readonly Round[]) => number): [number, number] {
+  const random = new Random(1);
+  const found = Array.from({ length: 2000 }, () =>
+    find(rounds.map(() => rounds[random.below(rounds.length)]!)),
+  );
+  return [atShare(found, 0.025), atShare(found, 0.975)];
 }
 
 /** How far sending is behind the schedule, by timers and by polling the clock. */

@@ -1,7 +1,8 @@
 // What the load generator itself can do, beside raw sockets, undici alone and other generators.
 //
-//   npm run build:ts && npx tsx tools/loadgen-bench/main.ts [--parts rates,latency-20,latency-5,latency-1,precision,streams,others] [--seconds 8]
-//     [--wrk wrk] [--autocannon autocannon] [--python VENV/bin --tokenizer FOLDER] [--write]
+//   npm run build:ts && npx tsx tools/loadgen-bench/main.ts [--parts rates,latency-20,latency-5,latency-1,precision,streams,others]
+//     [--seconds 8] [--wrk wrk] [--autocannon autocannon] [--write]
+//   npx tsx tools/loadgen-bench/main.ts --parts others-python --python VENV/bin --tokenizer FOLDER [--vllm FOLDER]
 //
 // The servers are processes of their own; generator, its coordinator and the server share the machine's processors.
 import { parseArgs } from 'node:util';
@@ -9,7 +10,7 @@ import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { addedLatency, issuePrecision } from './latency.js';
 import { openStreams } from './open-streams.js';
-import { others } from './others.js';
+import { others, othersOfPython } from './others.js';
 import { rates } from './rates.js';
 
 const { values } = parseArgs({
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     autocannon: { type: 'string' },
     python: { type: 'string' },
     tokenizer: { type: 'string' },
+    vllm: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
 });
@@ -32,6 +34,7 @@ const PARTS: Record<string, () => Promise<string[]>> = {
   precision: () => issuePrecision(seconds),
   streams: openStreams,
   others: () => others(seconds, values),
+  'others-python': () => othersOfPython(seconds, values),
 };
 
 for (const name of values.parts.split(',')) {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BODY, type Prebuilt, withServer } from './server.js';
@@ -12,10 +12,16 @@ export interface OtherGenerators {
   python?: string | undefined;
   /** Folder of a tokenizer, which the Python generators want. */
   tokenizer?: string | undefined;
+  /** Folder with vLLM and what its bench imports, installed without the rest: its engine is not needed. */
+  vllm?: string | undefined;
 }
 
 const CONNECTIONS = 64;
 const EVENTS = 100;
+/** Of one generator, its start included. */
+const LONGEST_SECONDS = 45;
+/** vLLM's has no limit of time. */
+const VLLM_REQUESTS = 2000;
 
 interface Ran {
   requests: number;
@@ -26,35 +32,51 @@ interface Ran {
   version: string;
 }
 
-/** The same scenario by other generators: whole answers, then streams, from 64 connections in a closed loop. */
-export async function others(seconds: number, paths: OtherGenerators): Promise<string[]> {
+const NOT_RUN =
+  "llmperf did not run: what pip has under that name is another program, and Anyscale's is no package. genai-perf has become aiperf.";
+
+/** Whole answers, by generators of requests, from 64 connections in a closed loop. */
+export function others(seconds: number, paths: OtherGenerators): Promise<string[]> {
+  return inTurn(0, (server, folder) => ({
+    'skein bench': () => skeinBench(server, seconds, false),
+    ...(paths.wrk === undefined ? {} : { wrk: () => wrk(paths.wrk!, server, seconds, folder) }),
+    ...(paths.autocannon === undefined
+      ? {}
+      : { autocannon: () => autocannon(paths.autocannon!, server, seconds) }),
+  }));
+}
+
+/** Streams, by the field's generators in Python, likewise. */
+export async function othersOfPython(seconds: number, paths: OtherGenerators): Promise<string[]> {
+  const { python, tokenizer, vllm } = paths;
+  if (python === undefined || tokenizer === undefined) throw new Error('--python and --tokenizer say where.');
+  const lines = await inTurn(EVENTS, (server, folder) => ({
+    'skein bench': () => skeinBench(server, seconds, true),
+    guidellm: () => guidellm(python, tokenizer, server, seconds, folder),
+    aiperf: () => aiperf(python, tokenizer, server, seconds, folder),
+    ...(vllm === undefined
+      ? {}
+      : { "vllm's bench serve": () => vllmBench(python, vllm, tokenizer, server, folder) }),
+  }));
+  return [...lines, '', NOT_RUN];
+}
+
+/** A row for each generator, against the same server; `events` 0 for whole answers. */
+async function inTurn(
+  events: number,
+  generators: (server: Prebuilt, folder: string) => Record<string, () => Ran>,
+): Promise<string[]> {
   const lines = [
-    '| generator | answers | requests/s | events/s | processor seconds for 1000 requests, its start included |',
-    '|---|---|---|---|---|',
+    `| generator of ${events === 0 ? 'requests' : `streams of ${events} events`} | requests/s | events/s | processor seconds for 1000 requests, its start included |`,
+    '|---|---|---|---|',
   ];
-  const row = (name: string, answers: string, events: number, ran: Ran) => {
-    const rate = ran.requests / ran.seconds;
-    const eventRate = events === 0 ? '' : (rate * events).toFixed(0);
-    const cost = ((1000 * ran.cpuSeconds) / ran.requests).toFixed(3);
-    lines.push(`| ${name} ${ran.version} | ${answers} | ${rate.toFixed(0)} | ${eventRate} | ${cost} |`);
-    console.log(lines.at(-1));
-  };
   const folder = mkdtempSync(join(tmpdir(), 'skein-loadgen-others-'));
   try {
-    await withServer({ tokens: 0 }, async (server) => {
-      row('skein bench', 'whole', 0, skeinBench(server, seconds, false));
-      if (paths.wrk !== undefined) row('wrk', 'whole', 0, wrk(paths.wrk, server, seconds, folder));
-      if (paths.autocannon !== undefined) {
-        row('autocannon', 'whole', 0, autocannon(paths.autocannon, server, seconds));
+    await withServer({ tokens: events }, async (server) => {
+      for (const [name, run] of Object.entries(generators(server, folder))) {
+        lines.push(rowOf(name, events, run));
+        console.log(lines.at(-1));
       }
-    });
-    const { python, tokenizer } = paths;
-    await withServer({ tokens: EVENTS }, async (server) => {
-      row('skein bench', `streams of ${EVENTS} events`, EVENTS, skeinBench(server, seconds, true));
-      if (python === undefined || tokenizer === undefined) return;
-      const streams = `streams of ${EVENTS} events`;
-      row('guidellm', streams, EVENTS, guidellm(python, tokenizer, server, seconds, folder));
-      row('aiperf', streams, EVENTS, aiperf(python, tokenizer, server, seconds, folder));
     });
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -62,17 +84,35 @@ export async function others(seconds: number, paths: OtherGenerators): Promise<s
   return lines;
 }
 
+/** One that fails has a row with its last words: the others are worth theirs. */
+function rowOf(name: string, events: number, run: () => Ran): string {
+  try {
+    const { requests, seconds, cpuSeconds, version } = run();
+    const rate = requests / seconds;
+    const eventRate = events === 0 ? '' : (rate * events).toFixed(0);
+    const cost = ((1000 * cpuSeconds) / requests).toFixed(3);
+    return `| ${`${name} ${version}`.trim()} | ${rate.toFixed(0)} | ${eventRate} | ${cost} |`;
+  } catch (error) {
+    const words = (error as Error).message.trim().split('\n').at(-1)!;
+    console.error((error as Error).message);
+    return `| ${name} | did not run: ${words.replaceAll('|', '/').slice(0, 200)} | | |`;
+  }
+}
+
 /** Runs a command to its end. @throws Error with its last words where it fails. */
 function timed(
   command: string,
   args: readonly string[],
   cwd?: string,
+  env: Record<string, string> = {},
 ): { stdout: string; cpuSeconds: number } {
   const quoted = [command, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
-  const script = `TIMEFORMAT='cpu %U %S'; time ${quoted}`;
+  // With all that it has started.
+  const script = `TIMEFORMAT='cpu %U %S'; time timeout -k 5 ${LONGEST_SECONDS} ${quoted}`;
   const { stdout, stderr, status } = spawnSync('bash', ['-c', script], {
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
+    env: { ...process.env, ...env },
     ...(cwd === undefined ? {} : { cwd }),
   });
   const [, user, system] = /cpu ([\d.]+) ([\d.]+)\s*$/.exec(stderr) ?? [];
@@ -190,6 +230,8 @@ function aiperf(python: string, tokenizer: string, { url }: Prebuilt, seconds: n
     tokenizer,
   );
   args.push('--isl', '20', '--osl', '100', '--artifact-dir', folder, '--ui', 'none');
+  // Counts as the server tells them, and nothing beside the load.
+  args.push('--use-server-token-count', '--no-gpu-telemetry', '--no-server-metrics');
   const { cpuSeconds } = timed(join(python, 'aiperf'), args, folder);
   const report = spawnSync(
     join(python, 'python'),
@@ -205,7 +247,32 @@ function aiperf(python: string, tokenizer: string, { url }: Prebuilt, seconds: n
   return { requests: total, seconds: total / rate, cpuSeconds, version: versionOf(python, 'aiperf') };
 }
 
-function versionOf(python: string, name: string): string {
+/** Its report's own figures. */
+function vllmBench(python: string, vllm: string, tokenizer: string, { url }: Prebuilt, folder: string): Ran {
+  const args = ['-c', 'from vllm.entrypoints.cli.main import main; main()', 'bench', 'serve'];
+  args.push('--backend', 'openai-chat', '--base-url', url, '--endpoint', '/v1/chat/completions');
+  args.push('--model', 'm', '--tokenizer', tokenizer, '--dataset-name', 'random');
+  args.push(
+    '--random-input-len',
+    '20',
+    '--random-output-len',
+    `${EVENTS}`,
+    '--num-prompts',
+    `${VLLM_REQUESTS}`,
+  );
+  args.push('--max-concurrency', `${CONNECTIONS}`, '--disable-tqdm', '--save-result');
+  args.push('--result-dir', folder, '--result-filename', 'vllm.json');
+  const env = { PYTHONPATH: vllm };
+  const { cpuSeconds } = timed(join(python, 'python'), args, folder, env);
+  const { completed, duration } = JSON.parse(readFileSync(join(folder, 'vllm.json'), 'utf8')) as {
+    completed: number;
+    duration: number;
+  };
+  return { requests: completed, seconds: duration, cpuSeconds, version: versionOf(python, 'vllm', env) };
+}
+
+function versionOf(python: string, name: string, env: Record<string, string> = {}): string {
   const code = `import importlib.metadata as m;print(m.version("${name}"))`;
-  return spawnSync(join(python, 'python'), ['-c', code], { encoding: 'utf8' }).stdout.trim();
+  const options = { encoding: 'utf8', env: { ...process.env, ...env } } as const;
+  return spawnSync(join(python, 'python'), ['-c', code], options).stdout.trim();
 }

@@ -1,28 +1,34 @@
-/** Runs this many streamed completions at once; returns the tokens that came. */
-export async function streamAll(url: string, count: number): Promise<number> {
-  const counts = await Promise.all(Array.from({ length: count }, (_, i) => stream(url, i)));
-  return counts.reduce((sum, tokens) => sum + tokens, 0);
-}
+import type { runBenchmark as RunBenchmark } from '../loadgen/index.js';
 
+// As it is built: worker processes are started from there.
+const library = new URL('../../dist/tools/loadgen/index.js', import.meta.url).href;
+const { runBenchmark } = (await import(library)) as { runBenchmark: typeof RunBenchmark };
+
+const PROMPT_WORDS = 100;
 const MAX_TOKENS = 64;
 
-async function stream(url: string, index: number): Promise<number> {
-  const response = await fetch(`${url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      prompt: `${index}. Once upon a time, in a land of ${index} lakes, there was `.repeat(8),
-      max_tokens: MAX_TOKENS,
-      ignore_eos: true,
-      temperature: 0,
-      stream: true,
-      stream_options: { include_usage: true },
-    }),
+/** Runs this many streamed completions at once; returns the tokens that came. @throws Error where one is not whole. */
+export async function streamAll(url: string, count: number): Promise<number> {
+  const { runs } = await runBenchmark({
+    url,
+    backend: 'completions',
+    fields: { temperature: 0 },
+    arrivals: { kind: 'concurrency', concurrency: count },
+    requests: count,
+    data: {
+      kind: 'random',
+      inputTokens: { kind: 'fixed', tokens: PROMPT_WORDS },
+      outputTokens: { kind: 'fixed', tokens: MAX_TOKENS },
+    },
+    workers: 1,
+    warmup: 0,
+    calibrate: false,
+    scrape: false,
+    cpuAffinity: false,
   });
-  const text = await response.text();
-  if (response.status !== 200) throw new Error(`Stream ${index} failed with ${response.status}: ${text}`);
-  const usage = /"completion_tokens":(\d+)/.exec(text)?.[1];
-  if (usage === undefined || !text.includes('[DONE]'))
-    throw new Error(`Stream ${index} was cut off: ${text.slice(-300)}`);
-  return Number(usage);
+  const { requests, tokens } = runs[0]!;
+  if (tokens.fullLength.exact !== count) {
+    throw new Error(`Of ${count} streams ${tokens.fullLength.exact} were whole: ${JSON.stringify(requests)}`);
+  }
+  return tokens.completion;
 }

@@ -26,7 +26,7 @@ async function open(...reports: NamedReport[]) {
   const path = join(folder, 'page.html');
   writeFileSync(path, htmlReport(reports));
   const { page, problems, close } = await visit(browser, pathToFileURL(path).href);
-  return { page, problems, close, text: await page.locator('main').innerText() };
+  return { page, problems, close, text: (await page.locator('main').allInnerTexts()).join('') };
 }
 
 const curve: [number, number][] = [
