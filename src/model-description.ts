@@ -98,7 +98,8 @@ export async function describeModel(
     executor: kind.name,
     executorFallback: fallback,
     ...(await kind.computesWith()),
-    kvCache: encoder === undefined ? kvOf(plan, { kind, weights, weightBytes, maxSeqLen, length }) : null,
+    kvCache:
+      encoder === undefined ? await kvOf(plan, { kind, weights, weightBytes, maxSeqLen, length }) : null,
   };
 }
 
@@ -167,10 +168,14 @@ interface Room {
   length: number | undefined;
 }
 
-function kvOf(plan: NetworkPlan, { kind, weights, weightBytes, maxSeqLen, length }: Room): KvDescription {
+async function kvOf(
+  plan: NetworkPlan,
+  { kind, weights, weightBytes, maxSeqLen, length }: Room,
+): Promise<KvDescription> {
   const dtype = kind.kvDtypeFor(weights);
   const bytesPerToken = kvBytesPerBlock(plan.attention, 1, dtype);
-  const bytes = Math.floor(DEFAULT_KV_FRACTION * Math.max(0, availableMemory().bytes - weightBytes));
+  const room = await kind.kvRoom(plan, weightBytes, availableMemory().bytes);
+  const bytes = Math.floor(DEFAULT_KV_FRACTION * room);
   const blocks = Math.floor(bytes / (bytesPerToken * TOKENS_PER_BLOCK));
   const lengths = [...LENGTHS, maxSeqLen, ...(length === undefined ? [] : [length])]
     .filter((wanted) => wanted <= maxSeqLen)

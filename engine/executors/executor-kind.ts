@@ -35,6 +35,11 @@ export interface ExecutorKind {
   problem(): Promise<string | null>;
   /** What it computes with here: its kernels, and how many threads where none are asked for. Throws where it cannot run. */
   computesWith(): Promise<{ instructionSet: string; threads: number }>;
+  /**
+   * What of the available memory its KV cache can have, in bytes: less its weights, and no more than it can address.
+   * `storedBytes`: of weights.bin.
+   */
+  kvRoom(plan: NetworkPlan, storedBytes: number, availableBytes: number): Promise<number>;
   /** Threads that it computes with where so many are asked for; undefined: as it likes. */
   threadsFor(asked: number | undefined): number;
   /** Numeric type of the KV cache where none is asked for. */

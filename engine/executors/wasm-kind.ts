@@ -7,6 +7,11 @@ export const wasmKind: ExecutorKind = {
   name: 'wasm',
   problem: async () => (await import('../wasm/open-wasm-runner.js')).wasmProblem(),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
+  kvRoom: async ({ weights }, _storedBytes, availableBytes) => {
+    const { MOST_HEAP_BYTES } = await import('../wasm/heap.js');
+    const weightBytes = weights.reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0);
+    return Math.max(0, Math.min(availableBytes, MOST_HEAP_BYTES) - weightBytes);
+  },
   threadsFor: () => THREADS,
   kvDtypeFor: () => 'f32',
   measure: async ({ plan }, options) => {

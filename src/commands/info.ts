@@ -76,8 +76,9 @@ function textOf(description: ModelDescription & { model: string }): string {
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
 }
 
+/** What is said of a fallback says its name too. */
 function executorText({ executor, executorFallback }: ModelDescription): string {
-  return executorFallback === null ? executor : `${executor}; ${executorFallback}`;
+  return executorFallback ?? executor;
 }
 
 function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {

@@ -64,6 +64,7 @@ describe('a package without the native addon', () => {
       threads: 1,
       kvCache: { dtype: 'f32' },
     });
+    expect(JSON.parse(stdout).kvCache.bytes).toBeLessThan(2 ** 32);
     const named = await runCli(['info', tinyModelPath('gqa'), '--executor', 'wasm'], { cli });
     expect(named.stdout).toMatch(/^executor {2,}wasm$/m);
   });

@@ -1,6 +1,6 @@
-// An executor (the fake one, or with ?native the real one) that gets into trouble on request: a prompt of at least three
+// An executor (the fake one, or with ?native the real one, or with &executor=NAME another real one) that gets into trouble on request: a prompt of at least three
 // times the same token, one of TROUBLES, does it. `loads` among the parameters is shared memory: how often an executor
-// was loaded, and from which load on loading fails (0: never).
+// was loaded, and from which load on loading fails (0: never). With ?fallback each load is told as a fallback of its own.
 import { openSync } from 'node:fs';
 import { loadExecutor as loadFake } from '../../../dist/engine/fake/load-fake-executor.js';
 import { loadExecutor as loadNative } from '../../../dist/engine/load-executor.js';
@@ -39,7 +39,9 @@ export async function loadExecutor(request) {
   const loads = new Int32Array(request.params.loads ?? new SharedArrayBuffer(8));
   const load = Atomics.add(loads, 0, 1) + 1;
   if (loads[1] > 0 && load >= loads[1]) throw new Error(`load ${load} fails`);
+  if (query.has('executor')) request.params.executor = query.get('executor');
   const loaded = await (query.has('native') ? loadNative : loadFake)(request);
+  if (query.has('fallback')) loaded.executorFallback = `load ${load}`;
   const { executor } = loaded;
   const step = executor.step.bind(executor);
   const memory = executor.memory.bind(executor);
