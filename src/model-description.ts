@@ -174,7 +174,8 @@ async function kvOf(
 ): Promise<KvDescription> {
   const dtype = kind.kvDtypeFor(weights);
   const bytesPerToken = kvBytesPerBlock(plan.attention, 1, dtype);
-  const room = await kind.kvRoom(plan, weightBytes, availableMemory().bytes);
+  const available = availableMemory().bytes;
+  const room = (await kind.kvRoom?.(plan, available)) ?? Math.max(0, available - weightBytes);
   const bytes = Math.floor(DEFAULT_KV_FRACTION * room);
   const blocks = Math.floor(bytes / (bytesPerToken * TOKENS_PER_BLOCK));
   const lengths = [...LENGTHS, maxSeqLen, ...(length === undefined ? [] : [length])]

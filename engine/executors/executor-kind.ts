@@ -37,9 +37,9 @@ export interface ExecutorKind {
   computesWith(): Promise<{ instructionSet: string; threads: number }>;
   /**
    * What of the available memory its KV cache can have, in bytes: less its weights, and no more than it can address.
-   * `storedBytes`: of weights.bin.
+   * Absent: all that weights.bin leaves.
    */
-  kvRoom(plan: NetworkPlan, storedBytes: number, availableBytes: number): Promise<number>;
+  kvRoom?(plan: NetworkPlan, availableBytes: number): Promise<number>;
   /** Threads that it computes with where so many are asked for; undefined: as it likes. */
   threadsFor(asked: number | undefined): number;
   /** Numeric type of the KV cache where none is asked for. */

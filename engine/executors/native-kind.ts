@@ -24,7 +24,6 @@ export const nativeKind: ExecutorKind = {
     ),
     threads: cpuQuota(),
   }),
-  kvRoom: async (_plan, storedBytes, availableBytes) => Math.max(0, availableBytes - storedBytes),
   threadsFor: (asked) => asked ?? cpuQuota(),
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {

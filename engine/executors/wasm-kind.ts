@@ -7,7 +7,7 @@ export const wasmKind: ExecutorKind = {
   name: 'wasm',
   problem: async () => (await import('../wasm/open-wasm-runner.js')).wasmProblem(),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
-  kvRoom: async ({ weights }, _storedBytes, availableBytes) => {
+  kvRoom: async ({ weights }, availableBytes) => {
     const { MOST_HEAP_BYTES } = await import('../wasm/heap.js');
     const weightBytes = weights.reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0);
     return Math.max(0, Math.min(availableBytes, MOST_HEAP_BYTES) - weightBytes);

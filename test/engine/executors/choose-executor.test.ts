@@ -14,7 +14,6 @@ function kind(name: ExecutorName, problem: string | null = null): ExecutorKind {
     name,
     problem: async () => problem,
     computesWith: never,
-    kvRoom: never,
     threadsFor: () => 1,
     kvDtypeFor: () => 'f32',
     measure: never,
