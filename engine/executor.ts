@@ -60,6 +60,7 @@ export interface Executor {
   step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
   /**
    * Begins what `step` does and returns at once: a thread of the executor's own runs it while the caller goes on.
+   * An executor without such a thread computes in `finish`; the rules are the same.
    *
    *   begin(A)  caller packs B   finish()  begin(B)  caller reads A's output   finish() ...
    *             |------- A runs -------|          |-------------- B runs ----------|
