@@ -172,7 +172,7 @@ export const OPTIONS = {
     gptManagerField: 'optionalParams.kvDtype',
   }),
   executor: choice(['auto', 'native', 'tensorflow', 'wasm'], 'auto', {
-    help: 'what computes: native is the C++ addon, wasm runs wherever Node.js does, slower; auto takes the fastest that runs here; tensorflow is not there yet',
+    help: 'what computes: native is the C++ addon, wasm runs wherever Node.js does, slower; auto takes the fastest that runs here; tensorflow needs "skein setup tensorflow", and auto takes it where it sees a GPU',
     gptManagerField: 'optionalParams.executor',
   }),
   threads: integer(1, 1024, {

@@ -13,6 +13,7 @@ import {
   type UselessOption,
   uselessOptions,
 } from './option-effects.js';
+import { tensorflowKind } from './tensorflow-kind.js';
 import { wasmKind } from './wasm-kind.js';
 
 /** What a user has said about who is to compute, and how. */
@@ -28,7 +29,7 @@ export interface ChosenExecutor {
 }
 
 /** Those of this version, from the one that `auto` likes best. */
-const KINDS: readonly ExecutorKind[] = [nativeKind, wasmKind];
+const KINDS: readonly ExecutorKind[] = [tensorflowKind, nativeKind, wasmKind];
 
 /** Why this version refuses an executor whatever the machine; null: it has it. */
 export function missingInVersion(executor: ExecutorName): string | null {
@@ -61,6 +62,7 @@ export async function startOnExecutor<T>(
   const problems: string[] = [];
   let last: unknown = null;
   for (const kind of kinds.filter(({ name }) => executor === 'auto' || name === executor)) {
+    if (executor === 'auto' && (await kind.isAutomatic?.()) === false) continue;
     try {
       const problem = await kind.problem();
       if (problem !== null) throw unavailable(kind, problem);

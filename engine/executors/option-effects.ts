@@ -42,7 +42,7 @@ export function uselessOptions(
 
 /** Why an executor cannot run with these options, as `kvDtype is refused: ...` goes on; null: it can. */
 export function impossibleOption(executor: ExecutorName, params: ExecutorOptionParams): UselessOption | null {
-  if (executor !== 'native' && params.kvDtype !== undefined && params.kvDtype !== 'f32')
+  if (executor === 'wasm' && params.kvDtype !== undefined && params.kvDtype !== 'f32')
     return { option: 'kvDtype', why: 'it keeps the KV cache as f32' };
   return null;
 }

@@ -61,11 +61,28 @@ export function findInstallation(cacheDirectory?: string): TensorFlowInstallatio
     const folder = ofApp(name);
     if (folder !== null && hasBinding(folder)) return { package: name, folder, from: 'app' };
   }
-  const folder = setupFolder(cacheDirectory);
-  const record = readSetupRecord(folder);
-  return record === null
-    ? null
-    : { package: record.package, folder: packageFolder(folder, record.package), from: 'setup' };
+  for (const folder of setupFolders(cacheDirectory)) {
+    const record = readSetupRecord(folder);
+    if (record === null) continue;
+    return { package: record.package, folder: packageFolder(folder, record.package), from: 'setup' };
+  }
+  return null;
+}
+
+/** A cache that was named is looked into first, then the user's own. */
+function setupFolders(cacheDirectory: string | undefined): string[] {
+  if (cacheDirectory !== undefined) return [setupFolder(cacheDirectory)];
+  const { SKEIN_CACHE_DIR: _, ...others } = process.env;
+  return [...new Set([setupFolder(), setupFolder(defaultCacheDirectory(others))])];
+}
+
+/**
+ * Whether TensorFlow sees a GPU there, as far as can be said without loading it: the setup has tried, of an app's own
+ * package the name says whether it could.
+ */
+export function seesGpu({ package: name, folder, from }: TensorFlowInstallation): boolean {
+  if (from === 'setup') return readSetupRecord(join(folder, '..', '..', '..'))?.gpu === true;
+  return name === TENSORFLOW_PACKAGES[0] && existsSync('/dev/nvidiactl');
 }
 
 /** Seen from this package (npm puts an app's modules beside it) and from the working directory (a linked package). */

@@ -13,21 +13,32 @@ export interface TensorHandle {
   dispose(): void;
 }
 
-export interface SavedModel {
-  predict(inputs: Record<string, TensorHandle>): Record<string, TensorHandle>;
-  dispose(): void;
+/** Its backend of the name `tensorflow`. */
+export interface TensorFlowBackend {
+  isUsingGpuDevice: boolean;
+  binding: { TF_Version: string; getNumOfTensors(): number };
+  /** What tf.node.loadSavedModel does, less its own reading of the file: gives a number for the loaded graph. */
+  loadSavedModelMetaGraph(path: string, tags: string): number;
+  runSavedModel(
+    id: number,
+    inputs: TensorHandle[],
+    inputInfos: { name: string }[],
+    outputs: string[],
+  ): TensorHandle[];
+  deleteSavedModel(id: number): void;
 }
 
 /** What this executor uses of @tensorflow/tfjs-node-gpu and @tensorflow/tfjs-node, which are alike. */
 export interface TensorFlow {
   tensor(values: TypedArray, shape: number[], dtype: 'float32' | 'int32' | 'bool'): TensorHandle;
   memory(): { numTensors: number; numDataBuffers: number; numBytes: number };
-  backend(): { isUsingGpuDevice: boolean; binding: { TF_Version: string; getNumOfTensors(): number } };
-  node: { loadSavedModel(path: string, tags: string[], signature: string): Promise<SavedModel> };
+  backend(): TensorFlowBackend;
 }
 
 /** The command that makes what is missing. */
 export const SETUP_COMMAND = 'skein setup tensorflow';
+
+export const MISSING = `TensorFlow is not installed; run "${SETUP_COMMAND}" (npx ${SETUP_COMMAND} in a project), which links one from pip or downloads it.`;
 
 /**
  * Loads TensorFlow into this thread. Before that the threads that it computes with are said to it, which it reads once:
@@ -38,9 +49,7 @@ export const SETUP_COMMAND = 'skein setup tensorflow';
  */
 export function loadTensorFlow(threads?: number, installation = findInstallation()): TensorFlow {
   if (installation === null) {
-    throw new TensorFlowError(
-      `TensorFlow is not installed; run "${SETUP_COMMAND}" (npx ${SETUP_COMMAND} in a project), which links one from pip or downloads it.`,
-    );
+    throw new TensorFlowError(MISSING);
   }
   setEnvironment(threads);
   const require = createRequire(join(installation.folder, 'package.json'));

@@ -4,10 +4,12 @@ import { missingInVersion } from '../../engine/executors/choose-executor.js';
 import { EXECUTOR_NAMES, type ExecutorName } from '../../engine/executors/executor-kind.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 import { PortableExecutor } from '../../engine/portable/portable-executor.js';
+import { openTensorFlowRunner } from '../../engine/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
 import { IdleRunner } from './idle-runner.js';
 import { instructionSets } from './native-options.js';
 import { PlainRunner } from './plain-runner.js';
+import { testTensorFlow } from './test-tensorflow.js';
 
 /** An executor as tests open it. */
 export interface TestExecutor {
@@ -72,6 +74,17 @@ export const WASM: TestExecutor = {
   open: (engine, options) => PortableExecutor.open(engine, options, openWasmRunner),
 };
 
+/** Where `skein setup tensorflow` has been run. */
+export const TENSORFLOW: TestExecutor = {
+  name: 'tensorflow',
+  instructionSets: [undefined],
+  kvDtypes: ['f32', 'bf16'],
+  keepsBits: false,
+  runsEncoders: true,
+  missing: testTensorFlow === null ? 'skein setup tensorflow' : null,
+  open: (engine, options) => PortableExecutor.open(engine, options, openTensorFlowRunner),
+};
+
 /** The two ways in which checks, what is handed out and sampling are written. */
 export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 
@@ -79,7 +92,7 @@ export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
 
 /** All that run networks: what each of them must do alike is in test/conformance. */
-export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN, WASM];
+export const EXECUTORS: readonly TestExecutor[] = [NATIVE, PLAIN, WASM, TENSORFLOW];
 
 /** Those of them that `--executor` takes. */
 export const SERVED: readonly TestExecutor[] = EXECUTORS.filter(

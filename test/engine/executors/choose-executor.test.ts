@@ -97,12 +97,12 @@ describe('options that an executor has no use for', () => {
 
   it('lead auto to another executor where they would change what is computed, or to an error', async () => {
     const bf16 = { kvDtype: 'bf16' } as const;
-    expect(await startOnExecutor(bf16, nameOf, [kind('tensorflow'), kind('native')])).toEqual({
+    expect(await startOnExecutor(bf16, nameOf, [kind('wasm'), kind('native')])).toEqual({
       started: 'native',
-      fallback: expect.stringContaining('The tensorflow executor cannot take the kvDtype that is given'),
+      fallback: expect.stringContaining('The wasm executor cannot take the kvDtype that is given'),
     });
-    await expect(startOnExecutor(bf16, nameOf, kinds)).rejects.toThrow(
-      /^No executor can run this model\. The tensorflow .* The native addon .* The wasm executor cannot take the kvDtype/,
+    await expect(startOnExecutor(bf16, nameOf, kinds.slice(1))).rejects.toThrow(
+      /^No executor can run this model\. The native addon .* The wasm executor cannot take the kvDtype/,
     );
   });
 });
@@ -112,9 +112,10 @@ describe('likelyExecutor', () => {
     expect(await likelyExecutor({})).toMatchObject({ kind: { name: 'native' }, fallback: null });
   });
 
-  it('refuses tensorflow by name while there is none', async () => {
-    await expect(likelyExecutor({ executor: 'tensorflow' })).rejects.toThrow(
-      'executor is refused: the tensorflow executor is not there yet in this version; take native or wasm, or leave it out.',
-    );
+  it('passes over one that auto does not take here, and says nothing of it', async () => {
+    const kinds = [{ ...kind('tensorflow'), isAutomatic: async () => false }, kind('native')];
+    expect(await startOnExecutor({}, nameOf, kinds)).toEqual({ started: 'native', fallback: null });
+    const named = await startOnExecutor({ executor: 'tensorflow' }, nameOf, kinds);
+    expect(named).toEqual({ started: 'tensorflow', fallback: null });
   });
 });

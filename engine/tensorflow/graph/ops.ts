@@ -1,0 +1,165 @@
+import { DType, type Graph, type Output, output } from './graph.js';
+
+/** TensorFlow's ops that the networks use, with the types that they have there. Floats are float32 where nothing is said. */
+export class Ops {
+  constructor(readonly graph: Graph) {}
+
+  float(value: number): Output {
+    return this.graph.constant(DType.float, [value], []);
+  }
+
+  int(value: number): Output {
+    return this.graph.constant(DType.int32, [value], []);
+  }
+
+  ints(values: readonly number[]): Output {
+    return this.graph.constant(DType.int32, values, [values.length]);
+  }
+
+  add = (a: Output, b: Output, type: DType = DType.float) => this.#same('AddV2', [a, b], type);
+  sub = (a: Output, b: Output, type: DType = DType.float) => this.#same('Sub', [a, b], type);
+  mul = (a: Output, b: Output, type: DType = DType.float) => this.#same('Mul', [a, b], type);
+  div = (a: Output, b: Output, type: DType = DType.float) => this.#same('RealDiv', [a, b], type);
+  greater = (a: Output, b: Output, type: DType = DType.float) => this.#same('Greater', [a, b], type);
+  maximum = (a: Output, b: Output) => this.#same('Maximum', [a, b], DType.float);
+  less = (a: Output, b: Output, type: DType = DType.float) => this.#same('Less', [a, b], type);
+  equal = (a: Output, b: Output, type: DType = DType.float) => this.#same('Equal', [a, b], type);
+  sqrt = (x: Output) => this.#same('Sqrt', [x], DType.float);
+  square = (x: Output) => this.#same('Square', [x], DType.float);
+  exp = (x: Output) => this.#same('Exp', [x], DType.float);
+  tanh = (x: Output) => this.#same('Tanh', [x], DType.float);
+  erf = (x: Output) => this.#same('Erf', [x], DType.float);
+  sigmoid = (x: Output) => this.#same('Sigmoid', [x], DType.float);
+  relu = (x: Output) => this.#same('Relu', [x], DType.float);
+  isNan = (x: Output) => this.#same('IsNan', [x], DType.float);
+  isFinite = (x: Output) => this.#same('IsFinite', [x], DType.float);
+  select = (condition: Output, yes: Output, no: Output, type: DType = DType.float) =>
+    this.#same('SelectV2', [condition, yes, no], type);
+  and = (a: Output, b: Output) => this.graph.node('LogicalAnd', { inputs: [a, b] });
+  or = (a: Output, b: Output) => this.graph.node('LogicalOr', { inputs: [a, b] });
+
+  cast(x: Output, from: DType, to: DType): Output {
+    if (from === to) return x;
+    return this.graph.node('Cast', { inputs: [x], attributes: { SrcT: { type: from }, DstT: { type: to } } });
+  }
+
+  /** [.., m, k] times [.., k, n], or [.., n, k] where `transposed`. */
+  batchMatMul(a: Output, b: Output, { transposed = false, type = DType.float as DType } = {}): Output {
+    const attributes = { T: { type }, adj_x: { bool: false }, adj_y: { bool: transposed } };
+    return this.graph.node('BatchMatMulV2', { inputs: [a, b], attributes });
+  }
+
+  /** [m, k] times [k, n]. */
+  matMul(a: Output, b: Output, type: DType = DType.float): Output {
+    const attributes = { T: { type }, transpose_a: { bool: false }, transpose_b: { bool: false } };
+    return this.graph.node('MatMul', { inputs: [a, b], attributes });
+  }
+
+  reshape(x: Output, shape: readonly number[], type: DType = DType.float): Output {
+    const attributes = { T: { type }, Tshape: { type: DType.int32 } };
+    return this.graph.node('Reshape', { inputs: [x, this.ints(shape)], attributes });
+  }
+
+  transpose(x: Output, order: readonly number[], type: DType = DType.float): Output {
+    const attributes = { T: { type }, Tperm: { type: DType.int32 } };
+    return this.graph.node('Transpose', { inputs: [x, this.ints(order)], attributes });
+  }
+
+  /** Parts along an axis. */
+  split(x: Output, sizes: readonly number[], axis: number): Output[] {
+    const attributes = {
+      T: { type: DType.float },
+      Tlen: { type: DType.int32 },
+      num_split: { int: sizes.length },
+    };
+    const node = this.graph.node('SplitV', { inputs: [x, this.ints(sizes), this.int(axis)], attributes });
+    return sizes.map((_, index) => output(node, index));
+  }
+
+  /** [.., n] -> [.., 1], of as many axes as the last one's number says. */
+  firstColumn(x: Output, lastAxis: number): Output {
+    const begin = new Array(lastAxis + 1).fill(0);
+    const size = begin.map((_, axis) => (axis === lastAxis ? 1 : -1));
+    const attributes = { T: { type: DType.float }, Index: { type: DType.int32 } };
+    return this.graph.node('Slice', { inputs: [x, this.ints(begin), this.ints(size)], attributes });
+  }
+
+  concat(parts: readonly Output[], axis: number, type: DType = DType.float): Output {
+    const attributes = { N: { int: parts.length }, T: { type }, Tidx: { type: DType.int32 } };
+    return this.graph.node('ConcatV2', { inputs: [...parts, this.int(axis)], attributes });
+  }
+
+  gather(x: Output, indices: Output, type: DType = DType.float, axis = 0): Output {
+    const attributes = { Tparams: { type }, Tindices: { type: DType.int32 }, Taxis: { type: DType.int32 } };
+    return this.graph.node('GatherV2', { inputs: [x, indices, this.int(axis)], attributes });
+  }
+
+  /** One value of each row [r, n], by a column for each [r]: [r]. */
+  pick(x: Output, columns: Output, type: DType = DType.float): Output {
+    const attributes = {
+      Tparams: { type },
+      Tindices: { type: DType.int32 },
+      Taxis: { type: DType.int32 },
+      batch_dims: { int: 1 },
+    };
+    const index = this.expand(columns, 1, DType.int32);
+    const picked = this.graph.node('GatherV2', { inputs: [x, index, this.int(1)], attributes });
+    return this.reshape(picked, [-1], type);
+  }
+
+  expand(x: Output, axis: number, type: DType = DType.float): Output {
+    const attributes = { T: { type }, Tdim: { type: DType.int32 } };
+    return this.graph.node('ExpandDims', { inputs: [x, this.int(axis)], attributes });
+  }
+
+  sum = (x: Output, axis: number, keeps = false, type: DType = DType.float) =>
+    this.#reduce('Sum', x, axis, keeps, type);
+  mean = (x: Output, axis: number, keeps = false) => this.#reduce('Mean', x, axis, keeps, DType.float);
+  max = (x: Output, axis: number, keeps = false) => this.#reduce('Max', x, axis, keeps, DType.float);
+
+  any(x: Output, axis: number): Output {
+    const attributes = { keep_dims: { bool: false }, Tidx: { type: DType.int32 } };
+    return this.graph.node('Any', { inputs: [x, this.int(axis)], attributes });
+  }
+
+  /** The least index where there are several. */
+  argMax(x: Output, axis: number, type: DType = DType.float): Output {
+    const attributes = { T: { type }, Tidx: { type: DType.int32 }, output_type: { type: DType.int32 } };
+    return this.graph.node('ArgMax', { inputs: [x, this.int(axis)], attributes });
+  }
+
+  cumsum(x: Output, axis: number, type: DType): Output {
+    const attributes = {
+      T: { type },
+      Tidx: { type: DType.int32 },
+      exclusive: { bool: false },
+      reverse: { bool: false },
+    };
+    return this.graph.node('Cumsum', { inputs: [x, this.int(axis)], attributes });
+  }
+
+  /** Rows that have the same number, numbers ascending, made into one. */
+  segment(kind: 'Sum' | 'Max' | 'Mean', x: Output, numbers: Output): Output {
+    const attributes = { T: { type: DType.float }, Tindices: { type: DType.int32 } };
+    return this.graph.node(`Segment${kind}`, { inputs: [x, numbers], attributes });
+  }
+
+  /** After all of these. */
+  group(after: readonly Output[], name: string): Output {
+    const attributes = { T: { type: DType.int32 } };
+    return this.graph.node('Identity', { inputs: [this.int(0)], attributes, after }, name);
+  }
+
+  identity(x: Output, type: DType, name: string, after: readonly Output[] = []): Output {
+    return this.graph.node('Identity', { inputs: [x], attributes: { T: { type } }, after }, name);
+  }
+
+  #same(op: string, inputs: Output[], type: DType): Output {
+    return this.graph.node(op, { inputs, attributes: { T: { type } } });
+  }
+
+  #reduce(op: string, x: Output, axis: number, keeps: boolean, type: DType): Output {
+    const attributes = { T: { type }, Tidx: { type: DType.int32 }, keep_dims: { bool: keeps } };
+    return this.graph.node(op, { inputs: [x, this.int(axis)], attributes });
+  }
+}

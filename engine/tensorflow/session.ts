@@ -1,0 +1,76 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Graph } from './graph/graph.js';
+import type { TensorFlow, TensorHandle } from './load-tensorflow.js';
+import { TensorFlowError } from './tensorflow-error.js';
+
+/** What a placeholder is given. The array is read while the call runs. */
+export interface Feed {
+  values: Float32Array | Int32Array;
+  shape: number[];
+}
+
+/**
+ * A graph that TensorFlow has loaded. `run` is one call into it, and leaves no tensor behind: what goes in and comes out lives
+ * as long as the call.
+ */
+export class Session {
+  readonly #tensorflow: TensorFlow;
+  readonly #id: number;
+  #isOpen = true;
+
+  constructor(tensorflow: TensorFlow, graph: Graph) {
+    this.#tensorflow = tensorflow;
+    const folder = mkdtempSync(join(tmpdir(), 'skein-tensorflow-'));
+    try {
+      writeFileSync(join(folder, 'saved_model.pb'), graph.toSavedModel());
+      mkdirSync(join(folder, 'variables'));
+      this.#id = tensorflow.backend().loadSavedModelMetaGraph(folder, 'serve');
+    } catch (error) {
+      throw new TensorFlowError(deviceProblem('The network cannot be loaded', error));
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** The values of these outputs, in their order. @throws TensorFlowError. */
+  run(feeds: Readonly<Record<string, Feed>>, outputs: readonly string[]): (Float32Array | Int32Array)[] {
+    const backend = this.#tensorflow.backend();
+    const inputs: TensorHandle[] = [];
+    const results: TensorHandle[] = [];
+    try {
+      for (const { values, shape } of Object.values(feeds)) {
+        const dtype = values instanceof Float32Array ? 'float32' : 'int32';
+        inputs.push(this.#tensorflow.tensor(values, shape, dtype));
+      }
+      const names = Object.keys(feeds).map((name) => ({ name: `${name}:0` }));
+      const fetched = outputs.map((name) => (name.includes(':') ? name : `${name}:0`));
+      results.push(...backend.runSavedModel(this.#id, inputs, names, fetched));
+      return results.map((tensor) => tensor.dataSync() as Float32Array | Int32Array);
+    } catch (error) {
+      throw new TensorFlowError(deviceProblem('TensorFlow failed', error));
+    } finally {
+      for (const tensor of [...inputs, ...results]) tensor.dispose();
+    }
+  }
+
+  /** Frees its variables too. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#tensorflow.backend().deleteSavedModel(this.#id);
+  }
+}
+
+/** TensorFlow's errors tell of nodes over many lines. */
+function deviceProblem(what: string, error: unknown): string {
+  const message = (error as Error).message.replace(/\s+/g, ' ');
+  if (/OOM|RESOURCE_EXHAUSTED|out of memory|failed to allocate|bad_alloc/i.test(message)) {
+    return `${what}: the device has no memory left for it (${message.slice(0, 200)}); lower the KV cache (--max-tokens, --free-gpu-memory-fraction), --max-num-tokens or --max-num-sequences.`;
+  }
+  if (/CUDA_ERROR|cudaError|device.*lost|ILLEGAL_ADDRESS|launch failed/i.test(message)) {
+    return `${what}: the GPU is lost (${message.slice(0, 200)}); the engine has to be started again.`;
+  }
+  return `${what} (${message.slice(0, 400)}).`;
+}
