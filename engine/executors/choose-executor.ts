@@ -67,7 +67,7 @@ export async function startOnExecutor<T>(
       const problem = await kind.problem();
       if (problem !== null) throw unavailable(kind, problem);
       checkOptions(kind.name, wish);
-      const started = await start(kind);
+      const started = await start(executor === 'auto' ? automatic(kind) : kind);
       return { started, fallback: remarks(kind.name, problems, uselessOptions(kind.name, wish)) };
     } catch (error) {
       if (!(error instanceof ExecutorUnavailableError || error instanceof AddonError)) throw error;
@@ -80,6 +80,10 @@ export async function startOnExecutor<T>(
   throw problems.length === 1
     ? last
     : new ExecutorUnavailableError(`No executor can run this model. ${problems.join(' ')}`);
+}
+
+function automatic(kind: ExecutorKind): ExecutorKind {
+  return kind.openAutomatically === undefined ? kind : { ...kind, open: kind.openAutomatically };
 }
 
 function unavailable({ name }: ExecutorKind, problem: string): Error {

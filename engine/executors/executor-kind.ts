@@ -50,6 +50,8 @@ export interface ExecutorKind {
   measure(engine: LoadableEngine, options: ExecutorOptions): Promise<MeasuredMemory>;
   /** Loads the weights and takes all memory. Throws one sentence where it cannot. */
   open(engine: LoadableEngine, options: ExecutorOptions): Promise<Executor>;
+  /** The same where `auto` has come to it; absent: there is no difference. */
+  openAutomatically?(engine: LoadableEngine, options: ExecutorOptions): Promise<Executor>;
 }
 
 /** This executor cannot run on this machine, whatever the engine and the options. The message says what to do. */

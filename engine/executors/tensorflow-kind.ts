@@ -1,5 +1,6 @@
 import { cpuQuota } from '../cpu-quota.js';
-import type { ExecutorKind } from './executor-kind.js';
+import type { Executor, ExecutorOptions } from '../executor.js';
+import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
 
 /** @tensorflow/tfjs-node-gpu or tfjs-node, where it is set up. Nothing of it is loaded before something is opened. */
 export const tensorflowKind: ExecutorKind = {
@@ -30,11 +31,39 @@ export const tensorflowKind: ExecutorKind = {
     const fixed = { packedWeights: weightBytes, storedWeights: 0, workspace: workspaceBytes };
     return { fixed, kvCache: kvCacheBytes };
   },
-  open: async (engine, options) => {
-    const [{ PortableExecutor }, { openTensorFlowRunner }] = await Promise.all([
-      import('../portable/portable-executor.js'),
-      import('../tensorflow/open-tensorflow-runner.js'),
-    ]);
-    return PortableExecutor.open(engine, options, openTensorFlowRunner);
-  },
+  open: (engine, options) => open(engine, options, false),
+  openAutomatically: (engine, options) => open(engine, options, true),
 };
+
+/** `needsGpu`: on a CPU another executor is faster. */
+async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: boolean): Promise<Executor> {
+  await load(options.threads, needsGpu);
+  const [{ PortableExecutor }, { openTensorFlowRunner }] = await Promise.all([
+    import('../portable/portable-executor.js'),
+    import('../tensorflow/open-tensorflow-runner.js'),
+  ]);
+  return PortableExecutor.open(engine, options, openTensorFlowRunner);
+}
+
+/** Loads the library into this thread. @throws ExecutorUnavailableError where it does not load here: another may be found. */
+async function load(threads: number, needsGpu: boolean): Promise<void> {
+  const [{ claimTensorFlow, releaseTensorFlow }, { loadTensorFlow }] = await Promise.all([
+    import('../tensorflow/thread-claim.js'),
+    import('../tensorflow/load-tensorflow.js'),
+  ]);
+  const noteLoaded = claimTensorFlow();
+  process.once('exit', () => releaseTensorFlow());
+  try {
+    const { isUsingGpuDevice } = loadTensorFlow(threads).backend();
+    noteLoaded();
+    if (needsGpu && !isUsingGpuDevice) {
+      throw new ExecutorUnavailableError(
+        'TensorFlow sees no GPU, though it did when it was set up, or this machine has one; the CUDA version and the driver have to fit it: run "skein setup tensorflow --force" to try again.',
+      );
+    }
+  } catch (error) {
+    if (error instanceof ExecutorUnavailableError) throw error;
+    releaseTensorFlow();
+    throw new ExecutorUnavailableError((error as Error).message, { cause: error });
+  }
+}

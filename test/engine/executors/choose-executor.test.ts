@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ParameterError } from '../../../engine/decoding/sampling-params.js';
+import type { Executor } from '../../../engine/executor.js';
 import { likelyExecutor, startOnExecutor } from '../../../engine/executors/choose-executor.js';
 import {
   type ExecutorKind,
@@ -30,6 +31,25 @@ describe('startOnExecutor', () => {
     const kinds = [kind('native'), kind('wasm')];
     expect(await startOnExecutor({}, nameOf, kinds)).toEqual({ started: 'native', fallback: null });
     expect(await startOnExecutor({ executor: 'auto' }, nameOf, kinds)).toMatchObject({ started: 'native' });
+  });
+
+  it('opens one otherwise where auto has come to it, if that makes a difference', async () => {
+    const open = async () => ({ name: 'tensorflow' }) as Executor;
+    const openAutomatically = async () => {
+      throw new ExecutorUnavailableError(NO_GPU);
+    };
+    const kinds = [{ ...kind('tensorflow'), open, openAutomatically }, kind('native')];
+    const opened = async (one: ExecutorKind) => {
+      if (one.name !== 'native') await one.open({} as never, {} as never);
+      return one.name;
+    };
+    expect(await startOnExecutor({}, opened, kinds)).toEqual({
+      started: 'native',
+      fallback: `The native executor runs in the place of a faster one: ${NO_GPU}`,
+    });
+    expect(await startOnExecutor({ executor: 'tensorflow' }, opened, kinds)).toMatchObject({
+      started: 'tensorflow',
+    });
   });
 
   it('takes the one that is named, and says nothing of the others', async () => {

@@ -7,6 +7,7 @@ import type { OptionalParams } from '../../../engine/gpt-manager-options.js';
 import { collectResult, makeRequest } from '../../support/loop-harness.js';
 import { ManagerClient } from '../../support/manager-client.js';
 import { tinyModelPath } from '../../support/test-engine.js';
+import { describeWithTensorFlow } from '../../support/test-tensorflow.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-faults-'));
 const enginePath = join(folder, 'engine');
@@ -72,6 +73,33 @@ describe('the wasm executor in a worker', () => {
     [{ executor: 'wasm', kvDtype: 'bf16' }, /^kvDtype is refused: the wasm executor .* f32/],
   ] as const)('refuses %o before a worker is started', (params, message) => {
     expect(() => start(params)).toThrow(message);
+  });
+});
+
+describeWithTensorFlow('the TensorFlow executor in a worker', () => {
+  const { SKEIN_CACHE_DIR, SKEIN_TEST_TENSORFLOW } = process.env;
+  beforeAll(() => {
+    if (SKEIN_TEST_TENSORFLOW) process.env.SKEIN_CACHE_DIR = SKEIN_TEST_TENSORFLOW;
+  });
+  afterAll(() => {
+    if (SKEIN_CACHE_DIR === undefined) delete process.env.SKEIN_CACHE_DIR;
+    else process.env.SKEIN_CACHE_DIR = SKEIN_CACHE_DIR;
+  });
+
+  it('is the only one of the process; its worker dies alone, and the next one answers the same', async () => {
+    const client = start({ executorModule: troubled('executor=tensorflow') });
+    expect((await client.manager.ready).executor).toBe('tensorflow');
+    const before = await answerOf(client, 1n, [5, 6, 7]);
+    expect(before.error).toBe('');
+    await expect(start({ executor: 'tensorflow' }).manager.ready).rejects.toThrow(
+      /^TensorFlow computes in one thread of a process, and another one has it already;/,
+    );
+    expect(await answerOf(client, 2n, [5, 6, 7])).toEqual(before);
+    expect((await answerOf(client, 3n, [EXIT, EXIT, EXIT])).error).toMatch(
+      /The engine failed: .*exit code 3/,
+    );
+    expect(await answerOf(client, 4n, [5, 6, 7])).toEqual(before);
+    expect(client.manager.restarts).toBe(1);
   });
 });
 
