@@ -11,5 +11,8 @@ if (testTensorFlow === null) {
   console.warn('No TensorFlow (skein setup tensorflow): the tests of its executor are skipped.');
 }
 
+// Whoever opens the executor looks for it where the user's would be: in this process that is the same folder.
+if (process.env.SKEIN_TEST_TENSORFLOW) process.env.SKEIN_CACHE_DIR = process.env.SKEIN_TEST_TENSORFLOW;
+
 /** A suite that needs TensorFlow. Skipped, with the line above, where it is not set up. */
 export const describeWithTensorFlow = describe.skipIf(testTensorFlow === null);
