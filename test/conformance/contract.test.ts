@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../engine/decoding/sampling-batch.js';
 import type { Executor, ExecutorOptions } from '../../engine/executor.js';
 import type { PackedBatch, ReturnedRows } from '../../engine/packed-batch.js';
@@ -53,10 +53,10 @@ describeExecutors((on) => {
   const open = (changes: Partial<ExecutorOptions> = {}) =>
     on.open(tiny, executorOptions({ numBlocks: 8, maxNumTokens: 96, maxLogitRows: 64, ...changes }));
   const tolerance = on.keepsBits ? 0 : TOLERANCE;
-  beforeEach(async () => {
+  beforeAll(async () => {
     executor = await open();
   });
-  afterEach(() => executor.close());
+  afterAll(() => executor.close());
 
   describe('a step', () => {
     const drawn: SamplingRow[] = [
@@ -297,7 +297,8 @@ describeExecutors((on) => {
       expect([...drawn.tokens]).toEqual([...expected.tokens]);
     });
 
-    it('of finish where nothing was begun, and of a batch that is not valid: nothing is begun then', () => {
+    it('of finish where nothing was begun, and of a batch that is not valid: nothing is begun then', async () => {
+      const executor = await open();
       const nothing = 'No step has been begun; begin() must come before finish().';
       expect(() => executor.finish()).toThrow(nothing);
       const foreign = { ...prompts(), tokenIds: new Int32Array(42).fill(4711) };
@@ -305,6 +306,7 @@ describeExecutors((on) => {
       expect(() => executor.begin(prompts(), rows(), makeSamplingOutput(1))).toThrow('tokens has 1 entries');
       expect(() => executor.finish()).toThrow(nothing);
       expect(() => executor.sample(rows(), output())).toThrow('the last forward made 0 rows of logits');
+      executor.close();
     });
 
     it('once it is closed, but for closing it again', async () => {
