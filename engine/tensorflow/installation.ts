@@ -42,11 +42,12 @@ export const recordPath = (folder: string) => join(folder, RECORD_NAME);
 
 export const packageFolder = (folder: string, name: TensorFlowPackage) => join(folder, 'node_modules', name);
 
-/** What a complete setup left in the folder; null where there is none. */
+/** What a complete setup left in the folder; null where there is none, and where the library that it linked is gone. */
 export function readSetupRecord(folder: string): SetupRecord | null {
   try {
     const record = JSON.parse(readFileSync(recordPath(folder), 'utf8')) as SetupRecord;
-    return existsSync(packageFolder(folder, record.package)) ? record : null;
+    const isLinked = record.library === null || existsSync(record.library);
+    return isLinked && existsSync(packageFolder(folder, record.package)) ? record : null;
   } catch {
     return null;
   }

@@ -5,7 +5,7 @@ import { findInstallation } from '../../engine/tensorflow/installation.js';
 export const testTensorFlow = findInstallation(process.env.SKEIN_TEST_TENSORFLOW || undefined);
 
 if (testTensorFlow === null && process.env.CI) {
-  throw new Error('The tests of the TensorFlow executor need SKEIN_TEST_TENSORFLOW; see .ci/run.');
+  throw new Error('The tests of the TensorFlow executor need "skein setup tensorflow"; see .ci/run.');
 }
 if (testTensorFlow === null) {
   console.warn('No TensorFlow (skein setup tensorflow): the tests of its executor are skipped.');
