@@ -2,6 +2,7 @@ import { loadConfigured } from '../commands/load-configured.js';
 import { serveModels } from '../commands/open-server.js';
 import type { Config } from '../config.js';
 import { ApiKeys } from '../server/api-keys.js';
+import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import type { Asker } from './asker.js';
 
@@ -33,7 +34,7 @@ export async function loadAsker(config: Config, signal: AbortSignal): Promise<As
   const { executor, instructionSet, threads, weights, maxSeqLen } = loaded!.info;
   return {
     model: entry.name,
-    about: `${entry.name}: weights ${weights}, ${executor} executor on ${instructionSet}, ${threads} threads, context of ${maxSeqLen} tokens`,
+    about: `${entry.name}: weights ${weights}, ${executor} executor on ${instructionSet}, ${threadCount(threads)}, context of ${maxSeqLen} tokens`,
     maxSeqLen,
     loadMs: performance.now() - start,
     post: async (path, body, abort) =>

@@ -2,6 +2,7 @@ import type { ExecutorChoice } from '../../engine/executors/executor-kind.js';
 import { OPTIONS, variableName } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';
 import { describeModel, type ModelDescription } from '../model-description.js';
+import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { showPullProgress } from './pull-progress.js';
 
@@ -64,7 +65,7 @@ function textOf(description: ModelDescription & { model: string }): string {
       `${description.weights}, output ${description.outputWeights}, ${bytes(description.weightBytes)}`,
     ],
     ['executor', executorText(description)],
-    ['kernels', `${description.instructionSet}, ${description.threads} threads`],
+    ['kernels', `${description.instructionSet}, ${threadCount(description.threads)}`],
   ];
   if (kvCache !== null) {
     rows.push(['KV cache', `${bytes(kvCache.bytesPerToken)} a token in ${kvCache.dtype}`]);

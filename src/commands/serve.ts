@@ -8,6 +8,7 @@ import type { EncoderInfoOfModel } from '../load-encoder-model.js';
 import type { LoadedAny } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
+import { threadCount } from '../thread-count.js';
 import { loadConfigured } from './load-configured.js';
 import type { RunningModel } from './open-server.js';
 import { readSecurity } from './server-security.js';
@@ -78,7 +79,7 @@ function greeting(running: readonly RunningModel[], url: string): string {
   const names = running.map(({ entry }) => entry.name).join(', ');
   const lines = running.flatMap(({ entry, loaded: { info } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
-    `  ${info.executor} executor on ${info.instructionSet}, ${info.threads} threads`,
+    `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
