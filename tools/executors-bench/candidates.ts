@@ -2,20 +2,25 @@ import { cpuQuota } from '../../engine/cpu-quota.js';
 import type { Executor, ExecutorOptions } from '../../engine/executor.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 import { PortableExecutor } from '../../engine/portable/portable-executor.js';
+import { findInstallation } from '../../engine/tensorflow/installation.js';
+import { openTensorFlowRunner } from '../../engine/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
 import { WasmRunner } from '../../engine/wasm/wasm-runner.js';
+import { threadCount } from '../../src/thread-count.js';
 
 /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
 export type Profile = (on: boolean) => Record<string, number>;
 
 export interface Candidate {
   name: string;
+  /** Its logits stay on a device, and it draws there unless they are read back. */
+  drawsOnDevice?: true;
   /** profile: where it can tell. */
   open(engine: NativeEngine, options: ExecutorOptions): Promise<{ executor: Executor; profile?: Profile }>;
 }
 
 const native = (threads: number): Candidate => ({
-  name: `native, ${threads} ${threads === 1 ? 'thread' : 'threads'}`,
+  name: `native, ${threadCount(threads)}`,
   open: async (engine, options) => {
     const executor = new NativeExecutor(engine, { ...options, threads });
     return { executor, profile: (on) => executor.profile(on) };
@@ -35,9 +40,19 @@ const wasm: Candidate = {
   },
 };
 
+/** One graph: it does not tell what of a call is spent on what. */
+const tensorflow = (threads: number): Candidate => ({
+  name: `tensorflow, ${threadCount(threads)}`,
+  drawsOnDevice: true,
+  open: async (engine, options) => ({
+    executor: await PortableExecutor.open(engine, { ...options, threads }, openTensorFlowRunner),
+  }),
+});
+
 /** All that run on this machine, the one that others are compared with first. */
 export const CANDIDATES: readonly Candidate[] = [
   native(cpuQuota()),
   ...(cpuQuota() === 1 ? [] : [native(1)]),
   wasm,
+  ...(findInstallation() === null ? [] : [tensorflow(cpuQuota())]),
 ];

@@ -96,13 +96,24 @@ function timed(executor: Executor, steps: readonly Step[], seconds: number): num
   return (performance.now() - begin) / done;
 }
 
+/** Milliseconds of a step at 8 sequences. */
+interface Split {
+  all: number;
+  /** Drawing; null: it cannot be told from the rest. */
+  sample: number | null;
+  kinds: Record<string, number>;
+  /** What a forward takes longer whose logits are read back. */
+  transfer: number;
+  /** The same ops of a network that is next to nothing. */
+  overhead: number;
+}
+
 interface Measured {
   /** Milliseconds of a generation step, by count of sequences. */
   steps: number[][];
   /** Of a prompt of 8 times 128 tokens. */
   prompts: number[];
-  /** Of a step at 8 sequences: all, drawing, ops by kind, and the same ops of a network that is next to nothing. */
-  split: { all: number; sample: number; kinds: Record<string, number>; overhead: number } | null;
+  split: Split | null;
 }
 
 interface Opened {
@@ -136,10 +147,7 @@ async function overheadOf(candidate: Candidate): Promise<number> {
   return ms;
 }
 
-async function splitOf(
-  { candidate, executor, profile }: Opened,
-  step: Step,
-): Promise<NonNullable<Measured['split']>> {
+async function splitOf({ candidate, executor, profile }: Opened, step: Step): Promise<Split> {
   const times: { forward: number; sample: number }[] = [];
   profile?.(true);
   for (let i = 0; i < 20; i++) step(executor, (ms) => times.push(ms));
@@ -148,12 +156,11 @@ async function splitOf(
     Object.entries(seconds).map(([kind, value]) => [kind, (1000 * value) / 20]),
   );
   const sample = median(times.map((time) => time.sample));
-  return {
-    all: median(times.map((time) => time.forward)) + sample,
-    sample,
-    kinds,
-    overhead: await overheadOf(candidate),
-  };
+  const forward = median(times.map((time) => time.forward));
+  const overhead = await overheadOf(candidate);
+  if (!candidate.drawsOnDevice) return { all: forward + sample, sample, kinds, transfer: 0, overhead };
+  const all = timed(executor, [step], 1);
+  return { all, sample: null, kinds, transfer: Math.max(0, forward - all), overhead };
 }
 
 function rateTable(opened: readonly Opened[]): string {
@@ -181,17 +188,18 @@ function rateTable(opened: readonly Opened[]): string {
 /** Matrix products, attention, and what is left of an iteration. */
 function splitTable(opened: readonly Opened[]): string {
   const rows = opened.flatMap(({ candidate, measured: { split } }) => {
-    if (split === null || Object.keys(split.kinds).length === 0) return [];
-    const { all, sample, kinds, overhead } = split;
+    if (split === null) return [];
+    const { all, sample, kinds, transfer, overhead } = split;
     const products = (kinds.linear ?? 0) + (kinds.gatedLinear ?? 0);
     const attention = (kinds.attention ?? 0) + (kinds.ropeAndCache ?? 0);
-    const rest = all - sample - products - attention;
-    const cells = [all, products, attention, rest, sample, overhead].map((ms) => ms.toFixed(2));
+    const rest = all - (sample ?? 0) - products - attention;
+    const parts = products > 0 ? [products, attention, rest] : [null, null, null];
+    const cells = [all, ...parts, sample, transfer, overhead].map((ms) => ms?.toFixed(2) ?? '-');
     return [`| ${candidate.name} | ${cells.join(' | ')} |`];
   });
   return [
-    '| ms of a step, 8 sequences | all | products | attention, RoPE, cache | the rest | drawing | calling ops |',
-    '|---|---:|---:|---:|---:|---:|---:|',
+    '| ms of a step, 8 sequences | all | products | attention, RoPE, cache | the rest | drawing | reading logits back | calling ops |',
+    '|---|---:|---:|---:|---:|---:|---:|---:|',
     ...rows,
   ].join('\n');
 }
