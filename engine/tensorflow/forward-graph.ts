@@ -52,6 +52,8 @@ export class ForwardGraph {
   readonly #values = new Map<number, Output>();
   readonly #turned = new Map<number, Turned>();
   readonly #kept: Output[] = [];
+  /** Of each cache that has been written: what has read it since. An encoder's layers write over one another's. */
+  readonly #readers = new Map<Variable, readonly Output[]>();
   readonly #feed: (name: string, dtype: DType, shape: readonly number[]) => Output;
 
   private constructor(parts: NetworkParts, scope: string, withTiles: boolean) {
@@ -197,7 +199,7 @@ export class ForwardGraph {
     return ops.reshape(ops.concat(parts, 2), [-1, heads * headDim]);
   }
 
-  /** After the new blocks are zeroed, and what lies apart has been copied there. */
+  /** After the new blocks are zeroed, what lies apart has been copied there, and an earlier layer has read what it wrote. */
   #write(layer: number, keys: Output, values: Output): Output[] {
     const { pool, window } = this.#parts;
     const zeroed = this.#ints('zeroed', [-1]);
@@ -206,6 +208,8 @@ export class ForwardGraph {
       { variable: pool.keys(layer), rows: keys },
       { variable: pool.values(layer), rows: values },
     ].map(({ variable, rows }) => {
+      const readers = this.#readers.get(variable);
+      if (readers !== undefined) return variable.updateAt(places, this.#stored(rows), readers);
       let before = pool.zero(variable, zeroed);
       if (window !== null) {
         const source = variable.gather(this.#ints('copiesFrom', [-1]), [before]);
@@ -225,6 +229,7 @@ export class ForwardGraph {
     const { ops, pool, window } = this.#parts;
     const turned = this.#turned.get(op.qkv)!;
     const { result, read } = this.#attention.attend(op, turned.queries, turned.sinkQueries, turned.written);
+    for (const variable of [pool.keys(op.layer), pool.values(op.layer)]) this.#readers.set(variable, read);
     if (window === null) return result;
     const rows = this.#ints('keptRows', [-1]);
     const places = this.#ints('keptWrites', [-1, 2]);
