@@ -61,6 +61,11 @@ const FLAGS = {
   },
   ...TURNS_FLAGS,
   ...outputFlag('bench-results/compare.json'),
+  section: {
+    argument: 'NAME',
+    default: 'compare',
+    help: 'what --write writes: NAME-avx2 or NAME-avx512 of BENCHMARKS.md (default compare; compare-long: its long contexts)',
+  },
 } as const satisfies FlagTable;
 
 /** Engines are built here and removed at the end. */
@@ -72,7 +77,7 @@ async function main(): Promise<void> {
     'Measures Skein beside llama.cpp and OpenVINO GenAI: tables of medians and ratios.',
   );
   if (flags === null) return;
-  await runComparison(flags, { plan: () => planOf(flags), report: comparisonReport, section: 'compare' });
+  await runComparison(flags, { plan: () => planOf(flags), report: comparisonReport, section: flags.section });
 }
 
 function planOf(flags: FlagValues<typeof FLAGS>): ComparisonPlan<Shape> {
