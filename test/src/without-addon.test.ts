@@ -51,7 +51,7 @@ describe('a package without the native addon', () => {
       executorFallback: expect.stringMatching(WHY),
     });
     const { stdout, stderr } = await server.stop();
-    expect(stdout).toMatch(/^ {2}wasm executor on .*, 1 threads$/m);
+    expect(stdout).toMatch(/^ {2}wasm executor on .*, 1 thread$/m);
     expect(stderr.match(/place of a faster one/g)).toHaveLength(1);
     expect(stderr).toMatch(new RegExp(`^skein: ${WHY.source}$`, 'm'));
   });
