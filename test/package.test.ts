@@ -168,8 +168,6 @@ describe('the package that npm pack makes', () => {
     expect([...paths].filter((path) => unwanted.test(path) && !isExample(path))).toEqual([]);
     const most = (path: string) => {
       if (path.startsWith('models/demo/')) return 7_000_000;
-      // The page on how it is built speaks of three executors.
-      if (path === 'ARCHITECTURE.md') return 150_000;
       return /^dist\/(bin|swagger-ui)\//.test(path) ? 500_000 : 100_000;
     };
     expect(files.filter(({ path, size }) => size > most(path))).toEqual([]);

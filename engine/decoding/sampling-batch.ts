@@ -17,7 +17,7 @@ export interface TokenMasks {
  *     -> log-probs (of this distribution, before temperature and truncation)
  *     -> temperature -> top-k -> top-p -> min-p -> draw
  *
- * Ties go to the lowest token id. ARCHITECTURE.md, "Sampling", defines each step.
+ * Ties go to the lowest token id. docs/architecture/sampling.md defines each step.
  */
 export interface SamplingBatch {
   numRows: number;

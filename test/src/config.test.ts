@@ -194,7 +194,7 @@ describe('the tables of options', () => {
     }
   });
 
-  it.each(['docs/options.md', 'ARCHITECTURE.md'])(
+  it.each(['docs/options.md', 'docs/architecture/names.md'])(
     'in %s are up to date (npx tsx tools/write-option-tables.ts)',
     (name) => {
       const path = new URL(`../../${name}`, import.meta.url);
