@@ -64,6 +64,8 @@ function gemmRates(kernels: Kernels, isa: string, dtype: Dtype, n: number, k: nu
 
 /** Far more than any cache holds. */
 const READ_BYTES = 512 * 2 ** 20;
+/** Of the weights that one row is multiplied by. */
+const STREAM_BYTES = 256 * 2 ** 20;
 /** Bytes ahead that the probe asks for; the best of them counts. */
 const READ_AHEAD = [0, 512, 1024, 2048, 4096];
 
@@ -107,9 +109,12 @@ export function readingTable(
 }
 
 function oneRowStream(kernels: Kernels, isa: string, dtype: Dtype) {
-  const [n, k] = [49152, 1536];
+  const k = 1536;
   const part = kernels.pack(isa, { dtype, w: anyWeights(dtype, 32, k), n: 32, k, gated: 0 });
-  const packed = new Uint8Array(part.length * (n / 32));
+  // As many bytes for each type: the start of a thread would weigh more in a shorter product.
+  const parts = Math.floor(STREAM_BYTES / part.length);
+  const n = 32 * parts;
+  const packed = new Uint8Array(part.length * parts);
   for (let at = 0; at < packed.length; at += part.length) packed.set(part, at);
   const fields = {
     ...anyInput(kernels, isa, dtype, 1, k),
