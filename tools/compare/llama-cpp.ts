@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Peer, Rates } from './peer.js';
+import { medianRates, runsOf } from './runs.js';
 import type { Shape } from './shapes.js';
 
 /** Weight types of llama.cpp that are measured, as llama-quantize names them. */
@@ -69,7 +70,14 @@ export class LlamaCpp implements Peer {
     const { sequences, promptTokens, generate } = shape;
     const context = sequences * (promptTokens + generate + 1);
     const args = ['-m', this.weightsFile(model, type), '-c', `${context}`, '-b', '2048', '-ub', '512'];
-    args.push('-npp', `${promptTokens}`, '-ntg', `${generate}`, '-npl', `${sequences}`);
+    args.push(
+      '-npp',
+      Array(runsOf(shape)).fill(promptTokens).join(),
+      '-ntg',
+      `${generate}`,
+      '-npl',
+      `${sequences}`,
+    );
     args.push('-t', `${threads}`, '-fa', flash, '--output-format', 'jsonl');
     // One prompt is computed and copied: without a unified cache every sequence has its own buffer.
     if (sequences > 1) args.push('-pps', '--no-kv-unified');
@@ -108,12 +116,14 @@ export class LlamaCpp implements Peer {
 export function parseBatchedBench(output: string, { sequences, promptTokens }: Shape): Rates {
   const lines = output.split('\n').filter((line) => line.startsWith('{'));
   const results = lines.map((line) => JSON.parse(line) as BatchedBench);
-  const result = results.find(({ pl, pp }) => pl === sequences && pp === promptTokens);
-  if (!result)
+  const runs = results.filter(({ pl, pp }) => pl === sequences && pp === promptTokens);
+  if (runs.length === 0)
     throw new Error(
       `llama-batched-bench: expected a line for ${sequences} sequences of ${promptTokens} tokens, found ${lines.length} others.`,
     );
-  return { prefillPerSecond: result.speed_pp, generationPerSecond: result.speed_tg };
+  return medianRates(
+    runs.map(({ speed_pp, speed_tg }) => ({ prefillPerSecond: speed_pp, generationPerSecond: speed_tg })),
+  );
 }
 
 interface BatchedBench {

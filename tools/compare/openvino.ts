@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Peer, Rates } from './peer.js';
+import { medianRates, runsOf } from './runs.js';
 import type { Shape } from './shapes.js';
 
 /** Weight formats of OpenVINO that are measured, as optimum-cli names them; its fp16 computes in f32 on most CPUs. */
@@ -49,10 +50,13 @@ export class OpenVino implements Peer {
     const { sequences, promptTokens, generate } = shape;
     const args = [script, this.#exported(model, format), '--sequences', `${sequences}`];
     args.push('--prompt', `${promptTokens}`, '--generate', `${generate}`, '--threads', `${threads}`);
+    args.push('--runs', `${runsOf(shape)}`);
     const output = execFileSync(this.#program('python'), args, { encoding: 'utf8', maxBuffer: 1 << 26 });
-    const line = output.split('\n').find((text) => text.startsWith('{'));
-    if (!line) throw new Error(`openvino_bench.py: expected a line of JSON, found '${output}'.`);
-    const { prefillPerSecond, generationPerSecond } = JSON.parse(line) as Rates;
+    const lines = output.split('\n').filter((text) => text.startsWith('{'));
+    if (lines.length === 0) throw new Error(`openvino_bench.py: expected a line of JSON, found '${output}'.`);
+    const { prefillPerSecond, generationPerSecond } = medianRates(
+      lines.map((line) => JSON.parse(line) as Rates),
+    );
     return { prefillPerSecond, generationPerSecond };
   }
 

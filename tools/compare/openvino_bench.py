@@ -2,7 +2,7 @@
 
     python openvino_bench.py MODEL_DIR --sequences 1,8,32 --prompt 128 --generate 64 --threads 2
 
-Prints one JSON line per shape: every prompt first, then `generate` tokens for all sequences together. Greedy, end
+Prints one JSON line per run of a shape: every prompt first, then `generate` tokens for all sequences together. Greedy, end
 tokens ignored. `prefill` runs until the step after which every sequence has its first token; `generation` is timed over
 the steps behind it.
 """
@@ -75,12 +75,13 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--generate", type=int, default=64)
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--runs", type=int, default=1)
     arguments = parser.parse_args()
     counts = [int(n) for n in arguments.sequences.split(",")]
     pipe = pipeline(arguments.model, arguments.threads, max(counts) * (arguments.prompt + arguments.generate))
     next_id = 0
     measure(pipe, next_id, 1, 16, 4)
-    for count in counts:
+    for count in [count for count in counts for _ in range(arguments.runs)]:
         next_id += 1000
         print(json.dumps(measure(pipe, next_id, count, arguments.prompt, arguments.generate)), flush=True)
 

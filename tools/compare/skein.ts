@@ -5,7 +5,8 @@ import { setTimeout } from 'node:timers/promises';
 import type { WeightPrecision } from '../../engine/executor.js';
 import { packageRoot } from '../../engine/package-info.js';
 import { measureCopiedContexts } from './copied-contexts.js';
-import { EngineBench, type ManagerClass } from './engine-bench.js';
+import { EngineBench, type EngineRates, type ManagerClass } from './engine-bench.js';
+import { medianRates, runsOf } from './runs.js';
 import { hasCopiedContexts, type Shape } from './shapes.js';
 import type { Side } from './side.js';
 
@@ -46,8 +47,9 @@ export async function skeinSide(
       // Behind its start the engine still has its pages provided, as others have in front of theirs.
       await setTimeout(SETTLING_MS);
       await bench.measure({ sequences: 1, promptTokens: 16, generate: 4 });
-      const { prefillPerSecond, generationPerSecond, javascriptShare } = await bench.measure(shape);
-      return { prefillPerSecond, generationPerSecond, javascriptShare };
+      const runs: EngineRates[] = [];
+      while (runs.length < runsOf(shape)) runs.push(await bench.measure(shape));
+      return medianRates(runs);
     } finally {
       await bench.shutdown();
     }
