@@ -1,13 +1,14 @@
 // The ops of a plan, each cut into tasks for the thread pool.
 //
-// A matrix product is cut along its panels (a task's weights are read once) and, where the rows' inputs outgrow a
-// core's cache, along its rows too:
+// A matrix product is cut along its panels (a task's weights are read once). Many rows are parted among the threads first:
+// the tasks of a part are one thread's share (thread_pool.h), so it computes the same rows from op to op and finds them in
+// its own caches. Where a part's inputs outgrow a core's cache it is cut into blocks of rows too:
 //
 //                panels 0 .. P
 //              +-------+-------+-------+
-//   rows 0..R  | task0 | task1 | task2 |
-//              +-------+-------+-------+      tasks go row block by row block, so that the threads
-//   rows R..2R | task3 | task4 | task5 |      of a moment share one block of inputs
+//   rows 0..R  | task0 | task1 | task2 |   part 0
+//              +-------+-------+-------+
+//   rows R..2R | task3 | task4 | task5 |   part 1
 //              +-------+-------+-------+
 #include <algorithm>
 #include <cstring>
@@ -23,6 +24,8 @@ int64_t inputBytes(DType weights) { return weights == DType::kInt4 ? 1 : weights
 // Rows of x that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr int64_t kRowBlockBytes = 256 << 10;
 constexpr int64_t kTasksPerThread = 8;
+// Rows for which a part of its own is worth reading all weights once more.
+constexpr int64_t kRowsOfPart = 48;
 // The same for few rows, whose tasks take a few microseconds each.
 constexpr int64_t kFewRows = 8, kTasksPerThreadOfFewRows = 4;
 // Elements of per-row work below which waking the helpers costs more than it saves.
@@ -46,16 +49,21 @@ template <typename Function>
 void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn) {
   if (rows == 0) return;
   const int64_t tileRows = kernels_.tileRows;
+  const int64_t parts = std::clamp<int64_t>(rows / kRowsOfPart, 1, config_.threads);
+  const int64_t rowsOfPart = ceilDivide(rows, parts);
   const int64_t rowsWanted = std::max<int64_t>(1, kRowBlockBytes / (k * inputBytes(weights) * tileRows)) * tileRows;
-  const int64_t rowBlocks = ceilDivide(rows, rowsWanted);
-  const int64_t rowsPerTask = roundUp(static_cast<size_t>(ceilDivide(rows, rowBlocks)), static_cast<size_t>(tileRows));
+  const int64_t blocksOfPart = ceilDivide(rowsOfPart, rowsWanted);
+  const int64_t rowsOfBlock = blocksOfPart == 1 ? rowsOfPart : ceilDivide(ceilDivide(rowsOfPart, blocksOfPart), tileRows) * tileRows;
   const int64_t panels = ceilDivide(n, kernels_.panelWidth);
   const int64_t perThread = rows <= kFewRows ? kTasksPerThreadOfFewRows : kTasksPerThread;
-  const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * perThread);
-  pool_.run(static_cast<int32_t>(ranges * ceilDivide(rows, rowsPerTask)), [&](int32_t task, int32_t) {
-    const int64_t row = task / ranges * rowsPerTask, range = task % ranges;
-    fn(static_cast<int32_t>(row), static_cast<int32_t>(std::min(rows, row + rowsPerTask)),
-       static_cast<int32_t>(range * panels / ranges), static_cast<int32_t>((range + 1) * panels / ranges));
+  const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * perThread / parts);
+  pool_.run(static_cast<int32_t>(ranges * blocksOfPart * parts), [&](int32_t task, int32_t) {
+    const int64_t block = task / ranges, part = block / blocksOfPart, range = task % ranges;
+    const int64_t row = part * rowsOfPart + block % blocksOfPart * rowsOfBlock;
+    const int64_t end = std::min({rows, (part + 1) * rowsOfPart, row + rowsOfBlock});
+    if (row >= end) return;
+    fn(static_cast<int32_t>(row), static_cast<int32_t>(end), static_cast<int32_t>(range * panels / ranges),
+       static_cast<int32_t>((range + 1) * panels / ranges));
   });
 }
 

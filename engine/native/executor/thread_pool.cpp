@@ -14,10 +14,9 @@ namespace {
 constexpr int kFieldBits = 20;
 constexpr uint64_t kFieldMask = (uint64_t(1) << kFieldBits) - 1;
 
-uint64_t epochOf(uint64_t state) { return state >> (2 * kFieldBits); }
-uint64_t countOf(uint64_t state) { return (state >> kFieldBits) & kFieldMask; }
+uint64_t endOf(uint64_t state) { return (state >> kFieldBits) & kFieldMask; }
 uint64_t nextOf(uint64_t state) { return state & kFieldMask; }
-bool hasTask(uint64_t state) { return nextOf(state) < countOf(state); }
+bool hasTask(uint64_t state) { return nextOf(state) < endOf(state); }
 
 void pause() {
 #if defined(__x86_64__)
@@ -47,7 +46,8 @@ constexpr int32_t kSpinMicrosecondsOversubscribed = 2;
 
 }  // namespace
 
-ThreadPool::ThreadPool(int32_t threads) {
+ThreadPool::ThreadPool(int32_t threads)
+    : threads_(threads), shares_(std::make_unique<Share[]>(static_cast<size_t>(threads))) {
   const unsigned processors = std::thread::hardware_concurrency();
   const bool oversubscribed = processors != 0 && static_cast<unsigned>(threads) > processors;
   spinMicroseconds_ = oversubscribed ? kSpinMicrosecondsOversubscribed : kSpinMicroseconds;
@@ -74,37 +74,51 @@ void ThreadPool::runJob(int32_t count, Call call, const void* function) {
   call_ = call;
   function_ = function;
   done_.store(0, std::memory_order_relaxed);
-  const uint64_t epoch = epochOf(state_.load(std::memory_order_relaxed)) + 1;
-  state_.store((epoch << (2 * kFieldBits)) | (static_cast<uint64_t>(count) << kFieldBits), std::memory_order_release);
+  const uint64_t epoch = uint64_t(doorbell_.load(std::memory_order_relaxed)) + 1;
+  for (int64_t thread = 0; thread < threads_; ++thread) {
+    const uint64_t next = static_cast<uint64_t>(thread * count / threads_), end = static_cast<uint64_t>((thread + 1) * count / threads_);
+    shares_[static_cast<size_t>(thread)].state.store((epoch << (2 * kFieldBits)) | (end << kFieldBits) | next, std::memory_order_release);
+  }
   doorbell_.fetch_add(1);
   if (sleepers_.load() > 0) doorbell_.notify_all();
 
-  while (runOneTask(0)) {
-  }
+  const int32_t own = runTasks(0);
   // The last tasks run on helpers. If one of them lost its processor, hand ours over.
-  const auto finished = [&] { return done_.load(std::memory_order_acquire) == count; };
+  const auto finished = [&] { return done_.load(std::memory_order_acquire) == count - own; };
   while (!spinUntil(spinMicroseconds_, finished)) std::this_thread::yield();
 }
 
-bool ThreadPool::runOneTask(int32_t thread) {
-  uint64_t state = state_.load(std::memory_order_acquire);
-  do {
-    if (!hasTask(state)) return false;
-  } while (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire, std::memory_order_acquire));
-  call_(function_, static_cast<int32_t>(nextOf(state)), thread);
-  done_.fetch_add(1, std::memory_order_release);
-  return true;
+// The tasks that were run: of the thread's own share, then of those behind it in turn.
+int32_t ThreadPool::runTasks(int32_t thread) {
+  int32_t count = runShare(shares_[static_cast<size_t>(thread)], true, thread);
+  for (int32_t other = thread + 1; other < thread + threads_; ++other) {
+    count += runShare(shares_[static_cast<size_t>(other % threads_)], false, thread);
+  }
+  return count;
+}
+
+int32_t ThreadPool::runShare(Share& share, bool own, int32_t thread) {
+  int32_t count = 0;
+  for (uint64_t state = share.state.load(std::memory_order_acquire); hasTask(state);) {
+    const uint64_t task = own ? nextOf(state) : endOf(state) - 1;
+    const uint64_t left = own ? state + 1 : state - (uint64_t(1) << kFieldBits);
+    if (!share.state.compare_exchange_weak(state, left, std::memory_order_acquire, std::memory_order_acquire)) continue;
+    call_(function_, static_cast<int32_t>(task), thread);
+    ++count;
+    state = share.state.load(std::memory_order_acquire);
+  }
+  return count;
 }
 
 void ThreadPool::helperLoop(int32_t thread) {
   const FloatControlScope floatControl;
   while (!stopping_.load()) {
-    while (runOneTask(thread)) {
-    }
+    // Read before the look for work: a job published since then has changed it.
     const uint32_t seen = doorbell_.load();
-    const auto ready = [&] { return hasTask(state_.load(std::memory_order_acquire)) || stopping_.load(); };
-    if (ready() || spinUntil(spinMicroseconds_, ready)) continue;
-    // The doorbell was read before the last look for work: a job published since then has changed it.
+    const int32_t count = runTasks(thread);
+    if (count > 0) done_.fetch_add(count, std::memory_order_release);
+    const auto ready = [&] { return doorbell_.load(std::memory_order_acquire) != seen || stopping_.load(); };
+    if (spinUntil(spinMicroseconds_, ready)) continue;
     sleepers_.fetch_add(1);
     doorbell_.wait(seen);
     sleepers_.fetch_sub(1);

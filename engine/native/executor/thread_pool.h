@@ -1,16 +1,19 @@
 // The threads that compute one iteration: the calling thread and threads - 1 helpers.
 //
 // One primitive: run(count, fn) calls fn(task, thread) once for each task in 0..count-1 and returns when all are done.
-// Tasks are claimed one by one, so a helper that the operating system has not scheduled holds nothing up: the others
-// take its share. That is what keeps 8 threads on 2 cores usable.
+// Each thread has a share of consecutive tasks, thread t of T those from t / T of them on, and takes it from the front. So
+// the same thread does the same rows op after op, and finds them in its own caches: two cores may be as far apart as two
+// chips. A thread whose share is done takes tasks from the ends of the others' shares: a helper that the operating system
+// has not scheduled holds nothing up, which is what keeps 8 threads on 2 cores usable.
 //
-//   state_ (one 64-bit word)   [ epoch 24 | task count 20 | next task 20 ]
+//   a share (one 64-bit word in a cache line of its own)   [ epoch 24 | end 20 | next 20 ]
 //
 // A claim is a compare-and-swap of the whole word. While a claimed task runs, its job cannot end, so the job's
 // function and argument stay valid for exactly as long as they are used.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -27,12 +30,12 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int32_t threads() const { return static_cast<int32_t>(helpers_.size()) + 1; }
+  int32_t threads() const { return threads_; }
 
   // fn(int32_t task, int32_t thread), thread in 0..threads()-1. fn must not throw. Not reentrant.
   template <typename Function>
   void run(int32_t count, const Function& fn) {
-    if (count <= 1 || helpers_.empty()) {
+    if (count <= 1 || threads_ == 1) {
       for (int32_t task = 0; task < count; ++task) fn(task, 0);
       return;
     }
@@ -46,20 +49,27 @@ class ThreadPool {
     (*static_cast<const Function*>(function))(task, thread);
   }
 
+  struct alignas(64) Share {
+    std::atomic<uint64_t> state{0};
+  };
+
   void runJob(int32_t count, Call call, const void* function);
-  bool runOneTask(int32_t thread);
+  int32_t runTasks(int32_t thread);
+  int32_t runShare(Share& share, bool own, int32_t thread);
   void helperLoop(int32_t thread);
   void stop();
 
+  const int32_t threads_;
   std::vector<std::thread> helpers_;
+  std::unique_ptr<Share[]> shares_;
   int32_t spinMicroseconds_ = 0;
+  // What a helper reads first of a job lies together. The doorbell counts jobs.
+  alignas(64) std::atomic<uint32_t> doorbell_{0};
   Call call_ = nullptr;
   const void* function_ = nullptr;
-  alignas(64) std::atomic<uint64_t> state_{0};
-  alignas(64) std::atomic<int32_t> done_{0};
-  alignas(64) std::atomic<uint32_t> doorbell_{0};
-  std::atomic<int32_t> sleepers_{0};
   std::atomic<bool> stopping_{false};
+  alignas(64) std::atomic<int32_t> done_{0};
+  alignas(64) std::atomic<int32_t> sleepers_{0};
 };
 
 }  // namespace skein
