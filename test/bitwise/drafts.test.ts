@@ -5,7 +5,7 @@ import type { NativeExecutor } from '../../engine/native/native-executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { RandomDrafts } from '../support/random-drafts.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { type Answer, type RunOptions, runAlone, runLoop } from './run-loop.js';
+import { type Answer, type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomNumbers, randomScenario } from './scenario.js';
 
 const REQUESTS = 24;
@@ -20,27 +20,24 @@ const MIDDLE_POOL = 22;
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-const run = (
-  schedulerPolicy: RunOptions['schedulerPolicy'],
-  numBlocks: number,
-  maxNumTokens: number,
-  chunked: boolean,
-): RunOptions => ({ schedulerPolicy, numBlocks, maxNumTokens, chunked });
-
 const RUNS: { name: string; options: RunOptions }[] = [
-  { name: 'together', options: run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
+  { name: 'together', options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
   {
     name: 'small pool, chunked, reuse',
-    options: { ...run('GUARANTEED_NO_EVICT', SMALL_POOL, 64, true), reuse: true },
+    options: { ...runOptions('GUARANTEED_NO_EVICT', SMALL_POOL, 64, true), reuse: true },
   },
-  { name: 'maximal use, small pool', options: run('MAX_UTILIZATION', SMALL_POOL, 512, false) },
+  { name: 'maximal use, small pool', options: runOptions('MAX_UTILIZATION', SMALL_POOL, 512, false) },
   {
     name: 'maximal use, small pool, chunked, reuse, contexts and generation apart',
-    options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), reuse: true, modelType: 'InflightBatching' },
+    options: {
+      ...runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true),
+      reuse: true,
+      modelType: 'InflightBatching',
+    },
   },
   {
     name: 'two micro-batches in turns, maximal use, small pool, reuse',
-    options: { ...run('MAX_UTILIZATION', MIDDLE_POOL, 64, true), reuse: true, overlap: true },
+    options: { ...runOptions('MAX_UTILIZATION', MIDDLE_POOL, 64, true), reuse: true, overlap: true },
   },
 ];
 

@@ -45,6 +45,14 @@ export interface RunOptions {
   chunkingPolicy?: ChunkingPolicy;
 }
 
+/** The options that every run has. */
+export const runOptions = (
+  schedulerPolicy: SchedulerPolicy,
+  numBlocks: number,
+  maxNumTokens: number,
+  chunked: boolean,
+): RunOptions => ({ schedulerPolicy, numBlocks, maxNumTokens, chunked });
+
 /** What a request answered: generated tokens, the log-prob of each, and their sum. */
 export interface Answer {
   tokens: number[];

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
 import { bool, f32, i32 } from '../support/loop-harness.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { type RunOptions, runAlone, runLoop } from './run-loop.js';
+import { type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
 const MAX_BEAM_WIDTH = 4;
@@ -42,10 +42,7 @@ const run = (
   numBlocks: number,
   chunked: boolean,
 ): RunOptions => ({
-  schedulerPolicy,
-  numBlocks,
-  maxNumTokens: chunked ? 64 : 256,
-  chunked,
+  ...runOptions(schedulerPolicy, numBlocks, chunked ? 64 : 256, chunked),
   maxBeamWidth: MAX_BEAM_WIDTH,
 });
 const RUNS: { name: string; threads: number; pauses: boolean; options: RunOptions }[] = [

@@ -1,7 +1,14 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Executor } from '../../engine/executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from '../bitwise/run-loop.js';
+import {
+  type Answer,
+  type RunOptions,
+  type RunResult,
+  runAlone,
+  runLoop,
+  runOptions,
+} from '../bitwise/run-loop.js';
 import { type Arrival, randomScenario } from '../bitwise/scenario.js';
 import { type BeamGolden, compareBeams, MAX_BEAM_WIDTH } from '../reference/beam-goldens.js';
 import { greatestDifference } from '../reference/compare-logits.js';
@@ -26,15 +33,8 @@ const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-const run = (
-  schedulerPolicy: RunOptions['schedulerPolicy'],
-  numBlocks: number,
-  maxNumTokens: number,
-  chunked: boolean,
-): RunOptions => ({ schedulerPolicy, numBlocks, maxNumTokens, chunked });
-
-const SMALL = run('MAX_UTILIZATION', SMALL_POOL, 48, true);
-const WIDE = run('GUARANTEED_NO_EVICT', WIDE_POOL, 160, false);
+const SMALL = runOptions('MAX_UTILIZATION', SMALL_POOL, 48, true);
+const WIDE = runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 160, false);
 const RUNS: [string, RunOptions, (result: RunResult) => void][] = [
   ['together', WIDE, ({ greatestBatch }) => expect(greatestBatch).toBeGreaterThan(5)],
   ['in chunks', { ...WIDE, maxNumTokens: 48, chunked: true }, ({ pauses }) => expect(pauses).toBe(0)],
@@ -62,7 +62,7 @@ const RUNS: [string, RunOptions, (result: RunResult) => void][] = [
   [
     'from blocks that were swapped out',
     {
-      ...run('GUARANTEED_NO_EVICT', SMALL_POOL, 160, false),
+      ...runOptions('GUARANTEED_NO_EVICT', SMALL_POOL, 160, false),
       reuse: true,
       numSecondaryBlocks: SECONDARY_BLOCKS,
     },

@@ -1,29 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { InferenceRequest } from '../../callbacks/types.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
 import { CHUNKING_POLICIES } from '../../scheduler/types.js';
+import { type CrowdArrival, crowdInputs, runCrowd } from '../support/loop-crowd.js';
 import {
   bool,
   collectResult,
-  f32,
   type HarnessOptions,
-  i32,
   LoopHarness,
   makeRequest,
   type RequestResult,
   runAlone,
-  u64,
 } from '../support/loop-harness.js';
 
-interface Arrival {
-  request: InferenceRequest;
-  arrivalIteration: number;
-  /** Iteration in which it is cancelled; null = never. */
-  cancelIteration: number | null;
-}
-
-const arrival = (index: number): fc.Arbitrary<Arrival> =>
+const arrival = (index: number): fc.Arbitrary<CrowdArrival> =>
   fc
     .record({
       prompt: fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 1, maxLength: 30 }),
@@ -48,15 +37,8 @@ const arrival = (index: number): fc.Arbitrary<Arrival> =>
         shape.prompt,
         shape.maxNewTokens,
         {
+          ...crowdInputs(index, shape),
           streaming: bool(shape.streaming),
-          random_seed: u64(BigInt(index * 7919)),
-          end_id: i32(shape.endId),
-          min_length: i32(shape.minLength),
-          return_log_probs: bool(shape.logProbs > 0),
-          top_log_probs: i32(shape.logProbs > 1 ? 3 : 0),
-          ...(shape.samples ? { temperature: f32(0.7), runtime_top_p: f32(0.9) } : {}),
-          ...(shape.penalty ? { repetition_penalty: f32(1.1) } : {}),
-          ...(shape.stopWord ? { stop_words_list: encodeWordList([shape.stopWord]) } : {}),
         },
         shape.priority,
       ),
@@ -93,21 +75,13 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     return { ...rest, ...chunking, enableTrtOverlap: overlap && !isV1, fake: { begunStepsRun } };
   });
 
-/** Lets the requests arrive and be cancelled on time, and checks what must hold after every iteration. */
-function runCrowd(options: HarnessOptions, crowd: readonly Arrival[]): LoopHarness {
+/** Checks what must hold after every iteration. */
+function checkedHarness(options: HarnessOptions): LoopHarness {
   const harness = new LoopHarness(options);
   harness.onResponse = ({ requestId, final }) => {
     if (final) expect(harness.kvCache.hasSequence(requestId)).toBe(false);
   };
-  for (let iteration = 0; iteration < 20_000; iteration++) {
-    for (const { request, arrivalIteration, cancelIteration } of crowd) {
-      if (arrivalIteration === iteration) harness.waiting.push(request);
-      if (cancelIteration === iteration) harness.stops.add(request.requestId);
-    }
-    const wasBusy = harness.loop.iterate();
-    if (!wasBusy && iteration > 120 && harness.waiting.length === 0) return harness;
-  }
-  throw new Error('The crowd never came to an end.');
+  return harness;
 }
 
 /** A cancelled request has a beginning of what it has alone; every other one has exactly that. */
@@ -137,7 +111,7 @@ describe('a request in a crowd', () => {
     let overlapped = 0;
     fc.assert(
       fc.property(engine, arrivals, (options, crowd) => {
-        const harness = runCrowd(options, crowd);
+        const harness = runCrowd(checkedHarness(options), crowd, 120);
         expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
         for (const { request } of crowd) {
           const found = harness.resultOf(request.requestId);

@@ -3,6 +3,7 @@ import type { Executor, ExecutorOptions, InstructionSet, KvDtype } from '../../e
 import { missingInVersion } from '../../engine/executors/choose-executor.js';
 import { EXECUTOR_NAMES, type ExecutorName } from '../../engine/executors/executor-kind.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
+import type { NetworkRunner } from '../../engine/portable/network-runner.js';
 import { PortableExecutor } from '../../engine/portable/portable-executor.js';
 import { openTensorFlowRunner } from '../../engine/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
@@ -39,29 +40,27 @@ export const NATIVE: TestExecutor = {
   open: async (engine, options) => new NativeExecutor(engine, options),
 };
 
-/** What all executors by a tensor library are around their runners, with a runner in plain loops. */
-export const PLAIN: TestExecutor = {
-  name: 'portable, in plain loops',
-  instructionSets: [undefined],
-  kvDtypes: ['f32', 'bf16'],
-  keepsBits: true,
-  runsEncoders: false,
-  missing: null,
-  open: (engine, options) =>
-    PortableExecutor.open(engine, options, async () => new PlainRunner(engine, options)),
-};
+/** What all executors by a tensor library are around their runners, with one that is written for tests. */
+function portable(
+  name: string,
+  Runner: new (engine: NativeEngine, options: ExecutorOptions) => NetworkRunner,
+): TestExecutor {
+  return {
+    name,
+    instructionSets: [undefined],
+    kvDtypes: ['f32', 'bf16'],
+    keepsBits: true,
+    runsEncoders: false,
+    missing: null,
+    open: (engine, options) =>
+      PortableExecutor.open(engine, options, async () => new Runner(engine, options)),
+  };
+}
 
-/** The same around a runner that computes nothing: for tests that write logits of their own. */
-export const IDLE: TestExecutor = {
-  name: 'portable',
-  instructionSets: [undefined],
-  kvDtypes: ['f32', 'bf16'],
-  keepsBits: true,
-  runsEncoders: false,
-  missing: null,
-  open: (engine, options) =>
-    PortableExecutor.open(engine, options, async () => new IdleRunner(engine, options)),
-};
+export const PLAIN = portable('portable, in plain loops', PlainRunner);
+
+/** Its runner computes nothing: for tests that write logits of their own. */
+export const IDLE = portable('portable', IdleRunner);
 
 /** By tfjs-backend-wasm. */
 export const WASM: TestExecutor = {

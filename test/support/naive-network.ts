@@ -17,6 +17,21 @@ export interface NaiveOptions {
 
 type Matrix = Float64Array[];
 
+/** Greatest difference of any logit of a sequence's positions; Infinity where one is NaN, which must not pass as small. */
+export function greatestError(
+  found: readonly ArrayLike<number>[],
+  expected: readonly ArrayLike<number>[],
+): number {
+  let greatest = 0;
+  for (const [position, row] of expected.entries()) {
+    for (let i = 0; i < row.length; i++) {
+      const error = Math.abs(found[position]![i]! - row[i]!);
+      if (!(error <= greatest)) greatest = Number.isNaN(error) ? Number.POSITIVE_INFINITY : error;
+    }
+  }
+  return greatest;
+}
+
 /**
  * A NetworkPlan read literally, in double precision, one whole sequence at a time: no pages, no batches, no chunks.
  * Returns the logits of every position.

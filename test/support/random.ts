@@ -20,6 +20,11 @@ export class Random {
     return Math.floor(this.uniform() * end);
   }
 
+  /** That many ids of a vocabulary. */
+  tokens(length: number, vocabSize: number): number[] {
+    return Array.from({ length }, () => this.below(vocabSize));
+  }
+
   normal(): number {
     return Math.sqrt(-2 * Math.log(1 - this.uniform())) * Math.cos(2 * Math.PI * this.uniform());
   }

@@ -57,6 +57,21 @@ export interface TinyNetwork extends NativeEngine {
   remove(): void;
 }
 
+/** Tiny networks of a test file, removed together. */
+export class TinyNetworks {
+  readonly #made: TinyNetwork[] = [];
+
+  make(changes: Partial<TinyShape> = {}): TinyNetwork {
+    const network = makeTinyNetwork(changes);
+    this.#made.push(network);
+    return network;
+  }
+
+  remove(): void {
+    for (const network of this.#made) network.remove();
+  }
+}
+
 export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
   const shape = { ...DEFAULT_SHAPE, ...changes };
   const plan = makePlan(shape);

@@ -1,7 +1,7 @@
+import { median } from '../support/statistics.js';
 import { machineLine } from './machine.js';
 import type { ComparisonRecord } from './record.js';
 import { parseShapes } from './shapes.js';
-import { median } from './statistics.js';
 import { mediansTable, ratiosTable, row, spreadLine, type TableColumn } from './tables.js';
 
 /** Tokens per second in a line of generation for every shape, then of prefill for those of one sequence. */

@@ -46,6 +46,13 @@ export const TURNS_FLAGS = {
   write: { help: 'write the tables into BENCHMARKS.md too' },
 } as const satisfies FlagTable;
 
+/** Of a tool that measures sides in turns and makes one table of them. */
+export const TABLE_FLAGS = {
+  rounds: { argument: 'N', default: '3', help: 'alternations; medians are reported (default 3)' },
+  note: { argument: 'TEXT', default: '', help: 'put behind the description of the machine' },
+  write: { help: 'write what is printed into BENCHMARKS.md too' },
+} as const satisfies FlagTable;
+
 /** Where the measurements lie; every one is written as it comes. */
 export function outputFlag(file: string) {
   return {

@@ -1,6 +1,6 @@
+import { median } from '../support/statistics.js';
 import type { Rates } from './peer.js';
 import type { Shape } from './shapes.js';
-import { median } from './statistics.js';
 
 const RUNS = 4;
 /** Tokens of the longest prompt that is run several times. */

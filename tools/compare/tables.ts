@@ -1,6 +1,6 @@
+import { median, spread } from '../support/statistics.js';
 import type { ComparisonRecord } from './record.js';
 import type { SideInfo } from './side.js';
-import { median, spread } from './statistics.js';
 
 /** A column of numbers: one value of the measurements under one name. */
 export interface TableColumn {

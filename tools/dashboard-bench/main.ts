@@ -18,6 +18,7 @@ import { launchChromium } from '../chromium.js';
 import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { type ProcessorTime, startBenchServer } from '../http-bench/server-process.js';
+import { median } from '../support/statistics.js';
 import { Crowd } from './crowd.js';
 
 const { values, positionals } = parseArgs({
@@ -166,9 +167,4 @@ function watchFrames(durationMs: number): Promise<{ gaps: number[]; longTasks: n
     };
     requestAnimationFrame(note);
   });
-}
-
-function median(sorted: readonly number[]): number {
-  const middle = sorted.length / 2;
-  return (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle) - 1]!) / 2;
 }

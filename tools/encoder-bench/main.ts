@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Encoder as EncoderClass } from '../../src/encoder.js';
+import { median } from '../support/statistics.js';
 import { type Workload, workloads } from './texts.js';
 
 interface Measured {
@@ -101,8 +102,8 @@ function print(all: readonly Workload[], sides: ReadonlyMap<string, Measured[]>)
   console.log(`|---|${'---:|'.repeat(all.length + 1)}`);
   for (const [side, measured] of sides) {
     const cells = measured.map(({ seconds, tokens }, i) => {
-      const median = seconds.toSorted((a, b) => a - b)[Math.floor(seconds.length / 2)]!;
-      return `${Math.round(all[i]!.texts.length / median)} (${Math.round(tokens / median)})`;
+      const middle = median(seconds);
+      return `${Math.round(all[i]!.texts.length / middle)} (${Math.round(tokens / middle)})`;
     });
     const cosines = measured.map(({ first }, i) => cosine(first, exact[i]!.first));
     console.log(`| ${side} | ${cells.join(' | ')} | ${Math.min(...cosines).toFixed(5)} |`);

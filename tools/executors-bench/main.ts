@@ -8,36 +8,27 @@
  * Random weights of SmolLM2-135M's shape in f32, K and V in f32. The executors take turns, so that a machine that drifts
  * drifts for all of them. No loop, no server: the executor alone, greedy sampling included.
  */
-import { parseArgs } from 'node:util';
 import type { Executor, ExecutorOptions } from '../../engine/executor.js';
 import type { NativeEngine } from '../../engine/native/native-executor.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
 import { makeStepBatch } from '../../test/support/step-batch.js';
 import { makeTinyNetwork } from '../../test/support/tiny-network.js';
+import { flagsOrHelp, TABLE_FLAGS } from '../compare/flags.js';
 import { describeMachine, machineLine } from '../compare/machine.js';
-import { median } from '../compare/statistics.js';
 import { writeSection } from '../document-section.js';
 import { makeRandomEngine } from '../iteration-bench/random-engine.js';
+import { median } from '../support/statistics.js';
 import { CANDIDATES, type Candidate, type Profile } from './candidates.js';
 
-const HELP = `Measures executors and prints Markdown tables.
-
-  --only A,B       those whose names begin so (default: all that run here)
-  --seconds N      of each measurement (default 1.5)
-  --rounds N       medians are reported (default 3)
-  --note TEXT      put behind the description of the machine
-  --write          write the tables into BENCHMARKS.md`;
-
-const { values: flags } = parseArgs({
-  options: {
-    help: { type: 'boolean' },
-    write: { type: 'boolean' },
-    only: { type: 'string', default: '' },
-    seconds: { type: 'string', default: '1.5' },
-    rounds: { type: 'string', default: '3' },
-    note: { type: 'string', default: '' },
-  },
-});
+const flags =
+  flagsOrHelp(
+    {
+      only: { argument: 'A,B', default: '', help: 'those whose names begin so (default: all that run here)' },
+      seconds: { argument: 'N', default: '1.5', help: 'of each measurement (default 1.5)' },
+      ...TABLE_FLAGS,
+    },
+    'Measures executors and prints Markdown tables.',
+  ) ?? process.exit(0);
 
 const COUNTS = [1, 8, 32, 64];
 const PROMPT = 128;
@@ -205,10 +196,6 @@ function splitTable(opened: readonly Opened[]): string {
 }
 
 async function main(): Promise<void> {
-  if (flags.help) {
-    process.stdout.write(`${HELP}\n`);
-    return;
-  }
   const seconds = Number(flags.seconds);
   const only = flags.only === '' ? [''] : flags.only.split(',');
   const engine = makeRandomEngine('f32');

@@ -8,6 +8,7 @@ import { basename, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
+import { median } from '../support/statistics.js';
 
 const SEQUENCES = 64;
 const { values: flags } = parseArgs({
@@ -72,7 +73,6 @@ const { instructionSet, threads } = skein.info;
 await skein.close();
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 const [plain] = times;
 const share = (value: number, base: number) =>
   `${value >= base ? '+' : ''}${((value / base - 1) * 100).toFixed(1)} %`;

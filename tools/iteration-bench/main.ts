@@ -7,6 +7,7 @@ import { NativeExecutor } from '../../engine/native/native-executor.js';
 import type { PackedBatch } from '../../engine/packed-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
 import { makeStepBatch, type StepSequence } from '../../test/support/step-batch.js';
+import { median } from '../support/statistics.js';
 import { makeRandomEngine } from './random-engine.js';
 
 const precision = (process.argv[2] ?? 'f32') as WeightPrecision;
@@ -89,12 +90,12 @@ function measure({ name, steps, tokens }: Work): void {
     times.push(performance.now() - begin);
   } while (performance.now() < end || times.length < 3);
   const shares = Object.entries(executor.profile(false)).sort((a, b) => b[1] - a[1]);
-  const median = times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
+  const middle = median(times);
   const parts = shares
     .map(([kind, spent]) => `${kind} ${((spent * 1000) / times.length).toFixed(2)}`)
     .join(', ');
   console.log(
-    `${name}: ${((tokens * 1000) / median).toFixed(0)} tokens/s, ${median.toFixed(2)} ms (fastest ${times[0]!.toFixed(2)})`,
+    `${name}: ${((tokens * 1000) / middle).toFixed(0)} tokens/s, ${middle.toFixed(2)} ms (fastest ${Math.min(...times).toFixed(2)})`,
   );
   console.log(`  ms on average: ${parts}`);
 }

@@ -4,34 +4,23 @@
  *     npm run build:ts && npx tsx tools/models-bench/main.ts --model DIR_OR_GGUF            prints the table
  *     npm run build:ts && npx tsx tools/models-bench/main.ts --model DIR_OR_GGUF --write    writes it into BENCHMARKS.md
  */
-import { parseArgs } from 'node:util';
 import type { ModelOptions, Skein } from '../../src/index.js';
+import { flagsOrHelp, SIDES_FLAGS, TABLE_FLAGS } from '../compare/flags.js';
 import { describeMachine, machineLine } from '../compare/machine.js';
-import { median } from '../compare/statistics.js';
 import { writeSection } from '../document-section.js';
+import { median } from '../support/statistics.js';
 
-const HELP = `Measures two models in one process and prints a Markdown table.
-
-  --model PATH      folder or GGUF (default: SKEIN_TEST_MODEL)
-  --weights A,B     of the two (default bf16,int8)
-  --streams N       answers at a time of a busy model (default 16)
-  --seconds N       of each measurement (default 6)
-  --rounds N        medians are reported (default 3)
-  --note TEXT       put behind the description of the machine
-  --write           write the table into BENCHMARKS.md`;
-
-const { values: flags } = parseArgs({
-  options: {
-    help: { type: 'boolean' },
-    write: { type: 'boolean' },
-    model: { type: 'string', default: process.env.SKEIN_TEST_MODEL ?? '' },
-    weights: { type: 'string', default: 'bf16,int8' },
-    streams: { type: 'string', default: '16' },
-    seconds: { type: 'string', default: '6' },
-    rounds: { type: 'string', default: '3' },
-    note: { type: 'string', default: '' },
-  },
-});
+const flags =
+  flagsOrHelp(
+    {
+      model: SIDES_FLAGS.model,
+      weights: { argument: 'A,B', default: 'bf16,int8', help: 'of the two (default bf16,int8)' },
+      streams: { argument: 'N', default: '16', help: 'answers at a time of a busy model (default 16)' },
+      seconds: { argument: 'N', default: '6', help: 'of each measurement (default 6)' },
+      ...TABLE_FLAGS,
+    },
+    'Measures two models in one process and prints a Markdown table.',
+  ) ?? process.exit(0);
 
 const MS = 1000 * Number(flags.seconds);
 const STREAMS = Number(flags.streams);
@@ -182,10 +171,6 @@ function table(rounds: readonly Round[], [a, b]: readonly string[]): string {
 }
 
 async function main(): Promise<void> {
-  if (flags.help) {
-    process.stdout.write(`${HELP}\n`);
-    return;
-  }
   if (flags.model === '') throw new Error('--model is required.');
   const weights = flags.weights.split(',');
   const Loader = await skeinClass();

@@ -17,7 +17,7 @@ import torch
 import transformers
 from tiny_tokenizer import write as write_tokenizer
 
-from golden import all_logits, greedy, row, write_json
+from golden import judged_prompt, write_json
 
 tiny_models = importlib.import_module("tiny-models")
 ROOT = tiny_models.ROOT
@@ -174,23 +174,13 @@ def prompts():
 def golden(name, model):
     items = []
     for ids, kept in prompts():
-        final_length = len(ids) + NEW_TOKENS
         if name == "phi3":
-            tiny_models.fix_rope(model, final_length)
-        logits = all_logits(model, ids)
-        tokens, gaps, _ = greedy(model, ids, NEW_TOKENS)
-        items.append(
-            {
-                "promptIds": ids,
-                "ropeFinalLength": final_length,
-                "tokens": tokens,
-                "gaps": gaps,
-                "logits": [{"position": position, "values": row(logits[position])} for position in kept],
-            }
-        )
+            tiny_models.fix_rope(model, len(ids) + NEW_TOKENS)
+        items.append(judged_prompt(model, ids, kept, NEW_TOKENS))
     header = {"model": f"tiny-{name}", "madeBy": "tools/reference/architectures.py, float32, greedy, end_id ignored"}
     write_json(os.path.join(ROOT, "goldens", f"tiny-{name}.json"), header, "prompts", items)
-    print(f"{name}: smallest gaps {[min(item['gaps']) for item in items]}, std {logits.std():.2f}, {items[2]['tokens'][:12]}")
+    deviation = torch.tensor([kept["values"] for kept in items[-1]["logits"]]).std()
+    print(f"{name}: smallest gaps {[min(item['gaps']) for item in items]}, std {deviation:.2f}, {items[2]['tokens'][:12]}")
 
 
 def main():

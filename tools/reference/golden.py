@@ -42,6 +42,33 @@ def greedy(model, prompt, count):
     return tokens, gaps, torch.stack(steps)
 
 
+def judged_prompt(model, ids, kept, count):
+    """What a tiny model answers to a prompt: `count` greedy tokens, and the logits of the positions `kept`."""
+    logits = all_logits(model, ids)
+    tokens, gaps, _ = greedy(model, ids, count)
+    return {
+        "promptIds": ids,
+        "ropeFinalLength": len(ids) + count,
+        "tokens": tokens,
+        "gaps": gaps,
+        "logits": [{"position": position, "values": row(logits[position])} for position in kept],
+    }
+
+
+def greedy_recomputed(last_logits, count):
+    """
+    As greedy, without a cache: `last_logits(tokens)` gives the logits behind the prompt and these tokens.
+    Returns (tokens [count], gaps [count]).
+    """
+    tokens, gaps = [], []
+    for _ in range(count):
+        last = last_logits(tokens)
+        top = torch.topk(last, 2).values
+        tokens.append(int((last == top[0]).nonzero()[0, 0]))
+        gaps.append(significant(top[0] - top[1], 4))
+    return tokens, gaps
+
+
 def write_json(path, header, items_name, items):
     """One line per item, so that a changed golden is a readable diff."""
     with open(path, "w", encoding="utf-8") as file:

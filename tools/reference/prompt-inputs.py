@@ -14,7 +14,7 @@ import os
 import torch
 from transformers import AutoModelForCausalLM
 
-from golden import row, significant, write_json
+from golden import greedy_recomputed, row, significant, write_json
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..", "test")
 MODEL = os.path.join(ROOT, "fixtures", "tiny-gqa")
@@ -67,12 +67,7 @@ def golden(model, prompt):
     logits = logits_of(model, prompt, [])
     positions = sorted({0, len(prompt["promptIds"]) // 2, len(prompt["promptIds"]) - 1})
     kept = [{"position": position, "values": row(logits[position])} for position in positions]
-    tokens, gaps = [], []
-    for _ in range(NEW_TOKENS):
-        last = logits_of(model, prompt, tokens)[-1]
-        top = torch.topk(last, 2).values
-        tokens.append(int((last == top[0]).nonzero()[0, 0]))
-        gaps.append(significant(top[0] - top[1], 4))
+    tokens, gaps = greedy_recomputed(lambda tokens: logits_of(model, prompt, tokens)[-1], NEW_TOKENS)
     return prompt | {"tokens": tokens, "gaps": gaps, "logits": kept}
 
 

@@ -26,7 +26,7 @@ from tiny_tokenizer import write as write_tokenizer
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-from golden import all_logits, greedy, row, write_json
+from golden import judged_prompt, write_json
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..", "test")
 NEW_TOKENS = 30
@@ -194,19 +194,8 @@ def prompts(vocab_size):
 def golden(name, model):
     items = []
     for ids, kept in prompts(model.config.vocab_size):
-        final_length = len(ids) + NEW_TOKENS
-        fix_rope(model, final_length)
-        logits = all_logits(model, ids)
-        tokens, gaps, _ = greedy(model, ids, NEW_TOKENS)
-        items.append(
-            {
-                "promptIds": ids,
-                "ropeFinalLength": final_length,
-                "tokens": tokens,
-                "gaps": gaps,
-                "logits": [{"position": position, "values": row(logits[position])} for position in kept],
-            }
-        )
+        fix_rope(model, len(ids) + NEW_TOKENS)
+        items.append(judged_prompt(model, ids, kept, NEW_TOKENS))
     header = {"model": f"tiny-{name}", "madeBy": "tools/reference/tiny-models.py, float32, greedy, end_id ignored"}
     write_json(os.path.join(ROOT, "goldens", f"tiny-{name}.json"), header, "prompts", items)
     print(f"{name}: smallest gaps {[min(item['gaps']) for item in items]}, {items[2]['tokens'][:12]}")

@@ -15,7 +15,7 @@ import os
 import torch
 from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM, MistralConfig, MistralForCausalLM
 
-from golden import row, significant, write_json
+from golden import greedy_recomputed, row, write_json
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..", "test")
 MODEL = os.path.join(ROOT, "fixtures", "tiny-gqa")
@@ -82,12 +82,7 @@ def golden(window, sinks):
     ids = torch.randint(3, model.config.vocab_size, (PROMPT_TOKENS,), generator=generator).tolist()
     logits = logits_of(model, ids)
     kept = [{"position": position, "values": row(logits[position])} for position in KEPT]
-    tokens, gaps = [], []
-    for _ in range(NEW_TOKENS):
-        last = logits_of(model, ids + tokens)[-1]
-        top = torch.topk(last, 2).values
-        tokens.append(int((last == top[0]).nonzero()[0, 0]))
-        gaps.append(significant(top[0] - top[1], 4))
+    tokens, gaps = greedy_recomputed(lambda tokens: logits_of(model, ids + tokens)[-1], NEW_TOKENS)
     return {"window": window, "sinks": sinks, "promptIds": ids, "tokens": tokens, "gaps": gaps, "logits": kept}
 
 

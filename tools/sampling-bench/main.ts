@@ -16,6 +16,7 @@ import { countOf, type FlagTable, flagsOrHelp } from '../compare/flags.js';
 import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { makeRandomEngine } from '../iteration-bench/random-engine.js';
+import { median } from '../support/statistics.js';
 import { DISTRIBUTIONS, type Distribution } from './distributions.js';
 
 const FLAGS = {
@@ -50,10 +51,6 @@ const sequences = Array.from({ length: SEQUENCES }, (_, s) => ({
   cached: CONTEXT,
   blocks: Array.from({ length: 5 }, (_, i) => s * 5 + i),
 }));
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
-}
 
 /** Milliseconds of one call. */
 function timed(run: () => void): number {

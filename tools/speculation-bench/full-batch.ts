@@ -5,7 +5,7 @@ import { createLoop } from '../../engine/create-loop.js';
 import type { GenerationLoop } from '../../engine/generation-loop.js';
 import type { IterationStats, OptionalParams } from '../../engine/gpt-manager-options.js';
 import { loadExecutor } from '../../engine/load-executor.js';
-import { median, percentile } from '../compare/statistics.js';
+import { median, percentile } from '../support/statistics.js';
 
 /** A sequence of the batch. */
 export interface FullBatchPrompt {

@@ -7,8 +7,8 @@ import { parseArgs } from 'node:util';
 import type { IterationStats } from '../../engine/gpt-manager-options.js';
 import type { TextRequest } from '../../src/generation/text-generation.js';
 import type { LoadedModel, ModelOptions } from '../../src/load-model.js';
-import { median } from '../compare/statistics.js';
 import { writeSection } from '../document-section.js';
+import { median } from '../support/statistics.js';
 import { compareFullBatch, type FullBatchPrompt } from './full-batch.js';
 import { EDITS, SUMMARIES, type Task } from './prompts.js';
 

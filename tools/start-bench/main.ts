@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { cachedEngine } from '../../engine/engine-cache.js';
 import type { KvDtype } from '../../engine/executor.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import { median } from '../support/statistics.js';
 import { type Start, startServer } from './server-process.js';
 import { streamAll } from './streams.js';
 
@@ -91,9 +92,4 @@ async function configured({ kvTokens, kvDtype }: Start): Promise<{ weights: numb
     weights: manifest.weightsByteLength,
     pool: kvTokens * kvBytesPerBlock(plan.attention, 1, kvDtype as KvDtype),
   };
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1]!;
 }

@@ -4,7 +4,7 @@ import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import type { PackedBatch } from '../../../engine/packed-batch.js';
 import { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
-import { naiveLogits } from '../../support/naive-network.js';
+import { greatestError, naiveLogits } from '../../support/naive-network.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';
@@ -92,10 +92,7 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
             sinks: 'sinkTokenLength' in window ? window.sinkTokenLength : 0,
           },
         });
-        const error = expected.map((row, position) =>
-          row.reduce((max, logit, i) => Math.max(max, Math.abs(logit - logits[s]![position]![i]!)), 0),
-        );
-        expect(Math.max(...error)).toBeLessThan(kvDtype === 'f32' ? 2e-5 : 4e-2);
+        expect(greatestError(logits[s]!, expected)).toBeLessThan(kvDtype === 'f32' ? 2e-5 : 4e-2);
       }
     }
   });

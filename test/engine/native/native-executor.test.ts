@@ -1,34 +1,22 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import type { Activation } from '../../../engine/network/plan.js';
-import { naiveLogits } from '../../support/naive-network.js';
+import { greatestError, naiveLogits } from '../../support/naive-network.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { PagedSequences } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
 import { makeStepBatch } from '../../support/step-batch.js';
-import { makeTinyNetwork, type TinyNetwork, type TinyShape } from '../../support/tiny-network.js';
+import { type TinyNetwork, TinyNetworks } from '../../support/tiny-network.js';
 
-const networks: TinyNetwork[] = [];
-afterAll(() => {
-  for (const network of networks) network.remove();
-});
-
-function network(changes: Partial<TinyShape>): TinyNetwork {
-  const made = makeTinyNetwork(changes);
-  networks.push(made);
-  return made;
-}
-
-function randomTokens(random: Random, length: number, vocabSize: number): number[] {
-  return Array.from({ length }, () => random.below(vocabSize));
-}
+const networks = new TinyNetworks();
+afterAll(() => networks.remove());
 
 /** Greatest difference of any logit from the naive network's, over context and generation rows in random blocks. */
-function greatestError(tiny: TinyNetwork, options: Parameters<typeof executorOptions>[0]): number {
+function errorOf(tiny: TinyNetwork, options: Parameters<typeof executorOptions>[0]): number {
   const random = new Random(7);
   const executor = new NativeExecutor(tiny, executorOptions(options));
-  const tokens = [37, 9, 70, 1, 18].map((length) => randomTokens(random, length, tiny.shape.vocabSize));
+  const tokens = [37, 9, 70, 1, 18].map((length) => random.tokens(length, tiny.shape.vocabSize));
   const sequences = new PagedSequences(
     executor,
     tiny,
@@ -46,33 +34,27 @@ function greatestError(tiny: TinyNetwork, options: Parameters<typeof executorOpt
       roundsInputs: executor.instructionSet === 'avx512bf16' && tiny.shape.precision === 'bf16',
       roundsAttention: executor.instructionSet === 'avx512bf16' && executor.options.kvDtype === 'bf16',
     });
-    for (const [position, row] of expected.entries()) {
-      for (const [i, logit] of row.entries()) {
-        const error = Math.abs(logit - sequences.logits[s]![position]![i]!);
-        // NaN must not pass as small.
-        if (!(error <= greatest)) greatest = error;
-      }
-    }
+    greatest = Math.max(greatest, greatestError(sequences.logits[s]!, expected));
   }
   return greatest;
 }
 
 describe.each(instructionSets)('a network on %s', (instructionSet) => {
   it.each([8, 16, 32, 64])('is the naive network in f32, %i tokens per block', (tokensPerBlock) => {
-    expect(greatestError(network({}), { instructionSet, tokensPerBlock })).toBeLessThan(2e-5);
+    expect(errorOf(networks.make(), { instructionSet, tokensPerBlock })).toBeLessThan(2e-5);
   });
 
   it('is the naive network with bf16 weights and cache', () => {
-    const tiny = network({ precision: 'bf16' });
+    const tiny = networks.make({ precision: 'bf16' });
     // Where a value lies between two of bf16, f32 and f64 may round it to different ones.
     const ofRounding = instructionSet === 'avx512bf16' ? 4e-2 : 2e-2;
-    expect(greatestError(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(ofRounding);
-    const exact = greatestError(tiny, { instructionSet, kvDtype: 'f32' });
+    expect(errorOf(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(ofRounding);
+    const exact = errorOf(tiny, { instructionSet, kvDtype: 'f32' });
     expect(exact).toBeLessThan(instructionSet === 'avx512bf16' ? ofRounding : 2e-5);
   });
 
   it.each<Activation>(['silu', 'gelu', 'geluTanh'])('takes biases, and %s', (activation) => {
-    expect(greatestError(network({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
+    expect(errorOf(networks.make({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
   });
 
   it.each([
@@ -81,15 +63,21 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     { numHeads: 6, numKvHeads: 1, headDim: 24, hiddenSize: 41, intermediateSize: 67, vocabSize: 259 },
     { numHeads: 8, numKvHeads: 8, headDim: 16, hiddenSize: 128, numLayers: 1 },
   ])('takes the shape %o', (shape) => {
-    expect(greatestError(network(shape), { instructionSet })).toBeLessThan(2e-5);
+    expect(errorOf(networks.make(shape), { instructionSet })).toBeLessThan(2e-5);
   });
 });
 
 describe('a long sequence', () => {
   it('attends over several splits of the cache', () => {
-    const tiny = network({ numLayers: 1, hiddenSize: 16, intermediateSize: 16, numHeads: 2, numKvHeads: 1 });
+    const tiny = networks.make({
+      numLayers: 1,
+      hiddenSize: 16,
+      intermediateSize: 16,
+      numHeads: 2,
+      numKvHeads: 1,
+    });
     const random = new Random(3);
-    const tokens = randomTokens(random, 1300, tiny.shape.vocabSize);
+    const tokens = random.tokens(1300, tiny.shape.vocabSize);
     const expected = naiveLogits(tiny.plan, tiny.weights, tokens, {
       kvDtype: 'f32',
       inverseFrequencies: tiny.inverseFrequencies,
@@ -113,9 +101,9 @@ describe('a long sequence', () => {
 
 describe('rope rows', () => {
   it('rotate each sequence by its own frequencies and scale', () => {
-    const tiny = network({});
+    const tiny = networks.make();
     const random = new Random(5);
-    const tokens = randomTokens(random, 20, tiny.shape.vocabSize);
+    const tokens = random.tokens(20, tiny.shape.vocabSize);
     const other = tiny.inverseFrequencies.map((frequency) => frequency / 3);
     const half = tiny.inverseFrequencies.length;
     const executor = new NativeExecutor(tiny, executorOptions());
@@ -155,9 +143,9 @@ describe('rope rows', () => {
 
 describe('copyBlocks and step', () => {
   it('gives a sequence on copied blocks the same logits', () => {
-    const tiny = network({ seed: 9 });
+    const tiny = networks.make({ seed: 9 });
     const random = new Random(11);
-    const tokens = randomTokens(random, 30, tiny.shape.vocabSize);
+    const tokens = random.tokens(30, tiny.shape.vocabSize);
     const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
     const executor = new NativeExecutor(tiny, executorOptions());
     executor.forward(makeStepBatch([{ tokens: tokens.slice(0, 29), cached: 0, blocks: [3, 7] }], options));
@@ -176,9 +164,9 @@ describe('copyBlocks and step', () => {
   });
 
   it('brings a sequence back from the secondary pool, and exchanges blocks in the order of the copies', () => {
-    const tiny = network({ seed: 9 });
+    const tiny = networks.make({ seed: 9 });
     const random = new Random(11);
-    const tokens = randomTokens(random, 30, tiny.shape.vocabSize);
+    const tokens = random.tokens(30, tiny.shape.vocabSize);
     const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
     const executor = new NativeExecutor(tiny, executorOptions({ numBlocks: 8, numSecondaryBlocks: 2 }));
     executor.forward(makeStepBatch([{ tokens: tokens.slice(0, 29), cached: 0, blocks: [3, 7] }], options));
@@ -201,13 +189,13 @@ describe('copyBlocks and step', () => {
   });
 
   it.each(['f32', 'bf16'] as const)('tells blocks that hold what is not finite (%s)', (kvDtype) => {
-    const tiny = network({ seed: 9 });
+    const tiny = networks.make({ seed: 9 });
     const executor = new NativeExecutor(tiny, executorOptions({ numBlocks: 8, kvDtype }));
     const { inverseFrequencies } = tiny;
     const broken = inverseFrequencies.map((value, index) => (index === 1 ? Number.NaN : value));
     const write = (blocks: number[], frequencies: Float32Array) =>
       executor.forward(
-        makeStepBatch([{ tokens: randomTokens(new Random(1), 20, 100), cached: 0, blocks }], {
+        makeStepBatch([{ tokens: new Random(1).tokens(20, 100), cached: 0, blocks }], {
           tokensPerBlock: 16,
           inverseFrequencies: frequencies,
           newBlocks: blocks,
@@ -229,13 +217,13 @@ describe('copyBlocks and step', () => {
   });
 
   it('samples in the same call what forward and sample give in two', () => {
-    const tiny = network({ seed: 10 });
+    const tiny = networks.make({ seed: 10 });
     const random = new Random(12);
     const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
     const executor = new NativeExecutor(tiny, executorOptions());
     const batch = makeStepBatch(
       [0, 1, 2].map((s) => ({
-        tokens: randomTokens(random, 5 + s, tiny.shape.vocabSize),
+        tokens: random.tokens(5 + s, tiny.shape.vocabSize),
         cached: 0,
         blocks: [s],
       })),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ExecutorOptions, KvDtype } from '../../../engine/executor.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
-import { naiveLogits } from '../../support/naive-network.js';
+import { greatestError, naiveLogits } from '../../support/naive-network.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';
@@ -72,10 +72,7 @@ describe.each(instructionSets)('layers that differ, on %s', (instructionSet) => 
           roundsAttention: rounds,
           ...(maxAttentionWindow === null ? {} : { window: { tokens: maxAttentionWindow, sinks: 0 } }),
         });
-        const error = expected.map((row, position) =>
-          row.reduce((max, logit, i) => Math.max(max, Math.abs(logit - logits[s]![position]![i]!)), 0),
-        );
-        expect(Math.max(...error)).toBeLessThan(kvDtype === 'f32' ? 2e-5 : 4e-2);
+        expect(greatestError(logits[s]!, expected)).toBeLessThan(kvDtype === 'f32' ? 2e-5 : 4e-2);
       }
     }
   });

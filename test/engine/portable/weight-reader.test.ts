@@ -3,17 +3,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { EngineTensor } from '../../../engine/engine-directory.js';
 import type { WeightPrecision } from '../../../engine/executor.js';
 import { WeightReader } from '../../../engine/portable/weights/weight-reader.js';
-import { makeTinyNetwork, type TinyNetwork, type TinyShape } from '../../support/tiny-network.js';
+import { type TinyNetwork, TinyNetworks } from '../../support/tiny-network.js';
 
-const networks: TinyNetwork[] = [];
-afterAll(() => {
-  for (const network of networks) network.remove();
-});
-
-function network(changes: Partial<TinyShape>): TinyNetwork {
-  networks.push(makeTinyNetwork(changes));
-  return networks.at(-1)!;
-}
+const networks = new TinyNetworks();
+afterAll(() => networks.remove());
 
 function reading<T>(tiny: TinyNetwork, read: (reader: WeightReader) => T): T {
   const reader = new WeightReader(tiny);
@@ -27,14 +20,14 @@ function reading<T>(tiny: TinyNetwork, read: (reader: WeightReader) => T): T {
 describe.each<WeightPrecision>(['f32', 'bf16', 'int8', 'int4'])('weights in %s', (precision) => {
   it('are read as the values that they stand for', () => {
     // Rows of 50 end inside a group of 32.
-    const tiny = network({ precision, hiddenSize: 50, bias: true });
+    const tiny = networks.make({ precision, hiddenSize: 50, bias: true });
     reading(tiny, (reader) => {
       for (const [name, values] of tiny.weights) expect(reader.read(name), name).toEqual(values);
     });
   });
 
   it('are read by rows, into memory that there is', () => {
-    const tiny = network({ precision, hiddenSize: 50 });
+    const tiny = networks.make({ precision, hiddenSize: 50 });
     const expected = tiny.weights.get('embedding')!.subarray(7 * 50, 12 * 50);
     const memory = new Float32Array(400).fill(9);
     reading(tiny, (reader) => reader.read('embedding', { first: 7, count: 5 }, memory.subarray(50, 300)));
@@ -44,7 +37,7 @@ describe.each<WeightPrecision>(['f32', 'bf16', 'int8', 'int4'])('weights in %s',
 });
 
 it('weights are whole where a tensor is read in several pieces of the file', () => {
-  const tiny = network({ vocabSize: 26_000 });
+  const tiny = networks.make({ vocabSize: 26_000 });
   const values = reading(tiny, (reader) => reader.read('embedding'));
   const differs = tiny.weights.get('embedding')!.findIndex((value, i) => value !== values[i]);
   expect(differs).toBe(-1);
@@ -68,18 +61,18 @@ describe('weights that are not those of the plan', () => {
     ],
     ['embedding', { offset: 64_000_000 }, /begin at 64000000 and the file has \d+\.$/],
   ])('are refused: %s with %o', (name, changes, sentence) => {
-    const tiny = network({});
+    const tiny = networks.make();
     expect(() => new WeightReader(changed(tiny, name, changes))).toThrow(sentence);
   });
 
   it('are refused where the file cannot be read', () => {
-    expect(() => new WeightReader({ ...network({}), weightsFile: '/nowhere/weights.bin' })).toThrow(
+    expect(() => new WeightReader({ ...networks.make({}), weightsFile: '/nowhere/weights.bin' })).toThrow(
       '/nowhere/weights.bin cannot be read: there is no such file.',
     );
   });
 
   it('are refused where the file ends after it was opened', () => {
-    const tiny = network({});
+    const tiny = networks.make();
     reading(tiny, (reader) => {
       truncateSync(tiny.weightsFile, 100);
       expect(() => reader.read('embedding')).toThrow('ends at byte 100, within its tensors');
@@ -87,7 +80,7 @@ describe('weights that are not those of the plan', () => {
   });
 
   it('are refused by name and by rows', () => {
-    reading(network({}), (reader) => {
+    reading(networks.make(), (reader) => {
       expect(() => reader.read('nothing')).toThrow('The plan has no weight nothing.');
       expect(() => reader.read('embedding', { first: 130, count: 2 })).toThrow(
         'Rows 130 to 132 of tensor embedding [131 x 48] do not fill 96 values.',

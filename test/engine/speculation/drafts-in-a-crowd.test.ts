@@ -1,26 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { InferenceRequest } from '../../../callbacks/types.js';
 import { encodeWordList } from '../../../engine/decoding/stop-words.js';
 import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
-import {
-  bool,
-  f32,
-  type HarnessOptions,
-  i32,
-  LoopHarness,
-  makeRequest,
-  runAlone,
-  u64,
-} from '../../support/loop-harness.js';
+import { type CrowdArrival, crowdInputs, runCrowd } from '../../support/loop-crowd.js';
+import { type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../../support/loop-harness.js';
 import { RandomDrafts } from '../../support/random-drafts.js';
 
-interface Arrival {
-  request: InferenceRequest;
+interface Arrival extends CrowdArrival {
   prompt: number[];
-  arrivalIteration: number;
-  /** Iteration in which it is cancelled; null = never. */
-  cancelIteration: number | null;
 }
 
 const word = fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 1, maxLength: 2 });
@@ -59,14 +46,7 @@ const arrival = (index: number): fc.Arbitrary<Arrival> =>
         shape.prompt,
         shape.maxNewTokens,
         {
-          random_seed: u64(BigInt(index * 7919)),
-          end_id: i32(shape.endId),
-          min_length: i32(shape.minLength),
-          return_log_probs: bool(shape.logProbs > 0),
-          top_log_probs: i32(shape.logProbs > 1 ? 3 : 0),
-          ...(shape.samples ? { temperature: f32(0.7), runtime_top_p: f32(0.9) } : {}),
-          ...(shape.penalty ? { repetition_penalty: f32(1.1) } : {}),
-          ...(shape.stopWord ? { stop_words_list: encodeWordList([shape.stopWord]) } : {}),
+          ...crowdInputs(index, shape),
           ...(shape.draft ? ownDraft(shape.draft) : {}),
           ...(shape.badWords ? { bad_words_list: encodeWordList(shape.badWords) } : {}),
         },
@@ -107,20 +87,6 @@ const engine: fc.Arbitrary<HarnessOptions> = fc
     fake: { begunStepsRun },
   }));
 
-/** Lets the requests arrive and be cancelled on time; the harness checks the KV cache after every iteration. */
-function runCrowd(options: HarnessOptions, crowd: readonly Arrival[]): LoopHarness {
-  const harness = new LoopHarness(options);
-  for (let iteration = 0; iteration < 20_000; iteration++) {
-    for (const { request, arrivalIteration, cancelIteration } of crowd) {
-      if (arrivalIteration === iteration) harness.waiting.push(request);
-      if (cancelIteration === iteration) harness.stops.add(request.requestId);
-    }
-    const wasBusy = harness.loop.iterate();
-    if (!wasBusy && iteration > 50 && harness.waiting.length === 0) return harness;
-  }
-  throw new Error('The crowd never came to an end.');
-}
-
 describe('requests with drafts that are right, wrong or right in part', () => {
   it('get bit for bit what they get alone without drafts, and give back every block', () => {
     let pauses = 0;
@@ -132,7 +98,8 @@ describe('requests with drafts that are right, wrong or right in part', () => {
         const alone = crowd.map(({ request }) => runAlone(request, { maxNumTokens: 64 }));
         const answerOf = (id: bigint) => [...crowd[Number(id)]!.prompt, ...alone[Number(id)]!.tokens];
         const drafts = new RandomDrafts(seed, 100, answerOf);
-        const harness = runCrowd({ ...options, drafts }, crowd);
+        // The harness checks the KV cache after every iteration.
+        const harness = runCrowd(new LoopHarness({ ...options, drafts }), crowd, 50);
         expect(harness.errors).toEqual([]);
         expect(harness.kvCache.freeBlocks).toBe(harness.kvCache.numBlocks);
         for (const { request } of crowd) {

@@ -1,32 +1,20 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { ExecutorOptions, WeightPrecision } from '../../../engine/executor.js';
 import type { Activation } from '../../../engine/network/plan.js';
-import { naiveLogits } from '../../support/naive-network.js';
+import { greatestError, naiveLogits } from '../../support/naive-network.js';
 import { PagedSequences } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';
-import { makeTinyNetwork, type TinyNetwork, type TinyShape } from '../../support/tiny-network.js';
+import { type TinyNetwork, TinyNetworks } from '../../support/tiny-network.js';
 import { SteppedRunner } from '../../support/wasm-runner.js';
 
-const networks: TinyNetwork[] = [];
-afterAll(() => {
-  for (const network of networks) network.remove();
-});
-
-function network(changes: Partial<TinyShape>): TinyNetwork {
-  const made = makeTinyNetwork(changes);
-  networks.push(made);
-  return made;
-}
-
-function randomTokens(random: Random, length: number, vocabSize: number): number[] {
-  return Array.from({ length }, () => random.below(vocabSize));
-}
+const networks = new TinyNetworks();
+afterAll(() => networks.remove());
 
 /** Greatest difference of any logit from the naive network's, over context and generation rows in random blocks. */
-async function greatestError(tiny: TinyNetwork, options: Partial<ExecutorOptions> = {}): Promise<number> {
+async function errorOf(tiny: TinyNetwork, options: Partial<ExecutorOptions> = {}): Promise<number> {
   const random = new Random(7);
   const executor = await SteppedRunner.open(tiny, options);
-  const tokens = [37, 9, 70, 1, 18].map((length) => randomTokens(random, length, tiny.shape.vocabSize));
+  const tokens = [37, 9, 70, 1, 18].map((length) => random.tokens(length, tiny.shape.vocabSize));
   const blocks = random.permutation(executor.options.numBlocks);
   const sequences = new PagedSequences(executor, tiny, tokens, blocks);
   sequences.runAll([30, 9, 65, 1, 2]);
@@ -41,30 +29,24 @@ async function greatestError(tiny: TinyNetwork, options: Partial<ExecutorOptions
         ? {}
         : { window: { tokens: maxAttentionWindow, sinks: sinkTokenLength } }),
     });
-    for (const [position, row] of expected.entries()) {
-      for (const [i, logit] of row.entries()) {
-        const error = Math.abs(logit - sequences.logits[s]![position]![i]!);
-        // NaN must not pass as small.
-        if (!(error <= greatest)) greatest = error;
-      }
-    }
+    greatest = Math.max(greatest, greatestError(sequences.logits[s]!, expected));
   }
   return greatest;
 }
 
 describe('a network', () => {
   it.each([8, 16, 32, 64])('is the naive network, %i tokens per block', async (tokensPerBlock) => {
-    expect(await greatestError(network({}), { tokensPerBlock })).toBeLessThan(2e-5);
+    expect(await errorOf(networks.make(), { tokensPerBlock })).toBeLessThan(2e-5);
   });
 
   it.each<WeightPrecision>(['bf16', 'int8', 'int4'])('takes weights stored as %s', async (precision) => {
-    expect(await greatestError(network({ precision }))).toBeLessThan(2e-5);
+    expect(await errorOf(networks.make({ precision }))).toBeLessThan(2e-5);
   });
 
   it.each<Activation>(['silu', 'gelu', 'geluTanh', 'tanh', 'relu'])(
     'takes biases, and %s',
     async (activation) => {
-      expect(await greatestError(network({ bias: true, activation }))).toBeLessThan(2e-5);
+      expect(await errorOf(networks.make({ bias: true, activation }))).toBeLessThan(2e-5);
     },
   );
 
@@ -75,11 +57,11 @@ describe('a network', () => {
     { numHeads: 8, numKvHeads: 8, headDim: 16, hiddenSize: 128, numLayers: 1 },
     { numHeads: 2, numKvHeads: 1, headDim: 10, hiddenSize: 20 },
   ])('takes the shape %o', async (shape) => {
-    expect(await greatestError(network(shape))).toBeLessThan(2e-5);
+    expect(await errorOf(networks.make(shape))).toBeLessThan(2e-5);
   });
 
   it('takes scaled embeddings, normed heads, norms behind attention, caps and layers with a window of their own', async () => {
-    expect(await greatestError(network({ varied: true }))).toBeLessThan(2e-5);
+    expect(await errorOf(networks.make({ varied: true }))).toBeLessThan(2e-5);
   });
 
   it.each([
@@ -90,10 +72,10 @@ describe('a network', () => {
     { maxAttentionWindow: 19, sinkTokenLength: 3, tokensPerBlock: 8 },
     { maxAttentionWindow: 40, sinkTokenLength: 17, tokensPerBlock: 8 },
   ])('keeps a window of the cache: %o', async (window) => {
-    expect(await greatestError(network({}), window)).toBeLessThan(2e-5);
+    expect(await errorOf(networks.make(), window)).toBeLessThan(2e-5);
   });
 
   it('keeps a window of the cache beside a window of a layer', async () => {
-    expect(await greatestError(network({ varied: true }), { maxAttentionWindow: 50 })).toBeLessThan(2e-5);
+    expect(await errorOf(networks.make({ varied: true }), { maxAttentionWindow: 50 })).toBeLessThan(2e-5);
   });
 });

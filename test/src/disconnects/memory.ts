@@ -1,6 +1,6 @@
 import { readFileSync, truncateSync } from 'node:fs';
 import { expect } from 'vitest';
-import { median } from '../../../tools/compare/statistics.js';
+import { median } from '../../../tools/support/statistics.js';
 import { memoryOf, type SkeinProcess } from '../support/skein-process.js';
 
 /** Bytes after the garbage is gone. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { median, percentile, spread } from '../../../tools/compare/statistics.js';
+import { median, percentile, spread } from '../../../tools/support/statistics.js';
 
 describe('median', () => {
   it('is the middle of an odd number and the mean of two of an even one', () => {
