@@ -23,6 +23,8 @@ export interface EngineInfo {
   executor: string;
   /** Why it is not the fastest one, and how to get that; null: it is, or it was asked for. */
   executorFallback: string | null;
+  /** Milliseconds of an iteration for chunks of long prompts; null: no bound. */
+  maxChunkMs: number | null;
   instructionSet: string;
   threads: number;
   vocabSize: number;

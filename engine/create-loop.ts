@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../kvcache/block-cache.js';
 import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import { DEFAULT_MAX_DRAFT_LEN } from './engine-limits.js';
+import { chunkMsOn } from './executors/chunk-times.js';
 import { GenerationLoop } from './generation-loop.js';
 import type { WorkerData } from './generation-worker.js';
 import type { LoadedExecutor } from './load-executor.js';
@@ -52,7 +53,7 @@ export function createLoop(
       startHorizon: params.startHorizon,
       logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
       maxInterTokenLatencyMs: params.maxInterTokenLatencyMs,
-      maxChunkMs: params.maxChunkMs,
+      maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs),
       checkIntegrity: params.checkIntegrity ?? false,
       ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
     },

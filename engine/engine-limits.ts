@@ -111,10 +111,10 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
     'maxWaitingRequests',
     'startHorizon',
     'maxInterTokenLatencyMs',
-    'maxChunkMs',
   ] as const) {
     checkCount(field, params[field]);
   }
+  if (params.maxChunkMs !== 'auto') checkCount('maxChunkMs', params.maxChunkMs);
   const { statsFormat = 'BatchManager' } = params;
   if (statsFormat !== 'BatchManager' && statsFormat !== 'IterationStats') {
     throw new ParameterError(

@@ -9,6 +9,7 @@ import type { SchedulerPolicy } from '../scheduler/types.js';
 import { createLoop, poolBlocks } from './create-loop.js';
 import { PostProcessors, postProcessorsOf } from './decoding/post-processors.js';
 import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
+import { chunkMsOn } from './executors/chunk-times.js';
 import type { GenerationLoop } from './generation-loop.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import type { GuideThreadSetup } from './guided/guide-messages.js';
@@ -69,7 +70,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     { callbacks, postProcessors, ...guidesOf(port, setup.enginePath, loaded) },
     { ...setup, params },
   );
-  const info = describe(loaded, performance.now() - startMs);
+  const info = describe(loaded, params, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
   if (setup.lost !== null) moduleCallbacks?.failLost(setup.lost.requestIds, setup.lost.reason);
   const idleTimeoutMs = setup.callbackModule
@@ -123,6 +124,7 @@ function guidesOf(
 
 function describe(
   { executor, draft, limits, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
+  { maxChunkMs }: WorkerData['params'],
   loadMs: number,
 ): EngineInfo {
   const { options } = executor;
@@ -141,6 +143,7 @@ function describe(
     maxTopLogProbs: limits.maxTopLogProbs ?? executor.vocabSize,
     numBlocks: poolBlocks(executor, limits),
     tokensPerBlock: options.tokensPerBlock,
+    maxChunkMs: chunkMsOn(executor.name, maxChunkMs) ?? null,
     maxAttentionWindow: limits.window?.maxAttentionWindow ?? null,
     kvDtype: options.kvDtype,
     endTokenIds,

@@ -142,9 +142,10 @@ export interface OptionalParams {
    * Bound on the time that an iteration spends on prompts which it does not end, in milliseconds, by what recent iterations
    * took: so long a request that comes may have to wait for a long prompt of another; four times as long where there is no
    * other request at all. Prompts that fit into it run whole.
-   * Needs enableChunkedContext. Default: no bound.
+   * Needs enableChunkedContext. 'auto': what suits the executor that comes to run (engine/executors/chunk-times.ts).
+   * Default: no bound.
    */
-  maxChunkMs?: number;
+  maxChunkMs?: number | 'auto';
   /**
    * Where the engine finds drafts of tokens that may come next, so that one step can give a sequence several tokens. No
    * answer changes by it. ngram: where a sequence's last tokens stood in it before, what followed is proposed (prompt

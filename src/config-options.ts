@@ -1,12 +1,7 @@
 import * as z from 'zod';
+import { chunkMsText } from '../engine/executors/chunk-times.js';
 import { CHUNKING_POLICIES } from '../scheduler/types.js';
-import {
-  DEFAULT_CHUNKING_POLICY,
-  DEFAULT_MAX_CHUNK_MS,
-  MAX_COUNT,
-  rangeText,
-  TOKENS_PER_BLOCK,
-} from './option-ranges.js';
+import { DEFAULT_CHUNKING_POLICY, MAX_COUNT, rangeText, TOKENS_PER_BLOCK } from './option-ranges.js';
 
 export interface OptionSpec {
   schema: z.ZodType;
@@ -300,7 +295,7 @@ export const OPTIONS = {
   maxChunkMs: integer(1, MOST, {
     metavar: 'MS',
     help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; four times as long where there is no other request; needs --enable-chunked-context',
-    defaultText: String(DEFAULT_MAX_CHUNK_MS),
+    defaultText: chunkMsText(),
     gptManagerField: 'optionalParams.maxChunkMs',
   }),
   enableBlockReuse: {

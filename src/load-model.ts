@@ -24,7 +24,7 @@ import { localModel } from './hub/local-model.js';
 import type { PullProgress } from './hub/pull.js';
 import { LatestStats } from './latest-stats.js';
 import { nameOf } from './model-name.js';
-import { DEFAULT_CHUNKING_POLICY, DEFAULT_MAX_CHUNK_MS } from './option-ranges.js';
+import { DEFAULT_CHUNKING_POLICY } from './option-ranges.js';
 
 /** How to load a model. Names and defaults are those of the flags of `skein serve`. */
 export interface ModelOptions {
@@ -68,7 +68,7 @@ export interface ModelOptions {
   enableChunkedContext?: boolean | undefined;
   /** Needs enableChunkedContext, with which it is SHORTEST_FIRST unless given. */
   chunkingPolicy?: ChunkingPolicy | undefined;
-  /** See OptionalParams.maxChunkMs. Needs enableChunkedContext, with which it is DEFAULT_MAX_CHUNK_MS unless given. */
+  /** See OptionalParams.maxChunkMs. Needs enableChunkedContext, with which it is 'auto' there unless given. */
   maxChunkMs?: number | undefined;
   enableBlockReuse?: boolean | undefined;
   enableTrtOverlap?: boolean | undefined;
@@ -113,6 +113,8 @@ export interface ModelInfo {
   threads: number;
   weights: string;
   kvDtype: string;
+  /** Milliseconds of an iteration for chunks of long prompts; null: no bound. */
+  maxChunkMs: number | null;
   /** Tokens that the KV cache holds over all requests. */
   kvTokens: number;
   /** Tokens of one block of it. */
@@ -321,6 +323,7 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
     threads: loaded.threads,
     weights: precisionsOf(engine),
     kvDtype: loaded.kvDtype,
+    maxChunkMs: loaded.maxChunkMs,
     kvTokens,
     tokensPerBlock: loaded.tokensPerBlock,
     secondaryBlocks: secondaryBlocks(loaded),
@@ -405,7 +408,7 @@ function chunking(
   if (!isChunked) return given({ chunkingPolicy, maxChunkMs }, ['chunkingPolicy', 'maxChunkMs']);
   return {
     chunkingPolicy: chunkingPolicy ?? DEFAULT_CHUNKING_POLICY,
-    maxChunkMs: maxChunkMs ?? DEFAULT_MAX_CHUNK_MS,
+    maxChunkMs: maxChunkMs ?? 'auto',
   };
 }
 

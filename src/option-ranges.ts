@@ -9,7 +9,6 @@ export const TOKENS_PER_BLOCK: readonly number[] = [8, 16, 32, 64, 128, 256, 512
 
 /** With chunked context, where nothing else is asked for: one long prompt must not keep all others waiting. */
 export const DEFAULT_CHUNKING_POLICY: ChunkingPolicy = 'SHORTEST_FIRST';
-export const DEFAULT_MAX_CHUNK_MS = 50;
 
 /** "a whole number from 1 to 1024"; without the upper end where that is only as far as numbers go. */
 export function rangeText({ min, max, integer }: Range): string {

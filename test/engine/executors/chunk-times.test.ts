@@ -1,0 +1,58 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { Skein } from '../../../dist/src/index.js';
+import { checkOptionalParams } from '../../../engine/engine-limits.js';
+import { chunkMsOn, chunkMsText } from '../../../engine/executors/chunk-times.js';
+import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
+
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+describe('chunkMsOn', () => {
+  it('tells what suits an executor where nothing else is asked for', () => {
+    expect(['native', 'tensorflow', 'wasm'].map((name) => chunkMsOn(name, 'auto'))).toEqual([50, 100, 200]);
+    expect(chunkMsOn('fake', 'auto')).toBe(50);
+    expect(chunkMsOn('toString', 'auto')).toBe(50);
+  });
+
+  it('keeps a bound that was given, and none', () => {
+    expect(chunkMsOn('wasm', 7)).toBe(7);
+    expect(chunkMsOn('wasm', undefined)).toBeUndefined();
+  });
+
+  it('is told in the table of options', () => {
+    expect(chunkMsText()).toBe('50; tensorflow 100; wasm 200');
+  });
+});
+
+describe('a loaded model', () => {
+  it.each([
+    ['native', {}, 50],
+    ['wasm', {}, 200],
+    ['wasm', { maxChunkMs: 30 }, 30],
+    ['wasm', { enableChunkedContext: false }, null],
+  ] as const)('on %s with %o bounds chunks by %s ms', async (executor, options, ms) => {
+    const { directory } = await engines.get(tinyModelPath('gqa'), 'f32');
+    const skein = await Skein.load({
+      model: directory,
+      executor,
+      maxTokens: 256,
+      enableChunkedContext: true,
+      ...options,
+    });
+    try {
+      expect(skein.info).toMatchObject({ executor, maxChunkMs: ms });
+    } finally {
+      await skein.close();
+    }
+  });
+});
+
+describe('OptionalParams.maxChunkMs', () => {
+  it('is a count, or auto', () => {
+    const check = (maxChunkMs: unknown) => () =>
+      checkOptionalParams({ enableChunkedContext: true, maxChunkMs } as never, 'InflightFusedBatching');
+    expect(check('auto')).not.toThrow();
+    expect(check('soon')).toThrow('maxChunkMs');
+    expect(check(0)).toThrow('maxChunkMs');
+  });
+});
