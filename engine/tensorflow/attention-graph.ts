@@ -14,7 +14,7 @@ export interface AttentionFeeds {
   singleOwner: Output;
   singleSlices: Output;
   singleKeyPlaces: Output;
-  /** Row of each owner's query, and its place. */
+  /** Row of each owner's query, and its place; without `results` owners are the rows. */
   singleRows: Output;
   singlePlaces: Output;
   /** The same of tiles; null in a graph for steps without them. */
@@ -24,8 +24,9 @@ export interface AttentionFeeds {
     keyPlaces: Output;
     rows: Output;
     places: Output;
-    results: Output;
   } | null;
+  /** For each row its place among the results; null: they are the rows. */
+  results: Output | null;
 }
 
 export interface AttentionGraphOptions {
@@ -33,6 +34,8 @@ export interface AttentionGraphOptions {
   window: AttentionWindow | null;
   tokensPerBlock: number;
   blocksPerUnit: number;
+  /** Rows of a product are a multiple of this. */
+  rowMultiple: number;
 }
 
 type AttentionOp = Extract<PlanOp, { op: 'attention' }>;
@@ -41,6 +44,8 @@ type AttentionOp = Extract<PlanOp, { op: 'attention' }>;
 interface Kind {
   /** Rows of one owner: 1, or those of a tile. */
   rows: number;
+  /** Heads that share keys, filled up so that a product has the rows that it may have. */
+  group: number;
   owner: Output;
   slices: Output;
   keyPlaces: Output;
@@ -80,18 +85,28 @@ export class AttentionGraph {
     after: readonly Output[],
   ): { result: Output; read: Output[] } {
     const ops = this.#ops;
-    const { singleOwner, singleSlices, singleKeyPlaces, singleRows, tiles } = this.#feeds;
+    const { singleOwner, singleSlices, singleKeyPlaces, singleRows, tiles, results } = this.#feeds;
+    const { numHeads, headDim, numKvHeads } = this.#options.attention;
+    const group = numHeads / numKvHeads;
     const scale = ops.float(op.scale);
     const scaled = ops.mul(queries, scale);
     const scaledSinks = sinkQueries === null ? null : ops.mul(sinkQueries, scale);
-    const single: Kind = { rows: 1, owner: singleOwner, slices: singleSlices, keyPlaces: singleKeyPlaces };
+    const single: Kind = {
+      rows: 1,
+      group: filled(group, this.#options.rowMultiple),
+      owner: singleOwner,
+      slices: singleSlices,
+      keyPlaces: singleKeyPlaces,
+    };
     const queriesOf = (all: Output) =>
-      this.#singleQueries(tiles === null ? all : ops.gather(all, singleRows), single);
+      this.#singleQueries(results === null ? all : ops.gather(all, singleRows), single);
     const sinksOfSingle = scaledSinks === null ? null : queriesOf(scaledSinks);
     const singles = this.#kind(op, single, queriesOf(scaled), sinksOfSingle, after);
-    if (tiles === null) return singles;
+    if (results === null) return singles;
+    if (tiles === null) return { ...singles, result: ops.gather(singles.result, results) };
     const kind: Kind = {
       rows: TILE_ROWS,
+      group,
       owner: tiles.owner,
       slices: tiles.slices,
       keyPlaces: tiles.keyPlaces,
@@ -99,18 +114,21 @@ export class AttentionGraph {
     const tileQueries = (all: Output) => this.#tileQueries(ops.gather(all, tiles.rows), kind);
     const sinksOfTiles = scaledSinks === null ? null : tileQueries(scaledSinks);
     const tiled = this.#kind(op, kind, tileQueries(scaled), sinksOfTiles, after);
-    const { numHeads, headDim, numKvHeads } = this.#options.attention;
-    const group = numHeads / numKvHeads;
     const apart = ops.reshape(tiled.result, [-1, numKvHeads, TILE_ROWS, group * headDim]);
     const rows = ops.reshape(ops.transpose(apart, [0, 2, 1, 3]), [-1, numHeads * headDim]);
-    const result = ops.gather(ops.concat([singles.result, rows], 0), tiles.results);
+    const result = ops.gather(ops.concat([singles.result, rows], 0), results);
     return { result, read: [...singles.read, ...tiled.read] };
   }
 
   /** [owners, heads * headDim] -> [U * kvHeads, group, headDim] */
-  #singleQueries(queries: Output, { owner }: Kind): Output {
+  #singleQueries(queries: Output, { owner, group }: Kind): Output {
+    const ops = this.#ops;
     const { numHeads, numKvHeads, headDim } = this.#options.attention;
-    return this.#ops.reshape(this.#ops.gather(queries, owner), [-1, numHeads / numKvHeads, headDim]);
+    const missing = group - numHeads / numKvHeads;
+    if (missing === 0) return ops.reshape(ops.gather(queries, owner), [-1, group, headDim]);
+    const apart = ops.reshape(queries, [-1, numKvHeads, group - missing, headDim]);
+    const filledUp = ops.reshape(ops.pad(apart, [0, 0, missing, 0]), [-1, numKvHeads * group * headDim]);
+    return ops.reshape(ops.gather(filledUp, owner), [-1, group, headDim]);
   }
 
   /** [tiles * rows, heads * headDim] -> [U * kvHeads, rows * group, headDim] */
@@ -134,7 +152,7 @@ export class AttentionGraph {
     const { attention, tokensPerBlock, blocksPerUnit } = this.#options;
     const { numHeads, numKvHeads, headDim } = attention;
     const places = tokensPerBlock * blocksPerUnit;
-    const perOwner = (kind.rows * numHeads) / numKvHeads;
+    const perOwner = kind.rows * kind.group;
     const keyNode = this.#pool.keys(op.layer).gather(kind.slices, after);
     const valueNode = this.#pool.values(op.layer).gather(kind.slices, after);
     const wide = (x: Output) =>
@@ -144,7 +162,7 @@ export class AttentionGraph {
       const product = ops.batchMatMul(q, keys, { transposed: true });
       return op.softCap === undefined ? product : softCap(ops, product, op.softCap);
     };
-    const grouped = [-1, numKvHeads, kind.rows, numHeads / numKvHeads, places];
+    const grouped = [-1, numKvHeads, kind.rows, kind.group, places];
     let scores = ops.reshape(scored(queries), grouped);
     if (sinkQueries !== null) {
       scores = ops.select(this.#areSinks(kind), ops.reshape(scored(sinkQueries), grouped), scores);
@@ -159,7 +177,13 @@ export class AttentionGraph {
     const sums = ops.segment('Sum', ops.sum(weights, 2), kind.owner);
     const product = ops.batchMatMul(ops.reshape(weights, [-1, perOwner, places]), wide(valueNode));
     const added = ops.segment('Sum', ops.reshape(product, [-1, numKvHeads * perOwner, headDim]), kind.owner);
-    const result = ops.reshape(ops.div(added, ops.expand(sums, 2)), [-1, kind.rows * numHeads * headDim]);
+    const divided = ops.div(added, ops.expand(sums, 2));
+    const group = numHeads / numKvHeads;
+    const own =
+      kind.group === group
+        ? divided
+        : ops.first(ops.reshape(divided, [-1, numKvHeads, kind.group, headDim]), [-1, -1, group, -1]);
+    const result = ops.reshape(own, [-1, kind.rows * numHeads * headDim]);
     return { result, read: [keyNode, valueNode] };
   }
 
@@ -214,3 +238,5 @@ export class AttentionGraph {
     return this.#ops.reshape(x, shape, DType.int32);
   }
 }
+
+const filled = (count: number, multiple: number) => Math.ceil(count / multiple) * multiple;

@@ -1,11 +1,12 @@
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import type { PackedBatch } from '../packed-batch.js';
 import { staysInCache } from '../portable/cache-places.js';
+import { filledRows, type RowRule } from './row-rule.js';
 
 /** Places of the keys that one product takes at a time, about: whole blocks of them. */
 const UNIT_PLACES = 64;
-/** Rows of a tile: of a chunk that are multiplied with the same keys at once. */
-export const TILE_ROWS = 32;
+/** Rows of a tile: of a chunk that are multiplied with the same keys at once. A multiple of six, see row-rule.ts. */
+export const TILE_ROWS = 36;
 /** A sequence with fewer rows (a generation, with its draft) has a unit for each row. */
 const ROWS_OF_TILES = 5;
 
@@ -62,7 +63,7 @@ interface FreshChunk {
   target: number;
 }
 
-/** A step's rows as the graph takes them; rows are those of the step, which are padded to at least `leastRows`. */
+/** A step's rows as the graph takes them; rows are those of the step, filled up as the rule has it. */
 export interface PackedStep {
   /** Row of T of each row; -1: one that only fills up. */
   rows: number[];
@@ -90,7 +91,7 @@ export function packStep(
   batch: PackedBatch,
   pieces: readonly Piece[],
   pool: PoolShape,
-  leastRows: number,
+  rule: RowRule,
 ): PackedStep {
   const step: PackedStep = {
     rows: [],
@@ -124,7 +125,9 @@ export function packStep(
       }
     }
   }
-  while (step.rows.length < leastRows) addFiller(pool, step);
+  const filled = filledRows(step.rows.length, rule);
+  while (step.rows.length < filled) addFiller(pool, step);
+  fillUnits(pool, rule, step);
   for (const { row, result } of tileResults) step.results[row] = step.singleRows.length + result;
   return step;
 }
@@ -254,15 +257,37 @@ function addUnits(
 
 function addFiller(pool: PoolShape, step: PackedStep): void {
   const row = step.rows.length;
-  const inUnit = blocksPerUnit(pool.tokensPerBlock);
   step.rows.push(-1);
   slotsOf(pool.wasteBlock, 0, pool, step.writes);
   step.results[row] = step.singleRows.length;
-  step.single.owner.push(step.singleRows.length);
-  for (let i = 0; i < inUnit; i++) step.single.blocks.push(pool.zeroBlock);
-  for (let i = 0; i < inUnit * pool.tokensPerBlock; i++) step.single.places.push(-1);
+  addEmptyUnit(pool, step.single, step.singleRows.length);
   step.singleRows.push(row);
   step.singlePlaces.push(-1);
+}
+
+/** Units of nobody behind the others, so that threads share them evenly. */
+function fillUnits(pool: PoolShape, { attentionProducts }: RowRule, step: PackedStep): void {
+  const { single, tiles } = step;
+  const isUneven = ({ owner }: Units) => (owner.length * pool.numKvHeads) % attentionProducts > 0;
+  if (isUneven(single)) {
+    while (isUneven(single)) addEmptyUnit(pool, single, step.singleRows.length);
+    step.singleRows.push(0);
+    step.singlePlaces.push(-1);
+  }
+  if (isUneven(tiles)) {
+    while (isUneven(tiles)) addEmptyUnit(pool, tiles, step.tileRows.length / TILE_ROWS);
+    for (let r = 0; r < TILE_ROWS; r++) {
+      step.tileRows.push(0);
+      step.tilePlaces.push(-1);
+    }
+  }
+}
+
+function addEmptyUnit(pool: PoolShape, units: Units, owner: number): void {
+  const inUnit = blocksPerUnit(pool.tokensPerBlock);
+  units.owner.push(owner);
+  for (let i = 0; i < inUnit; i++) units.blocks.push(pool.zeroBlock);
+  for (let i = 0; i < inUnit * pool.tokensPerBlock; i++) units.places.push(-1);
 }
 
 /** How many units a piece takes, about: what bounds a step's memory. */

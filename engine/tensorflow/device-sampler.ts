@@ -36,7 +36,10 @@ export class DeviceSampler {
     const { numRows } = sampling;
     if (needsHost(sampling)) return false;
     const rows = Array.from({ length: numRows }, (_, row) => row);
-    const [best, greatest, broken] = this.#session.run({ [SAMPLE.rows]: intsOf(rows) }, SAMPLE.best);
+    const [best, greatest, broken] = this.#session.run(
+      { [SAMPLE.rows]: intsOf(atLeastTwo(rows)) },
+      SAMPLE.best,
+    );
     const drawing: DrawingRow[] = [];
     output.topStart.fill(0, 0, numRows + 1);
     for (const row of rows) {
@@ -75,14 +78,15 @@ export class DeviceSampler {
     drawing: DrawingRow[],
     number: number,
   ): DrawingRow[] {
+    const asked = atLeastTwo(drawing);
     const truncates = drawing.some(({ row }) => sampling.topP[row]! < 1);
     const feeds = {
-      [SAMPLE.rows]: intsOf(drawing.map(({ row }) => row)),
-      [SAMPLE.inverseTemperature]: floatsOf(drawing.map(({ row }) => 1 / sampling.temperature[row]!)),
-      [SAMPLE.greatest]: floatsOf(drawing.map(({ greatest }) => greatest)),
-      [SAMPLE.least]: floatsOf(drawing.map(({ logit }) => logit)),
-      [SAMPLE.before]: intsOf(drawing.map(({ before }) => before)),
-      [SAMPLE.uniform]: uniforms(sampling, drawing, number),
+      [SAMPLE.rows]: intsOf(asked.map(({ row }) => row)),
+      [SAMPLE.inverseTemperature]: floatsOf(asked.map(({ row }) => 1 / sampling.temperature[row]!)),
+      [SAMPLE.greatest]: floatsOf(asked.map(({ greatest }) => greatest)),
+      [SAMPLE.least]: floatsOf(asked.map(({ logit }) => logit)),
+      [SAMPLE.before]: intsOf(asked.map(({ before }) => before)),
+      [SAMPLE.uniform]: uniforms(sampling, asked, number),
     };
     const outputs = truncates ? [...SAMPLE.draw, SAMPLE.weightBefore] : SAMPLE.draw;
     const [tokens, logits, weights, before] = this.#session.run(feeds, outputs);
@@ -97,6 +101,9 @@ export class DeviceSampler {
     });
   }
 }
+
+/** A single row's sums would be taken by all threads, as those of several rows are not: rounded otherwise. */
+const atLeastTwo = <T>(rows: readonly T[]): readonly T[] => (rows.length === 1 ? [rows[0]!, rows[0]!] : rows);
 
 /** What is done to logits, or read of them, beyond drawing. */
 function needsHost(sampling: SamplingBatch): boolean {

@@ -8,6 +8,7 @@ import type { Variable } from './graph/variable.js';
 import type { KvPool } from './kv-pool.js';
 import type { NetworkWeights } from './network-weights.js';
 import { activate, layerNorm, rmsNorm, softCap, unitRows } from './row-ops.js';
+import type { RowRule } from './row-rule.js';
 
 export interface NetworkParts {
   ops: Ops;
@@ -18,7 +19,11 @@ export interface NetworkParts {
   hidden: Variable;
   tokensPerBlock: number;
   window: AttentionWindow | null;
+  rule: RowRule;
 }
+
+/** Whether units of attention may be more than the rows of a step without tiles have. */
+export const looksUpResults = ({ attentionProducts }: RowRule) => attentionProducts > 1;
 
 /** Where a plan's ops part: those before work on rows of tokens, this one and those behind it on rows of logits. */
 export function headStart({ ops, architecture }: NetworkPlan): number {
@@ -64,12 +69,13 @@ export class ForwardGraph {
       made.set(name, output);
       return output;
     };
-    const { plan, tokensPerBlock, window } = parts;
+    const { plan, tokensPerBlock, window, rule } = parts;
     this.#attention = new AttentionGraph(parts.ops, parts.pool, this.#attentionFeeds(withTiles), {
       attention: plan.attention,
       window,
       tokensPerBlock,
       blocksPerUnit: blocksPerUnit(tokensPerBlock),
+      rowMultiple: rule.attentionRows,
     });
   }
 
@@ -89,14 +95,15 @@ export class ForwardGraph {
   }
 
   #attentionFeeds(withTiles: boolean): AttentionFeeds {
-    const { tokensPerBlock } = this.#parts;
+    const { tokensPerBlock, rule } = this.#parts;
+    const looksUp = withTiles || looksUpResults(rule);
     const places = blocksPerUnit(tokensPerBlock) * tokensPerBlock;
     return {
       singleOwner: this.#ints('singleOwner', [-1]),
       singleSlices: this.#ints('singleSlices', [-1]),
       singleKeyPlaces: this.#ints('singleKeyPlaces', [-1, places]),
       singlePlaces: this.#ints('singlePlaces', [-1]),
-      singleRows: withTiles ? this.#ints('singleRows', [-1]) : '',
+      singleRows: looksUp ? this.#ints('singleRows', [-1]) : '',
       tiles: withTiles
         ? {
             owner: this.#ints('tileOwner', [-1]),
@@ -104,9 +111,9 @@ export class ForwardGraph {
             keyPlaces: this.#ints('tileKeyPlaces', [-1, places]),
             rows: this.#ints('tileRows', [-1]),
             places: this.#ints('tilePlaces', [-1, TILE_ROWS]),
-            results: this.#ints('results', [-1]),
           }
         : null,
+      results: looksUp ? this.#ints('results', [-1]) : null,
     };
   }
 

@@ -4,7 +4,14 @@ import { DType, type Output } from './graph/graph.js';
 import type { Variable } from './graph/variable.js';
 
 /** What the head is fed and run by. The logits stay on the device until `head/logits` is asked for. */
-export const HEAD = { rows: 'head/rows', segments: 'head/segments', run: 'head/done', logits: 'head/logits' };
+export const HEAD = {
+  rows: 'head/rows',
+  segments: 'head/segments',
+  /** The first rows, and those behind them where they are taken in several passes. */
+  first: 'head/first',
+  more: 'head/more',
+  logits: 'head/logits',
+};
 
 /** The ops over rows of logits: takes rows of what the forward left, leaves logits [rows, outputWidth]. */
 export function writeHead(parts: NetworkParts, logits: Variable): void {
@@ -15,7 +22,9 @@ export function writeHead(parts: NetworkParts, logits: Variable): void {
     const rows = parts.hidden.gather(ops.graph.placeholder(HEAD.rows, DType.int32, [-1]));
     values.set(hiddenValue(plan), rows);
     for (const op of plan.ops.slice(start)) runHeadOp(op, parts, values, rows);
-    ops.group([logits.assign(values.get(plan.logits)!)], HEAD.run);
+    const value = values.get(plan.logits)!;
+    ops.group([logits.assign(value)], HEAD.first);
+    ops.group([logits.assign(ops.concat([logits.read(), value], 0))], HEAD.more);
   });
   ops.identity(logits.read(), DType.float, HEAD.logits);
 }

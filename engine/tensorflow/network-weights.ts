@@ -3,7 +3,7 @@ import { DType, type Graph, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import { Variable } from './graph/variable.js';
 
-/** How a weight lies on the device: products are fastest with [columns x rows]; rows of an embedding are looked up. */
+/** How a weight lies on the device: products are fastest with [columns x rows]; what is only looked up lies in its rows. */
 interface HeldWeight {
   weight: PlanWeight;
   variable: Variable;
@@ -29,8 +29,8 @@ export class NetworkWeights {
   /** @param matrixType of the matrices that products read; float32 or bfloat16. */
   constructor(ops: Ops, plan: NetworkPlan, matrixType: DType) {
     this.#ops = ops;
-    const lookedUp = new Set(
-      plan.ops.flatMap((op) => (op.op === 'embedding' || op.op === 'addEmbedding' ? [op.weight] : [])),
+    const multiplied = new Set(
+      plan.ops.flatMap((op) => (op.op === 'linear' || op.op === 'gatedLinear' ? [op.weight] : [])),
     );
     let bytes = Number.POSITIVE_INFINITY;
     let filled: Output[] = [];
@@ -46,7 +46,7 @@ export class NetworkWeights {
         bytes = 0;
       }
       bytes += size;
-      const isTransposed = weight.kind === 'matrix' && !lookedUp.has(weight.name);
+      const isTransposed = weight.kind === 'matrix' && multiplied.has(weight.name);
       const dtype = isTransposed ? matrixType : DType.float;
       const feed = `load/${index}`;
       this.loads.at(-1)!.weights.push({ weight, feed });
@@ -69,19 +69,19 @@ export class NetworkWeights {
     return this.#of(name).variable.read();
   }
 
-  /** Rows of a matrix that is looked up. */
+  /** Rows of a matrix that is looked up; those of one that is multiplied too are its columns. */
   rows(name: string, indices: Output): Output {
-    return this.#ops.gather(this.#of(name).variable.read(), indices);
+    const { variable, isTransposed, dtype } = this.#of(name);
+    const ops = this.#ops;
+    if (!isTransposed) return ops.gather(variable.read(), indices);
+    const columns = ops.cast(ops.gather(variable.read(), indices, dtype, 1), dtype, DType.float);
+    return ops.transpose(columns, [1, 0]);
   }
 
   /** input [rows x columns] times the weight's transpose [columns x rows]. */
   product(input: Output, name: string): Output {
-    const { variable, isTransposed, dtype } = this.#of(name);
+    const { variable, dtype } = this.#of(name);
     const ops = this.#ops;
-    if (!isTransposed) {
-      const attributes = { T: { type: dtype }, transpose_a: { bool: false }, transpose_b: { bool: true } };
-      return ops.graph.node('MatMul', { inputs: [input, variable.read()], attributes });
-    }
     const narrowed = ops.cast(input, DType.float, dtype);
     return ops.cast(ops.matMul(narrowed, variable.read(), dtype), dtype, DType.float);
   }

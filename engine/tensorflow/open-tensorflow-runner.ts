@@ -12,6 +12,7 @@ import { writeHead } from './head-graph.js';
 import { KvPool, POOL } from './kv-pool.js';
 import { loadTensorFlow } from './load-tensorflow.js';
 import { NetworkWeights } from './network-weights.js';
+import { cpuRowDevice, type RowRule, rowRuleOf } from './row-rule.js';
 import { writeSampling } from './sampling-graph.js';
 import { type Feed, Session } from './session.js';
 import { TensorFlowError } from './tensorflow-error.js';
@@ -21,8 +22,9 @@ import { STEP_UNIT_BYTES, TensorFlowRunner } from './tensorflow-runner.js';
 export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise<NetworkRunner> => {
   const tensorflow = loadTensorFlow(options.threads);
   const window = resolveWindow(options);
-  const { graph, weights, pool, shape } = writeNetwork(engine, options);
   const { isUsingGpuDevice } = tensorflow.backend();
+  const rule = ruleOf(engine, options, isUsingGpuDevice);
+  const { graph, weights, pool, shape } = writeNetwork(engine, options, rule);
   const memory = memoryOf(engine, options, weights, pool);
   if (!isUsingGpuDevice) checkRoom(memory);
   const session = new Session(tensorflow, graph);
@@ -38,6 +40,7 @@ export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise
     options,
     window,
     pool: shape,
+    rule,
     device: isUsingGpuDevice ? 'GPU' : 'CPU',
     memory,
   });
@@ -71,7 +74,13 @@ function poolShape({ plan }: RunnableEngine, options: ExecutorOptions): { shape:
   return { shape, blocks: zeroBlock + 2 + fresh };
 }
 
-function writeNetwork(engine: RunnableEngine, options: ExecutorOptions) {
+/** The threads that TensorFlow has are those that the first model of the process asked for. */
+function ruleOf({ plan }: RunnableEngine, options: ExecutorOptions, isGpu: boolean): RowRule {
+  const threads = Number(process.env.TF_NUM_INTRAOP_THREADS) || options.threads;
+  return rowRuleOf(plan, isGpu ? 'any' : cpuRowDevice(), threads);
+}
+
+function writeNetwork(engine: RunnableEngine, options: ExecutorOptions, rule: RowRule) {
   const { plan } = engine;
   const graph = new Graph();
   const ops = new Ops(graph);
@@ -86,7 +95,16 @@ function writeNetwork(engine: RunnableEngine, options: ExecutorOptions) {
     shape: [options.maxNumTokens + 1, width],
   });
   const logits = new Variable(graph, 'logits', { dtype: DType.float, shape: [-1, plan.outputWidth] });
-  const parts: NetworkParts = { ops, plan, weights, pool, hidden, tokensPerBlock, window: shape.window };
+  const parts: NetworkParts = {
+    ops,
+    plan,
+    weights,
+    pool,
+    hidden,
+    tokensPerBlock,
+    window: shape.window,
+    rule,
+  };
   ForwardGraph.write(parts, 'single', false);
   ForwardGraph.write(parts, 'tiled', true);
   writeHead(parts, logits);
@@ -129,7 +147,7 @@ export function measureTensorFlow(
   engine: RunnableEngine,
   options: ExecutorOptions,
 ): ReturnType<NetworkRunner['memory']> {
-  const { weights, pool } = writeNetwork(engine, options);
+  const { weights, pool } = writeNetwork(engine, options, ruleOf(engine, options, false));
   return memoryOf(engine, options, weights, pool);
 }
 

@@ -70,7 +70,10 @@ function writeBounds(ops: Ops, chosen: Output): void {
   ops.identity(ops.add(ops.pick(`${top}:1`, last, DType.int32), ops.int(1), DType.int32), DType.int32, id);
 }
 
-function writeDraw(ops: Ops, chosen: Output, vocabSize: number): void {
+function writeDraw(ops: Ops, logits: Output, vocabSize: number): void {
+  // Filled up to whole chunks, and so to whole vectors, before weights are taken: a row's do not depend on where it lies.
+  const width = Math.ceil(vocabSize / CHUNK) * CHUNK;
+  const chosen = width === vocabSize ? logits : ops.pad(logits, [0, width - vocabSize], LEAST);
   const { graph } = ops;
   const fed = (name: string, dtype: DType) => graph.placeholder(name, dtype, [-1]);
   const column = (x: Output, type: DType = DType.float) => ops.expand(x, 1, type);
@@ -80,23 +83,20 @@ function writeDraw(ops: Ops, chosen: Output, vocabSize: number): void {
   const inverse = column(fed(SAMPLE.inverseTemperature, DType.float));
   const ids = graph.constant(
     DType.int32,
-    Array.from({ length: vocabSize }, (_, id) => id),
-    [1, vocabSize],
+    Array.from({ length: width }, (_, id) => id),
+    [1, width],
   );
   const weights = ops.exp(ops.mul(ops.sub(chosen, greatest), inverse));
   const held = heldBy(ops, chosen, ids, logit, before);
   const share = splitUniform(ops);
-  const drawn = tokenAt(ops, ops.select(held, weights, ops.float(0)), share, vocabSize);
+  const drawn = tokenAt(ops, ops.select(held, weights, ops.float(0)), share, width);
   const [token, tokenLogit, weight] = SAMPLE.draw;
   ops.identity(drawn.token, DType.int32, token);
   const ofToken = ops.pick(chosen, drawn.token);
   ops.identity(ofToken, DType.float, tokenLogit);
   graph.node('Cast', { inputs: [drawn.total], attributes: casts(DType.double, DType.float) }, weight);
   const isBefore = heldBy(ops, chosen, ids, column(ofToken), column(drawn.token, DType.int32));
-  const sum = doubleSum(
-    ops,
-    ops.sum(inChunks(ops, ops.select(isBefore, weights, ops.float(0)), vocabSize), 2),
-  );
+  const sum = doubleSum(ops, ops.sum(inChunks(ops, ops.select(isBefore, weights, ops.float(0)), width), 2));
   graph.node('Cast', { inputs: [sum], attributes: casts(DType.double, DType.float) }, SAMPLE.weightBefore);
 }
 
@@ -116,28 +116,16 @@ function splitUniform(ops: Ops): Output {
   return ops.sum(ops.mul(parts, scales, DType.double), 1, false, DType.double);
 }
 
-/** [rows, vocabulary] -> [rows, chunks, CHUNK], zeros behind the vocabulary. */
-function inChunks(ops: Ops, weights: Output, vocabSize: number): Output {
-  const chunks = Math.ceil(vocabSize / CHUNK);
-  const missing = chunks * CHUNK - vocabSize;
-  if (missing === 0) return ops.reshape(weights, [-1, chunks, CHUNK]);
-  const paddings = ops.graph.constant(DType.int32, [0, 0, 0, missing], [2, 2]);
-  const attributes = { T: { type: DType.float }, Tpaddings: { type: DType.int32 } };
-  const padded = ops.graph.node('Pad', { inputs: [weights, paddings], attributes });
-  return ops.reshape(padded, [-1, chunks, CHUNK]);
-}
+/** [rows, width] -> [rows, chunks, CHUNK] */
+const inChunks = (ops: Ops, weights: Output, width: number) =>
+  ops.reshape(weights, [-1, width / CHUNK, CHUNK]);
 
 const doubleSum = (ops: Ops, sums: Output) =>
   ops.sum(ops.cast(sums, DType.float, DType.double), 1, false, DType.double);
 
 /** The first token at which the running sum passes its share: among the chunks first, then in one. */
-function tokenAt(
-  ops: Ops,
-  weights: Output,
-  share: Output,
-  vocabSize: number,
-): { token: Output; total: Output } {
-  const chunked = inChunks(ops, weights, vocabSize);
+function tokenAt(ops: Ops, weights: Output, share: Output, width: number): { token: Output; total: Output } {
+  const chunked = inChunks(ops, weights, width);
   const sums = ops.cast(ops.sum(chunked, 2), DType.float, DType.double);
   const total = ops.sum(sums, 1, false, DType.double);
   const target = ops.mul(share, total, DType.double);

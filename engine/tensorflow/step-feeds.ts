@@ -12,6 +12,8 @@ export interface StepContext {
   window: AttentionWindow | null;
   /** Row of the hidden rows that nobody reads. */
   wasteRow: number;
+  /** Whether rows of a step without tiles are looked up among results too. */
+  looksUpResults: boolean;
 }
 
 /** A batch's angles by the name of their feeds, for all rows of T. */
@@ -60,13 +62,16 @@ export function stepFeeds(
   };
   feedUnits('single', step.single);
   if (!plan.attention.bothWays) feed('singlePlaces', step.singlePlaces);
-  if (step.tiles.owner.length > 0) {
+  const hasTiles = step.tiles.owner.length > 0;
+  if (hasTiles || context.looksUpResults) {
     feed('singleRows', step.singleRows);
+    feed('results', step.results);
+  }
+  if (hasTiles) {
     feedUnits('tile', step.tiles);
     feed('tileRows', step.tileRows);
     if (!plan.attention.bothWays)
       feed('tilePlaces', step.tilePlaces, [step.tilePlaces.length / TILE_ROWS, TILE_ROWS]);
-    feed('results', step.results);
   }
   feed('writes', step.writes, [step.writes.length / 2, 2]);
   feed('zeroed', slicesOf([...zeroedBlocks, ...step.freshBlocks], pool.numKvHeads));

@@ -13,25 +13,22 @@ import {
   TILE_ROWS,
 } from './attention-units.js';
 import { DeviceSampler } from './device-sampler.js';
-import { headStart } from './forward-graph.js';
+import { headStart, looksUpResults } from './forward-graph.js';
 import { HEAD } from './head-graph.js';
 import { POOL } from './kv-pool.js';
+import { filledRows, type RowRule } from './row-rule.js';
 import type { Session } from './session.js';
 import { anglesOf, type StepContext, slicesOf, stepFeeds } from './step-feeds.js';
 
 /** What the units of attention of one step may take; a batch that needs more is run as several steps. */
 export const STEP_UNIT_BYTES = 256 << 20;
-/**
- * Rows of a product, filled up: fewer are multiplied by other kernels, whose sums are rounded otherwise, so that a row alone
- * would not give the bits that it gives in a crowd.
- */
-const LEAST_ROWS = 4;
 
 export interface RunnerContext {
   plan: NetworkPlan;
   options: ExecutorOptions;
   window: AttentionWindow | null;
   pool: PoolShape;
+  rule: RowRule;
   device: string;
   memory: ReturnType<NetworkRunner['memory']>;
 }
@@ -52,8 +49,14 @@ export class TensorFlowRunner implements NetworkRunner {
     this.#session = session;
     this.#context = context;
     this.device = context.device;
-    const { plan, pool, window, options } = context;
-    this.#stepContext = { plan, pool, window, wasteRow: options.maxNumTokens };
+    const { plan, pool, window, options, rule } = context;
+    this.#stepContext = {
+      plan,
+      pool,
+      window,
+      wasteRow: options.maxNumTokens,
+      looksUpResults: looksUpResults(rule),
+    };
     this.#sampler = new DeviceSampler(session, plan.vocabSize);
     this.#means = plan.ops[headStart(plan)]!.op === 'meanPool';
   }
@@ -63,7 +66,7 @@ export class TensorFlowRunner implements NetworkRunner {
     const angles = anglesOf(batch, this.#stepContext);
     let zeroed = [...batch.newBlocks.subarray(0, batch.numNewBlocks)];
     for (const pieces of this.#steps(batch)) {
-      const step = packStep(batch, pieces, this.#context.pool, LEAST_ROWS);
+      const step = packStep(batch, pieces, this.#context.pool, this.#context.rule);
       const scope = step.tiles.owner.length > 0 ? 'tiled' : 'single';
       this.#session.run(stepFeeds(scope, batch, step, zeroed, angles, this.#stepContext), [`${scope}/done`]);
       zeroed = [];
@@ -72,8 +75,15 @@ export class TensorFlowRunner implements NetworkRunner {
 
   head(rows: Int32Array): void {
     this.#numRows = rows.length;
-    const feeds = this.#means ? this.#meanFeeds() : { [HEAD.rows]: filledUp(rows) };
-    this.#session.run(feeds, [HEAD.run]);
+    const most = Math.min(this.#context.rule.most, rows.length);
+    for (let at = 0; at < rows.length; at += most) {
+      const pass = rows.subarray(at, at + most);
+      const filled = filledRows(pass.length, this.#context.rule);
+      const feeds = this.#means
+        ? this.#meanFeeds(at, pass.length, filled)
+        : { [HEAD.rows]: filledUp(pass, filled) };
+      this.#session.run(feeds, [at === 0 ? HEAD.first : HEAD.more]);
+    }
   }
 
   logits(): Float32Array {
@@ -111,10 +121,10 @@ export class TensorFlowRunner implements NetworkRunner {
 
   /** Each sequence's rows, in the order of the batch, parted so that no step's units take more than they may. */
   *#steps(batch: PackedBatch): Generator<Piece[]> {
-    const { pool, plan } = this.#context;
+    const { pool, plan, rule } = this.#context;
     const most = Math.max(1, Math.floor(STEP_UNIT_BYTES / unitBytes(plan, pool)));
     let pieces: Piece[] = [];
-    let units = 0;
+    let [units, rows] = [0, 0];
     for (let sequence = 0; sequence < batch.numSequences; sequence++) {
       const first = batch.queryStart[sequence]!;
       const end = batch.queryStart[sequence + 1]!;
@@ -122,40 +132,49 @@ export class TensorFlowRunner implements NetworkRunner {
       for (let at = first; at < end; ) {
         const place = length - (end - at);
         const fits = (count: number) =>
+          rows + count <= rule.most &&
           units + countUnits({ sequence, first: at, count, place }, length, pool) <= most;
         let count = end - at;
-        while (!pool.bothWays && count > TILE_ROWS && !fits(count))
-          count = Math.ceil(count / 2 / TILE_ROWS) * TILE_ROWS;
+        if (!pool.bothWays && !fits(count)) {
+          // What room there is, if it is worth a tile; else all that a step of its own holds.
+          const room = rule.most - rows;
+          count = Math.min(count, room >= TILE_ROWS ? room : rule.most);
+          while (count > TILE_ROWS && !fits(count)) count = Math.ceil(count / 2 / TILE_ROWS) * TILE_ROWS;
+        }
         if (pieces.length > 0 && !fits(count)) {
           yield pieces;
           pieces = [];
-          units = 0;
+          [units, rows] = [0, 0];
           continue;
         }
         const piece = { sequence, first: at, count, place };
         pieces.push(piece);
         units += countUnits(piece, length, pool);
+        rows += count;
         at += count;
         // The rest of a sequence reads what this piece writes.
         if (at < end) {
           yield pieces;
           pieces = [];
-          units = 0;
+          [units, rows] = [0, 0];
         }
       }
     }
     if (pieces.length > 0) yield pieces;
   }
 
-  /** Means are of whole sequences, in their order. */
-  #meanFeeds() {
-    const { numSequences, queryStart, numTokens } = this.#batch!;
-    const rows = Int32Array.from({ length: numTokens }, (_, row) => row);
-    const segments = new Int32Array(numTokens);
-    for (let sequence = 0; sequence < numSequences; sequence++) {
-      segments.fill(sequence, queryStart[sequence]!, queryStart[sequence + 1]!);
+  /** Means are of whole sequences, in their order; what only fills up is the mean of a row of its own. */
+  #meanFeeds(first: number, count: number, filled: number) {
+    const { queryStart } = this.#batch!;
+    const [begin, end] = [queryStart[first]!, queryStart[first + count]!];
+    const size = end - begin + filled - count;
+    const rows = Int32Array.from({ length: size }, (_, i) => Math.min(begin + i, end - 1));
+    const segments = Int32Array.from({ length: size }, (_, i) => count + i - (end - begin));
+    for (let sequence = 0; sequence < count; sequence++) {
+      const at = (place: number) => queryStart[first + place]! - begin;
+      segments.fill(sequence, at(sequence), at(sequence + 1));
     }
-    const shape = [numTokens];
+    const shape = [size];
     return { [HEAD.rows]: { values: rows, shape }, [HEAD.segments]: { values: segments, shape } };
   }
 }
@@ -167,8 +186,8 @@ function unitBytes({ attention }: NetworkPlan, { tokensPerBlock }: PoolShape): n
   return 4 * places * (2 * TILE_ROWS * numHeads + 2 * numKvHeads * headDim);
 }
 
-function filledUp(rows: Int32Array) {
-  const values = new Int32Array(Math.max(LEAST_ROWS, rows.length));
+function filledUp(rows: Int32Array, count: number) {
+  const values = new Int32Array(count);
   values.set(rows);
   return { values, shape: [values.length] };
 }

@@ -78,7 +78,7 @@ export const TENSORFLOW: TestExecutor = {
   name: 'tensorflow',
   instructionSets: [undefined],
   kvDtypes: ['f32', 'bf16'],
-  keepsBits: false,
+  keepsBits: true,
   runsEncoders: true,
   missing: testTensorFlow === null ? 'skein setup tensorflow' : null,
   open: (engine, options) => PortableExecutor.open(engine, options, openTensorFlowRunner),

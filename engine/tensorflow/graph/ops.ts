@@ -78,10 +78,25 @@ export class Ops {
 
   /** [.., n] -> [.., 1], of as many axes as the last one's number says. */
   firstColumn(x: Output, lastAxis: number): Output {
-    const begin = new Array(lastAxis + 1).fill(0);
-    const size = begin.map((_, axis) => (axis === lastAxis ? 1 : -1));
+    return this.first(x, [...new Array(lastAxis).fill(-1), 1]);
+  }
+
+  /** The first of each axis, -1: all. */
+  first(x: Output, sizes: readonly number[]): Output {
+    const begin = sizes.map(() => 0);
     const attributes = { T: { type: DType.float }, Index: { type: DType.int32 } };
-    return this.graph.node('Slice', { inputs: [x, this.ints(begin), this.ints(size)], attributes });
+    return this.graph.node('Slice', { inputs: [x, this.ints(begin), this.ints(sizes)], attributes });
+  }
+
+  /** So many more of this value behind each axis. */
+  pad(x: Output, more: readonly number[], value = 0): Output {
+    const paddings = this.graph.constant(
+      DType.int32,
+      more.flatMap((count) => [0, count]),
+      [more.length, 2],
+    );
+    const attributes = { T: { type: DType.float }, Tpaddings: { type: DType.int32 } };
+    return this.graph.node('PadV2', { inputs: [x, paddings, this.float(value)], attributes });
   }
 
   concat(parts: readonly Output[], axis: number, type: DType = DType.float): Output {
