@@ -39,6 +39,7 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
   for (int i = 0; i < kTotals; ++i) total[i] = V::set1(0.0f);
   const auto scale = V::set1(0.5f), factor = V::set1(0.25f);
   auto w = V::set1I(0x01020304), a = V::set1I(0x01010101);
+  [[maybe_unused]] const auto multiples = V::multiplesOf(V::multipleWord(3));
   for (int64_t n = 0; n < iterations * 3 / 2; n += kGroup / 4) {
     typename V::I sum[kChains];
 #pragma GCC unroll 32
@@ -56,7 +57,7 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
       if constexpr (D == DType::kInt8)
         y = V::fma(V::toFloat(sum[i]), V::mul(scale, factor), y);
       else
-        y = V::fma(V::scaled4(sum[i], 0x10001), scale, V::fma(scale, factor, y));
+        y = V::fma(V::scaled4(sum[i], multiples), scale, V::fma(scale, factor, y));
     }
   }
 #pragma GCC unroll 32

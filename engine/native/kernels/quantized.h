@@ -54,17 +54,20 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, in
     for (int m = 0; m < M; m++) {
       const uint8_t* block = x + m * rowStride;
       float* to = tile + m * NR;
-      SKEIN_UNROLL(2)
-      for (int half = 0; half < 2; half++) {
-        F y = V::load(to + half * V::W);
-        if constexpr (D == DType::kInt4) {
-          y = V::fma(minima[half], V::set1(loadFloat(block + 4)), y);
-          y = V::fma(V::scaled4(sum[m][half], loadWord(block)), scales[half], y);
-        } else {
-          y = V::fma(V::toFloat(sum[m][half]), V::mul(scales[half], V::set1(loadFloat(block))), y);
-        }
-        V::store(to + half * V::W, y);
+      // Both halves before either is stored, or the compiler loads and converts the row's scales twice.
+      F low = V::load(to), high = V::load(to + V::W);
+      if constexpr (D == DType::kInt4) {
+        const F total = V::set1(loadFloat(block + 4));
+        const auto multiples = V::multiplesOf(loadWord(block));
+        low = V::fma(V::scaled4(sum[m][0], multiples), scales[0], V::fma(minima[0], total, low));
+        high = V::fma(V::scaled4(sum[m][1], multiples), scales[1], V::fma(minima[1], total, high));
+      } else {
+        const F scale = V::set1(loadFloat(block));
+        low = V::fma(V::toFloat(sum[m][0]), V::mul(scales[0], scale), low);
+        high = V::fma(V::toFloat(sum[m][1]), V::mul(scales[1], scale), high);
       }
+      V::store(to, low);
+      V::store(to + V::W, high);
     }
     x += kActivationBytes<V, D>;
     group += Groups::kBytes;
@@ -117,8 +120,9 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
     for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
   };
   if (rows <= kPackedRows<V>) {
-    // With several tiles the first would wait for all of a panel that comes from memory.
-    const bool callsAhead = V::kInt8Parts == 1 && rows > 2 * V::kTileRows;
+    // With several tiles the first would wait for all of a panel that comes from memory. A panel of int8 is so large that
+    // calling for it costs more than that.
+    const bool callsAhead = D == DType::kInt4 && V::kInt8Parts == 1 && rows > 2 * V::kTileRows;
     const int panelBytes = groups * kPanelGroupBytes<V, D>;
     return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       if (callsAhead) callFor(panel + panelBytes, panelBytes, first - row, count, rows);

@@ -1,7 +1,7 @@
 // Activations quantised to 8 bits in groups of 32, for products with quantised weights. They lie row by row, each row as
 // its groups one after another:
 //
-//   int8 weights  row 0: [ scale | sum of quants | 32 quants ] [ .. ] ..                 row 1: ..
+//   int8 weights  row 0: [ scale | start of sums | 32 quants ] [ .. ] ..                 row 1: ..
 //   int4 weights  a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
 //
 // With int4 the scales of a row's groups are whole multiples of one unit: the instruction that adds the two halves of a
@@ -95,9 +95,9 @@ inline void quantizeGroup8(const float* x, uint8_t* block) {
   const float maximum = magnitudeOf<V>(x);
   if (!(maximum >= kSmallestMagnitude)) return emptyGroup<V, D>(block, maximum < kSmallestMagnitude ? 0.0f : maximum);
   const float scale = maximum / 127.0f;
-  const int32_t sum = int32_t(roundGroup<V, D>(x, 127.0f / maximum, block));
+  const int32_t start = V::startWord(int32_t(roundGroup<V, D>(x, 127.0f / maximum, block)));
   __builtin_memcpy(block, &scale, 4);
-  __builtin_memcpy(block + 4, &sum, 4);
+  __builtin_memcpy(block + 4, &start, 4);
 }
 
 // For int4 weights a group's scale is a whole multiple of a unit that its row has, so that the integer sum can be
@@ -111,8 +111,8 @@ inline void quantizeGroup4(const float* x, float maximum, float unitsPerValue, u
   const float wanted = __builtin_ceilf(maximum * unitsPerValue * (1.0f / 127.0f));
   const float multiple = wanted < 1.0f ? 1.0f : wanted > kUnits ? kUnits : wanted;
   const float total = multiple * roundGroup<V, D>(x, unitsPerValue / multiple, block);
-  const int32_t words = int32_t(multiple) * 0x10001;  // for both words of a sum
-  __builtin_memcpy(block, &words, 4);
+  const int32_t word = V::multipleWord(int32_t(multiple));
+  __builtin_memcpy(block, &word, 4);
   __builtin_memcpy(block + 4, &total, 4);
 }
 

@@ -73,7 +73,8 @@ struct Avx2Simd {
   static I set1I(int32_t x) { return _mm256_set1_epi32(x); }
   static F toFloat(I a) { return _mm256_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-  // What a group's sum begins with, given the sum of the activations' quants.
+  // What a group's sum begins with, given what its block of activations keeps of the sum of their quants.
+  static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return _mm256_setzero_si256(); }
   static I weights8(const uint8_t* p, int part) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -87,8 +88,11 @@ struct Avx2Simd {
   }
   // Sums of 16 bits over a whole group: at most 8 x 2 x 15 x 127 = 30480.
   static I dot4(I sum, I w, I a) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a))); }
-  // float(sum * multiple), of the two parts of each sum together; `multiple` twice, as words of 16 bits.
-  static F scaled4(I sum, int32_t multiples) { return toFloat(_mm256_madd_epi16(sum, _mm256_set1_epi32(multiples))); }
+  // float(sum * multiple), of the two parts of each sum together; the multiple twice, as words of 16 bits.
+  static F scaled4(I sum, I multiples) { return toFloat(_mm256_madd_epi16(sum, multiples)); }
+  // A multiple as a block of activations keeps it, and as scaled4 takes it.
+  static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
+  static I multiplesOf(int32_t word) { return set1I(word); }
   // The low bytes of 32 whole numbers that were rounded by an addition.
   static void storeBytes(const F (&rounded)[4], uint8_t* to) {
     const __m256i bytes = _mm256_packs_epi16(words(rounded[0], rounded[1]), words(rounded[2], rounded[3]));

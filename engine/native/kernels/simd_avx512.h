@@ -82,6 +82,7 @@ struct Avx512Simd {
   static I set1I(int32_t x) { return _mm512_set1_epi32(x); }
   static F toFloat(I a) { return _mm512_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return _mm512_setzero_si512(); }
   static I weights8(const uint8_t* p, int part) {
     const __m512i bytes = _mm512_loadu_si512(p);
@@ -93,7 +94,9 @@ struct Avx512Simd {
     return _mm512_and_si512(part == 0 ? bytes : _mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
   }
   static I dot4(I sum, I w, I a) { return kept(_mm512_add_epi16(sum, _mm512_maddubs_epi16(w, a))); }
-  static F scaled4(I sum, int32_t multiples) { return toFloat(_mm512_madd_epi16(sum, _mm512_set1_epi32(multiples))); }
+  static F scaled4(I sum, I multiples) { return toFloat(_mm512_madd_epi16(sum, multiples)); }
+  static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
+  static I multiplesOf(int32_t word) { return set1I(word); }
   static void storeBytes(const F (&rounded)[2], uint8_t* to) {
     for (int i = 0; i < 2; i++)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * i), _mm512_cvtepi32_epi8(_mm512_castps_si512(rounded[i])));

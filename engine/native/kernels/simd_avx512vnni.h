@@ -8,12 +8,20 @@ namespace {
 // Signed weights become unsigned by adding 128, which flips their highest bit; the sum then begins with what that adds.
 struct Avx512VnniSimd : Avx512Simd {
   static constexpr int kInt8Parts = 1;
-  static I start8(int32_t sumOfQuants) { return _mm512_set1_epi32(-128 * sumOfQuants); }
+  static int32_t startWord(int32_t sumOfQuants) { return -128 * sumOfQuants; }
+  static I start8(int32_t word) { return set1I(word); }
   static I weights8(const uint8_t* p, int) { return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }
   static I dot8(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   // Both factors are exact in f32, so one multiplication rounds as the conversion of their whole product does.
-  static F scaled4(I sum, int32_t multiples) { return mul(toFloat(sum), set1(float(multiples & 0xffff))); }
+  static F scaled4(I sum, F multiples) { return mul(toFloat(sum), multiples); }
+  static int32_t multipleWord(int32_t multiple) {
+    const float value = float(multiple);
+    int32_t word;
+    __builtin_memcpy(&word, &value, 4);
+    return word;
+  }
+  static F multiplesOf(int32_t word) { return _mm512_castsi512_ps(set1I(word)); }
 };
 
 }  // namespace

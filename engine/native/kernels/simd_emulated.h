@@ -112,6 +112,7 @@ struct EmulatedSimd {
   static F loadHalf(const uint8_t* p) {
     return each([&](int i) { return fromHalf(uint16_t(p[2 * i] | (p[2 * i + 1] << 8))); });
   }
+  static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return set1I(0); }
   [[gnu::noinline]] static I weights8(const uint8_t* p, int part) {
     return eachI([&](int i) { return pair(int8_t(p[4 * i + part]), int8_t(p[4 * i + part + 2])); });
@@ -135,9 +136,11 @@ struct EmulatedSimd {
       return total;
     });
   }
-  static F scaled4(I sum, int32_t multiples) {
-    return each([&](int i) { return float(int64_t(sum.v[i]) * (multiples & 0xffff)); });
+  static F scaled4(I sum, I multiples) {
+    return each([&](int i) { return float(int64_t(sum.v[i]) * multiples.v[i]); });
   }
+  static int32_t multipleWord(int32_t multiple) { return multiple; }
+  static I multiplesOf(int32_t word) { return set1I(word); }
   static void storeBytes(const F (&rounded)[32 / W], uint8_t* to) {
     for (int i = 0; i < 32; i++) to[i] = uint8_t(wholeNumber(rounded[i / W].v[i % W]));
   }
