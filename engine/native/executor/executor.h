@@ -98,6 +98,10 @@ class Executor {
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
+  // norm(row) for each row of the op's output, which is rounded on the way where the product behind it wants that.
+  template <typename Function>
+  void eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm);
+  bool roundsInput(const PlanOp& op) const;
   const void* roundedInput(const PlanOp& op, const BatchView& batch);
   void runRopeAndCache(const PlanOp& op, const BatchView& batch);
   // Gives the blocks of fresh chunks what is around the chunks: older tokens before, zeros behind.
@@ -144,6 +148,7 @@ class Executor {
   std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // and where each of them goes
   int64_t logitRows_ = 0;
   size_t currentOp_ = 0;
+  size_t roundedOp_ = 0;  // the product whose input was rounded by the op before it; 0, which is none, at first
   bool profiling_ = false;
   Profile profile_;
   std::thread provider_;  // runs provideMemory(), beside whatever comes next

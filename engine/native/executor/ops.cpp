@@ -165,7 +165,7 @@ void Executor::runLayerNorm(const PlanOp& op, const BatchView& batch) {
   const float* weight = static_cast<const float*>(weights_.raw(op.weight));
   const float* bias = static_cast<const float*>(weights_.raw(op.bias));
   float* output = value(op.output);
-  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) {
+  eachNormedRow(op, batch, [&](int64_t row) {
     kernels_.layerNorm(input + row * n, weight, bias, op.epsilon, static_cast<int32_t>(n), output + row * n);
   });
 }
@@ -195,7 +195,7 @@ void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
   const float* weight = static_cast<const float*>(weights_.raw(op.weight));
   const float* residual = op.residual < 0 ? nullptr : value(op.residual);
   float* output = value(op.output);
-  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) {
+  eachNormedRow(op, batch, [&](int64_t row) {
     kernels_.rmsNorm(input + row * n, weight, op.epsilon, residual ? residual + row * n : nullptr, static_cast<int32_t>(n),
                      output + row * n);
   });
@@ -220,11 +220,33 @@ void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {
   eachRow(rowsOf(op.input, batch), n, [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(n)); });
 }
 
+// Where the op that comes next is a product that wants its input rounded, the thread that made a row rounds it at once.
+template <typename Function>
+void Executor::eachNormedRow(const PlanOp& op, const BatchView& batch, const Function& norm) {
+  const int64_t rows = rowsOf(op.output, batch), n = width(op.output);
+  const PlanOp* next = currentOp_ + 1 < config_.plan.ops.size() ? &config_.plan.ops[currentOp_ + 1] : nullptr;
+  if (!next || next->input != op.output || !roundsInput(*next)) return eachRow(rows, n, norm);
+  const DType dtype = weights_.dtype(next->weight);
+  const float* normed = value(op.output);
+  eachRow(rows, n, [&](int64_t row) {
+    norm(row);
+    kernels_.roundRow(dtype, normed + row * n, static_cast<int32_t>(n), static_cast<int32_t>(row), static_cast<int32_t>(rows), rounded_);
+  });
+  roundedOp_ = currentOp_ + 1;
+}
+
+// Whether an op is a product whose weights want its input rounded.
+bool Executor::roundsInput(const PlanOp& op) const {
+  return (op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear) &&
+         kernels_.roundedBytes(weights_.dtype(op.weight), 1, static_cast<int32_t>(width(op.input))) > 0;
+}
+
 // The input of a product whose weights want it rounded, once for all its panels and rows; null where they do not.
 const void* Executor::roundedInput(const PlanOp& op, const BatchView& batch) {
+  if (!roundsInput(op)) return nullptr;
+  if (roundedOp_ == currentOp_) return rounded_;
   const DType dtype = weights_.dtype(op.weight);
   const int64_t rows = rowsOf(op.input, batch), k = width(op.input);
-  if (kernels_.roundedBytes(dtype, 1, static_cast<int32_t>(k)) == 0) return nullptr;
   const float* input = value(op.input);
   eachRow(rows, k, [&](int64_t row) {
     kernels_.roundRow(dtype, input + row * k, static_cast<int32_t>(k), static_cast<int32_t>(row),
