@@ -46,6 +46,27 @@ const health = async (server: SkeinProcess, query = '') => {
 };
 
 describe('several models in one server', () => {
+  it('answer the same beside each other also where one is native and one is not', async () => {
+    const config = join(folder, 'executors.yaml');
+    const common = `model: ${path}, weights: f32, maxTokens: 4096`;
+    writeFileSync(
+      config,
+      `models:\n  - { name: fast, executor: native, ${common} }\n  - { name: slow, executor: wasm, ${common} }\n`,
+    );
+    const server = await started(startServer(['--config', config]));
+    expect((await health(server))[1]).toMatchObject({
+      models: { fast: { executor: 'native' }, slow: { executor: 'wasm' } },
+    });
+    const long = { model: 'slow', prompt: 'one two three '.repeat(20) };
+    const alone = [await complete(server, { model: 'fast' }), await complete(server, long)];
+    const together = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => complete(server, i % 2 === 0 ? { model: 'fast' } : long)),
+    );
+    for (const [i, { status, text }] of together.entries())
+      expect([status, text]).toEqual([200, alone[i % 2]!.text]);
+    expect((await server.stop()).code).toBe(0);
+  });
+
   it('answer under their names and aliases, the same as each alone, also where both are busy', async () => {
     const config = join(folder, 'models.yaml');
     writeFileSync(
