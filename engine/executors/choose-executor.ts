@@ -60,15 +60,21 @@ export async function startOnExecutor<T>(
 ): Promise<{ started: T; fallback: string | null }> {
   const { executor = 'auto' } = wish;
   const problems: string[] = [];
+  const hints: string[] = [];
   let last: unknown = null;
   for (const kind of kinds.filter(({ name }) => executor === 'auto' || name === executor)) {
-    if (executor === 'auto' && (await kind.isAutomatic?.()) === false) continue;
+    if (executor === 'auto' && (await kind.isAutomatic?.()) === false) {
+      const hint = (await kind.hint?.()) ?? null;
+      if (hint !== null) hints.push(hint);
+      continue;
+    }
     try {
       const problem = await kind.problem();
       if (problem !== null) throw unavailable(kind, problem);
       checkOptions(kind.name, wish);
       const started = await start(executor === 'auto' ? automatic(kind) : kind);
-      return { started, fallback: remarks(kind.name, problems, uselessOptions(kind.name, wish)) };
+      const useless = uselessOptions(kind.name, wish);
+      return { started, fallback: remarks(kind.name, problems, hints, useless) };
     } catch (error) {
       if (!(error instanceof ExecutorUnavailableError || error instanceof AddonError)) throw error;
       last = error;
@@ -106,11 +112,12 @@ function checkOptions(name: ExecutorName, wish: ExecutorWish): void {
 function remarks(
   name: ExecutorName,
   problems: readonly string[],
+  hints: readonly string[],
   useless: readonly UselessOption[],
 ): string | null {
-  if (problems.length + useless.length === 0) return null;
+  if (problems.length + hints.length + useless.length === 0) return null;
   const place =
     problems.length === 0 ? 'computes.' : `runs in the place of a faster one: ${problems.join(' ')}`;
   const ignored = useless.map(({ option, why }) => `${option} has no effect there: ${why}.`);
-  return [`The ${name} executor ${place}`, ...ignored].join(' ');
+  return [`The ${name} executor ${place}`, ...hints, ...ignored].join(' ');
 }

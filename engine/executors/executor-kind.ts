@@ -33,6 +33,8 @@ export interface ExecutorKind {
   readonly name: ExecutorName;
   /** Whether `auto` takes it on this machine; absent: it does. Where it does not, that is no fallback to speak of. */
   isAutomatic?(): Promise<boolean>;
+  /** Where `auto` does not take it: what this machine has that it could use, and how to let it, as one sentence; null: nothing. */
+  hint?(): Promise<string | null>;
   /** Why it cannot run on this machine, as one sentence that says what to do; null: nothing is known against it. */
   problem(): Promise<string | null>;
   /** What it computes with here: its kernels, and how many threads where none are asked for. Throws where it cannot run. */

@@ -2,6 +2,9 @@ import { cpuQuota } from '../cpu-quota.js';
 import type { Executor, ExecutorOptions } from '../executor.js';
 import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
 
+export const GPU_HINT =
+  'This machine has an NVIDIA GPU, which the tensorflow executor could use: run "skein setup tensorflow" (docs/tensorflow.md), or name the executor to hear no more of it.';
+
 /** @tensorflow/tfjs-node-gpu or tfjs-node, where it is set up. Nothing of it is loaded before something is opened. */
 export const tensorflowKind: ExecutorKind = {
   name: 'tensorflow',
@@ -10,6 +13,13 @@ export const tensorflowKind: ExecutorKind = {
     const { findInstallation, seesGpu } = await import('../tensorflow/installation.js');
     const installation = findInstallation();
     return installation !== null && seesGpu(installation);
+  },
+  hint: async () => {
+    const [{ findInstallation }, { hasNvidiaGpu }] = await Promise.all([
+      import('../tensorflow/installation.js'),
+      import('../tensorflow/nvidia-gpu.js'),
+    ]);
+    return findInstallation() === null && hasNvidiaGpu() ? GPU_HINT : null;
   },
   problem: async () => {
     const { findInstallation } = await import('../tensorflow/installation.js');

@@ -52,6 +52,23 @@ describe('startOnExecutor', () => {
     });
   });
 
+  it('tells what another could use of this machine where auto passes it over, and only then', async () => {
+    const hint = async () => 'There is a GPU.';
+    const passed = { ...kind('tensorflow'), isAutomatic: async () => false, hint };
+    expect(await startOnExecutor({}, nameOf, [passed, kind('native')])).toEqual({
+      started: 'native',
+      fallback: 'The native executor computes. There is a GPU.',
+    });
+    expect(await startOnExecutor({}, nameOf, [passed, kind('native', NO_ADDON), kind('wasm')])).toEqual({
+      started: 'wasm',
+      fallback: `The wasm executor runs in the place of a faster one: ${NO_ADDON} There is a GPU.`,
+    });
+    const quiet = { started: 'native', fallback: null };
+    expect(await startOnExecutor({ executor: 'native' }, nameOf, [passed, kind('native')])).toEqual(quiet);
+    const nothing = { ...passed, hint: async () => null };
+    expect(await startOnExecutor({}, nameOf, [nothing, kind('native')])).toEqual(quiet);
+  });
+
   it('takes the one that is named, and says nothing of the others', async () => {
     const kinds = [kind('native', NO_ADDON), kind('wasm')];
     const named = await startOnExecutor({ executor: 'wasm' }, nameOf, kinds);
