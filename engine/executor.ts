@@ -88,3 +88,11 @@ export interface Executor {
   waitedMs?(): number;
   close(): void;
 }
+
+/**
+ * What an executor computes on is gone, and with it weights and cache: every later call throws it too. The engine's worker ends
+ * with it; the next one opens an executor anew. The message is a sentence.
+ */
+export class ExecutorLostError extends Error {
+  override name = 'ExecutorLostError';
+}

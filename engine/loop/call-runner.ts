@@ -1,11 +1,14 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import type { Executor } from '../executor.js';
+import { type Executor, ExecutorLostError } from '../executor.js';
 import { messageOf } from './error-text.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { LogitsStage } from './logits-stage.js';
 import type { PackedCall } from './packed-call.js';
 
-/** Runs calls of the executor. A call that throws fails its own requests and nothing else. */
+/**
+ * Runs calls of the executor. A call that throws fails its own requests and nothing else, but for an ExecutorLostError, which is
+ * thrown on.
+ */
 export interface CallRunner {
   /** The iteration whose call runs while the loop goes on; null where none does. */
   readonly running: Iteration | null;
@@ -110,7 +113,7 @@ export class OverlappedCalls implements CallRunner {
       this.#parts.executor.finish();
       hasRun = true;
     } catch (error) {
-      call.fail(messageOf(error));
+      failCall(call, error);
     }
     call.iteration.counts.executorMs += this.#parts.clock() - this.#beganMs;
     return call.end(hasRun);
@@ -123,7 +126,7 @@ export class OverlappedCalls implements CallRunner {
     try {
       if (!call.isSplit) executor.begin(call.batch, call.batch.sampling, call.output);
     } catch (error) {
-      call.fail(messageOf(error));
+      failCall(call, error);
       return;
     }
     call.setInFlight(true);
@@ -157,10 +160,16 @@ function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts
     } else executor.step(batch, batch.sampling, output);
     hasRun = true;
   } catch (error) {
-    call.fail(messageOf(error));
+    failCall(call, error);
   }
   iteration.counts.executorMs += clock() - startMs;
   return call.end(hasRun);
+}
+
+/** A device that is gone is no batch's failure: what all requests have in the cache went with it, and the loop ends. */
+function failCall(call: PackedCall, error: unknown): void {
+  if (error instanceof ExecutorLostError) throw error;
+  call.fail(messageOf(error));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ExecutorLostError } from '../executor.js';
 import type { Graph } from './graph/graph.js';
 import type { TensorFlow, TensorHandle } from './load-tensorflow.js';
 import { TensorFlowError } from './tensorflow-error.js';
@@ -19,6 +20,7 @@ export class Session {
   readonly #tensorflow: TensorFlow;
   readonly #id: number;
   #isOpen = true;
+  #lost: ExecutorLostError | null = null;
 
   constructor(tensorflow: TensorFlow, graph: Graph) {
     this.#tensorflow = tensorflow;
@@ -28,14 +30,15 @@ export class Session {
       mkdirSync(join(folder, 'variables'));
       this.#id = tensorflow.backend().loadSavedModelMetaGraph(folder, 'serve');
     } catch (error) {
-      throw new TensorFlowError(deviceProblem('The network cannot be loaded', error));
+      throw deviceProblem('The network cannot be loaded', error);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
   }
 
-  /** The values of these outputs, in their order. @throws TensorFlowError. */
+  /** The values of these outputs, in their order. @throws TensorFlowError; ExecutorLostError, from then on always. */
   run(feeds: Readonly<Record<string, Feed>>, outputs: readonly string[]): (Float32Array | Int32Array)[] {
+    if (this.#lost !== null) throw this.#lost;
     const backend = this.#tensorflow.backend();
     const inputs: TensorHandle[] = [];
     const results: TensorHandle[] = [];
@@ -49,7 +52,9 @@ export class Session {
       results.push(...backend.runSavedModel(this.#id, inputs, names, fetched));
       return results.map((tensor) => tensor.dataSync() as Float32Array | Int32Array);
     } catch (error) {
-      throw new TensorFlowError(deviceProblem('TensorFlow failed', error));
+      const problem = deviceProblem('TensorFlow failed', error);
+      if (problem instanceof ExecutorLostError) this.#lost = problem;
+      throw problem;
     } finally {
       for (const tensor of [...inputs, ...results]) tensor.dispose();
     }
@@ -63,14 +68,24 @@ export class Session {
   }
 }
 
+/** CUDA's own code for too little memory has underscores, and is no lost device. */
+const NO_MEMORY = /\bOOM\b|RESOURCE_EXHAUSTED|out[ _]of[ _]memory|failed to allocate|bad_alloc/i;
+/** What CUDA says of a context that nothing can be done with any more, and the driver of a GPU that is not there. */
+const LOST =
+  /CUDA_ERROR|cudaError|device\b.{0,40}\blost|illegal (memory access|address|instruction)|ILLEGAL_ADDRESS|launch failed|unspecified launch failure|fallen off the bus|uncorrectable ECC/i;
+
 /** TensorFlow's errors tell of nodes over many lines. */
-function deviceProblem(what: string, error: unknown): string {
-  const message = (error as Error).message.replace(/\s+/g, ' ');
-  if (/OOM|RESOURCE_EXHAUSTED|out of memory|failed to allocate|bad_alloc/i.test(message)) {
-    return `${what}: the device has no memory left for it (${message.slice(0, 200)}); lower the KV cache (--max-tokens, --free-gpu-memory-fraction), --max-num-tokens or --max-num-sequences.`;
+function deviceProblem(what: string, error: unknown): Error {
+  const message = (error as Error).message.replace(/\s+/g, ' ').trim();
+  if (NO_MEMORY.test(message)) {
+    return new TensorFlowError(
+      `${what}: the device has no memory left for it (${message.slice(0, 200)}); lower the KV cache (--max-tokens, --free-gpu-memory-fraction), --max-num-tokens or --max-num-sequences.`,
+    );
   }
-  if (/CUDA_ERROR|cudaError|device.*lost|ILLEGAL_ADDRESS|launch failed/i.test(message)) {
-    return `${what}: the GPU is lost (${message.slice(0, 200)}); the engine has to be started again.`;
+  if (LOST.test(message)) {
+    return new ExecutorLostError(
+      `${what}: the GPU is lost, with all that was on it (${message.slice(0, 200)}).`,
+    );
   }
-  return `${what} (${message.slice(0, 400)}).`;
+  return new TensorFlowError(`${what} (${message.slice(0, 400)}).`);
 }

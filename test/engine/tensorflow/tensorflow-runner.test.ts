@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,9 +23,6 @@ const OPTIONS = {
   tokensPerBlock: 8,
   kvDtype: 'f32' as const,
 };
-/** Tokens that draw, one after the other, and their leaks with them. */
-const ITERATIONS = 10_000;
-
 describeWithTensorFlow('the TensorFlow executor', () => {
   const network = makeTinyNetwork({ numLayers: 1 });
   let executor: Executor;
@@ -82,22 +80,6 @@ describeWithTensorFlow('the TensorFlow executor', () => {
     expect(compared - equal).toBeLessThanOrEqual(1);
   });
 
-  it(`keeps no tensor over ${ITERATIONS} calls`, () => {
-    const tensorflow = loadTensorFlow();
-    const batch = batchOf(4);
-    const output = makeSamplingOutput(4);
-    const sampling = makeSamplingBatch(
-      Array.from({ length: 4 }, () => ({ temperature: 1, topP: 0.9, seed: 3n })),
-    );
-    executor.step(batch, sampling, output);
-    const before = { ...tensorflow.memory(), inTensorFlow: tensorflow.backend().binding.getNumOfTensors() };
-    // Three calls or more each: forward, head, the draws.
-    for (let i = 0; i < ITERATIONS / 4; i++) executor.step(batch, sampling, output);
-    const after = { ...tensorflow.memory(), inTensorFlow: tensorflow.backend().binding.getNumOfTensors() };
-    expect(after).toEqual(before);
-    expect(before.inTensorFlow).toBe(0);
-  });
-
   it('says in a sentence that there is too little memory, and nothing is left of the attempt', async () => {
     const before = loadTensorFlow().backend().binding.getNumOfTensors();
     const tooMany = { ...OPTIONS, numBlocks: 200_000_000 };
@@ -126,6 +108,33 @@ describeWithTensorFlow('loading TensorFlow', () => {
 
   it('says what to run where it is not installed', () => {
     expect(() => loadTensorFlow(1, null)).toThrow('run "skein setup tensorflow"');
+  });
+
+  /** A binding that wants a library which the linker has seen and the loader does not find. */
+  function bindingThatWants(library: string): TensorFlowInstallation {
+    const path = join(folder, library);
+    mkdirSync(path);
+    const run = (...args: string[]) =>
+      execFileSync('g++', ['-shared', '-fPIC', '-x', 'c++', ...args], { input: '' });
+    run('-', '-Wl,--no-as-needed', `-Wl,-soname,${library}`, '-o', join(path, library));
+    run('-', '-Wl,--no-as-needed', '-x', 'none', join(path, library), '-o', join(path, 'binding.node'));
+    rmSync(join(path, library));
+    writeFileSync(join(path, 'package.json'), '{"main":"binding.node"}');
+    return { package: '@tensorflow/tfjs-node-gpu', folder: path, from: 'setup' };
+  }
+
+  it.each([
+    [
+      'libcudart.so.12',
+      /the CUDA library libcudart\.so\.12 is missing or of another version; install the CUDA/,
+    ],
+    ['libcudnn.so.9', /the CUDA library libcudnn\.so\.9 is missing or of another version; install the CUDA/],
+    [
+      'libtensorflow_cc.so.2',
+      /libtensorflow_cc\.so\.2 is not where it was when it was linked; run "skein setup/,
+    ],
+  ])('says that %s is missing in the loader’s words', (library, sentence) => {
+    expect(() => loadTensorFlow(1, bindingThatWants(library))).toThrow(sentence);
   });
 
   it('says which library is missing, of CUDA that the version has to fit', () => {

@@ -1,0 +1,46 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setupFolder } from '../../engine/tensorflow/installation.js';
+import { testTensorFlow } from './test-tensorflow.js';
+
+/** A setup whose package is the real TensorFlow, but for the next call of a graph after `fail`. */
+export interface FaultyTensorFlow {
+  /** To be given as SKEIN_CACHE_DIR. */
+  cacheDirectory: string;
+  /** The next call throws this instead of computing anything. */
+  fail(message: string): void;
+  remove(): void;
+}
+
+export function makeFaultyTensorFlow(): FaultyTensorFlow {
+  const cacheDirectory = mkdtempSync(join(tmpdir(), 'skein-faulty-tensorflow-'));
+  const fault = join(cacheDirectory, 'fault');
+  const name = '@tensorflow/tfjs-node-gpu';
+  const folder = setupFolder(cacheDirectory);
+  const module = join(folder, 'node_modules', name);
+  mkdirSync(module, { recursive: true });
+  writeFileSync(join(module, 'package.json'), '{"main":"main.js"}');
+  writeFileSync(
+    join(module, 'main.js'),
+    `const { existsSync, readFileSync, rmSync } = require('node:fs');
+const tensorflow = require(${JSON.stringify(testTensorFlow!.folder)});
+const backend = tensorflow.backend();
+const run = backend.runSavedModel.bind(backend);
+backend.runSavedModel = (...given) => {
+  if (!existsSync(${JSON.stringify(fault)})) return run(...given);
+  const message = readFileSync(${JSON.stringify(fault)}, 'utf8');
+  rmSync(${JSON.stringify(fault)});
+  throw new Error(message);
+};
+module.exports = tensorflow;
+`,
+  );
+  const record = { package: name, packageVersion: '4.22.0', tensorflow: '2', library: null, gpu: false };
+  writeFileSync(join(folder, 'skein-setup.json'), JSON.stringify(record));
+  return {
+    cacheDirectory,
+    fail: (message) => writeFileSync(fault, message),
+    remove: () => rmSync(cacheDirectory, { recursive: true, force: true }),
+  };
+}
