@@ -130,8 +130,8 @@ describeWithTensorFlow('loading TensorFlow', () => {
     ],
     ['libcudnn.so.9', /the CUDA library libcudnn\.so\.9 is missing or of another version; install the CUDA/],
     [
-      'libtensorflow_cc.so.2',
-      /libtensorflow_cc\.so\.2 is not where it was when it was linked; run "skein setup/,
+      'libtensorflow_cc.so.99',
+      /libtensorflow_cc\.so\.99 is not where it was when it was linked; run "skein setup/,
     ],
   ])('says that %s is missing in the loader’s words', (library, sentence) => {
     expect(() => loadTensorFlow(1, bindingThatWants(library))).toThrow(sentence);
