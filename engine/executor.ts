@@ -5,8 +5,8 @@ import type { PackedBatch } from './packed-batch.js';
 export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
 /** Numeric type of the embedding and of the output layer, which four bits would harm most. */
 export type OutputPrecision = Exclude<WeightPrecision, 'int4'>;
-/** Numeric type of the KV cache. */
-export type KvDtype = 'f32' | 'bf16';
+/** Numeric type of the KV cache: int8 with a scale for each token's keys, and its values, in each head. */
+export type KvDtype = 'f32' | 'bf16' | 'int8';
 /** Instruction sets of the native executor, from the slowest to the fastest. */
 export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'avx512bf16';
 

@@ -96,7 +96,7 @@ export interface OptionalParams {
    * default 1.
    */
   computeWeight?: number;
-  /** Default: f32 for f32 weights, else bf16. */
+  /** Default: f32 for f32 weights, else bf16. int8: of the native executor. */
   kvDtype?: KvDtype;
   /** Default 32. */
   tokensPerBlock?: number;

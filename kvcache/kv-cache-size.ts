@@ -27,14 +27,22 @@ export interface KvCacheSize {
   limitedBy: 'maxTokens' | 'memory' | 'maxNumSequences x maxSeqLen';
 }
 
-/** Bytes of one block's keys and values in all layers. */
+/**
+ * Bytes of one block's keys and values in all layers. In int8 a token's keys in one head are whole pairs of bytes and a
+ * scale in f32, and its values are bytes and a scale.
+ */
 export function kvBytesPerBlock(
   shape: Pick<AttentionShape, 'numLayers' | 'numKvHeads' | 'headDim'>,
   tokensPerBlock: number,
   kvDtype: KvDtype,
 ): number {
-  const bytesPerValue = kvDtype === 'bf16' ? 2 : 4;
-  return 2 * shape.numLayers * shape.numKvHeads * shape.headDim * tokensPerBlock * bytesPerValue;
+  const { headDim } = shape;
+  const bytesPerToken = {
+    f32: 8 * headDim,
+    bf16: 4 * headDim,
+    int8: 2 * Math.ceil(headDim / 2) + headDim + 8,
+  }[kvDtype];
+  return shape.numLayers * shape.numKvHeads * tokensPerBlock * bytesPerToken;
 }
 
 /**

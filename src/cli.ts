@@ -154,6 +154,7 @@ function infoCommand(): Command {
     .argument('<MODEL>', 'what serve takes as --model, or an engine directory')
     .option('--length <TOKENS>', 'of sequences that are to fit')
     .addOption(flagsOf('executor')[0]!)
+    .addOption(flagsOf('kvDtype')[0]!)
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--json', 'print it as JSON')
     .action(async (model: string, flags: InfoFlags) => {

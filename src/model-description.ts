@@ -66,22 +66,26 @@ export interface DescriptionOptions {
   length?: number | undefined;
   /** See OptionalParams.executor. */
   executor?: ExecutorChoice | undefined;
+  /** Of the KV cache; absent: what the executor takes for these weights. */
+  kvDtype?: KvDtype | undefined;
 }
 
 /**
  * Describes a model without loading or building it.
  * @param path a Hugging Face directory, a GGUF file or a folder with one, or an engine directory
- * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError.
+ * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError; ParameterError for a cache that the executor
+ * which is named does not keep.
  */
 export async function describeModel(
   path: string,
-  { length, executor }: DescriptionOptions = {},
+  { length, executor, kvDtype }: DescriptionOptions = {},
 ): Promise<ModelDescription> {
   const opened = existsSync(join(path, 'engine.json')) ? ofEngine(openEngine(path)) : ofCheckpoint(path);
   const { config, plan, weights, outputWeights, weightBytes, ...rest } = opened;
   const { encoder } = config;
-  const { kind, fallback } = await likelyExecutor({ executor });
+  const { kind, fallback } = await likelyExecutor({ executor, kvDtype });
   const maxSeqLen = longestSequence(config);
+  const dtype = kvDtype ?? kind.kvDtypeFor(weights);
   return {
     path,
     ...rest,
@@ -98,8 +102,7 @@ export async function describeModel(
     executor: kind.name,
     executorFallback: fallback,
     ...(await kind.computesWith()),
-    kvCache:
-      encoder === undefined ? await kvOf(plan, { kind, weights, weightBytes, maxSeqLen, length }) : null,
+    kvCache: encoder === undefined ? await kvOf(plan, { kind, dtype, weightBytes, maxSeqLen, length }) : null,
   };
 }
 
@@ -162,7 +165,7 @@ const parametersOf = ({ weights }: NetworkPlan) =>
 
 interface Room {
   kind: ExecutorKind;
-  weights: WeightPrecision;
+  dtype: KvDtype;
   weightBytes: number;
   maxSeqLen: number;
   length: number | undefined;
@@ -170,9 +173,8 @@ interface Room {
 
 async function kvOf(
   plan: NetworkPlan,
-  { kind, weights, weightBytes, maxSeqLen, length }: Room,
+  { kind, dtype, weightBytes, maxSeqLen, length }: Room,
 ): Promise<KvDescription> {
-  const dtype = kind.kvDtypeFor(weights);
   const bytesPerToken = kvBytesPerBlock(plan.attention, 1, dtype);
   const available = availableMemory().bytes;
   const room = (await kind.kvRoom?.(plan, available)) ?? Math.max(0, available - weightBytes);

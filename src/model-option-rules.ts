@@ -25,7 +25,7 @@ export const MODEL_OPTION_RULES = {
   model: NAME,
   weights: oneOf('auto', 'f32', 'bf16', 'int8', 'int4'),
   outputWeights: oneOf('auto', 'f32', 'bf16', 'int8'),
-  kvDtype: oneOf('auto', 'f32', 'bf16'),
+  kvDtype: oneOf('auto', 'f32', 'bf16', 'int8'),
   executor: oneOf('auto', 'native', 'tensorflow', 'wasm'),
   threads: wholeNumber(1, 1024),
   revision: NAME,

@@ -1,4 +1,5 @@
 import { ParameterError } from '../decoding/sampling-params.js';
+import type { KvDtype } from '../executor.js';
 import type { OptionalParams } from '../gpt-manager-options.js';
 import type { ExecutorName } from './executor-kind.js';
 
@@ -14,6 +15,13 @@ export interface UselessOption {
   option: string;
   why: string;
 }
+
+/** What each executor keeps a KV cache in. */
+const KV_DTYPES: Readonly<Record<ExecutorName, readonly KvDtype[]>> = {
+  native: ['f32', 'bf16', 'int8'],
+  tensorflow: ['f32', 'bf16'],
+  wasm: ['f32'],
+};
 
 const HAS_NO_INSTRUCTION_SETS = 'instruction sets are of the native executor';
 
@@ -42,9 +50,10 @@ export function uselessOptions(
 
 /** Why an executor cannot run with these options, as `kvDtype is refused: ...` goes on; null: it can. */
 export function impossibleOption(executor: ExecutorName, params: ExecutorOptionParams): UselessOption | null {
-  if (executor === 'wasm' && params.kvDtype !== undefined && params.kvDtype !== 'f32')
-    return { option: 'kvDtype', why: 'it keeps the KV cache as f32' };
-  return null;
+  const { kvDtype } = params;
+  const kept = KV_DTYPES[executor];
+  if (kvDtype === undefined || kept.includes(kvDtype)) return null;
+  return { option: 'kvDtype', why: `it keeps the KV cache as ${kept.join(' or ')}` };
 }
 
 /** @throws ParameterError for an option that an executor which is named has no use for. */

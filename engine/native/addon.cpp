@@ -7,7 +7,7 @@
 
 // Grows with every change of what JavaScript calls or hands over: ADDON_ABI in engine/native/load-addon.ts is the same
 // number. An addon compiled from older sources is refused on load instead of misreading what it is given.
-static constexpr int kAddonAbi = 11;
+static constexpr int kAddonAbi = 12;
 
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("abi", kAddonAbi);

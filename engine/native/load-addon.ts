@@ -6,7 +6,7 @@ import type { NativeAddon } from './addon.js';
  * Grows with every change of NativeAddon or of what is handed to it, together with kAddonAbi in addon.cpp: an addon
  * that was compiled from other sources is refused.
  */
-export const ADDON_ABI = 11;
+export const ADDON_ABI = 12;
 
 /** The compiled addon is not there, does not load on this machine, or was compiled from other sources. */
 export class AddonError extends Error {

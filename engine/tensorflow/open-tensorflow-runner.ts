@@ -20,6 +20,7 @@ import { STEP_UNIT_BYTES, TensorFlowRunner } from './tensorflow-runner.js';
 
 /** The NetworkRunner on TensorFlow. Throws a TensorFlowError where it is not installed, or the device has too little memory. */
 export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise<NetworkRunner> => {
+  checkCache(options);
   const tensorflow = loadTensorFlow(options.threads);
   const window = resolveWindow(options);
   const { isUsingGpuDevice } = tensorflow.backend();
@@ -45,6 +46,13 @@ export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise
     memory,
   });
 };
+
+function checkCache({ kvDtype }: ExecutorOptions): void {
+  if (kvDtype === 'f32' || kvDtype === 'bf16') return;
+  throw new TensorFlowError(
+    `The tensorflow executor keeps the KV cache as f32 or bf16, but kvDtype is ${kvDtype}.`,
+  );
+}
 
 /** Linux gives more memory than there is, and ends the process that then takes it. */
 function checkRoom({ weightBytes, kvCacheBytes, workspaceBytes }: ReturnType<NetworkRunner['memory']>): void {

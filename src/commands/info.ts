@@ -1,5 +1,6 @@
+import type { KvDtype } from '../../engine/executor.js';
 import type { ExecutorChoice } from '../../engine/executors/executor-kind.js';
-import { OPTIONS, variableName } from '../config-options.js';
+import { flagName, OPTIONS, variableName } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';
 import { describeModel, type ModelDescription } from '../model-description.js';
 import { threadCount } from '../thread-count.js';
@@ -10,19 +11,25 @@ export interface InfoFlags {
   length?: string;
   revision?: string;
   executor?: string;
+  kvDtype?: string;
   json?: boolean;
 }
 
 /** skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
 export async function info(
   model: string,
-  { length: given, executor, revision, json }: InfoFlags,
+  { length: given, executor, kvDtype, revision, json }: InfoFlags,
 ): Promise<void> {
   const length = given === undefined ? undefined : Number(given);
   if (length !== undefined && !(Number.isSafeInteger(length) && length > 0))
     throw new UsageError(`--length is "${given}"; it must be a whole number of tokens of at least 1.`);
   const path = await localModel(model, { revision, onProgress: showPullProgress(process.stderr) });
-  const description = await describeModel(path, { length, executor: executorOf(executor) });
+  const cache = chosen('kvDtype', kvDtype);
+  const description = await describeModel(path, {
+    length,
+    executor: chosen('executor', executor),
+    kvDtype: cache === 'auto' ? undefined : cache,
+  });
   if (length !== undefined && length > description.maxSeqLen) {
     throw new UsageError(
       `--length is ${length}, and a sequence of this model has ${description.maxSeqLen} tokens at most.`,
@@ -33,12 +40,16 @@ export async function info(
 }
 
 /** By flag or variable, as for serve. @throws UsageError */
-function executorOf(flag: string | undefined): ExecutorChoice {
-  const variable = variableName('executor');
-  const chosen = OPTIONS.executor.schema.safeParse(flag ?? (process.env[variable] || undefined));
-  if (chosen.success) return chosen.data;
-  const where = flag === undefined ? `${variable} is "${process.env[variable]}"` : `--executor is "${flag}"`;
-  throw new UsageError(`${where}; it must be one of ${OPTIONS.executor.choices.join(', ')}.`);
+function chosen(name: 'executor', flag: string | undefined): ExecutorChoice;
+function chosen(name: 'kvDtype', flag: string | undefined): 'auto' | KvDtype;
+function chosen(name: 'executor' | 'kvDtype', flag: string | undefined): string {
+  const variable = variableName(name);
+  const { schema, choices } = OPTIONS[name];
+  const parsed = schema.safeParse(flag ?? (process.env[variable] || undefined));
+  if (parsed.success) return parsed.data;
+  const where =
+    flag === undefined ? `${variable} is "${process.env[variable]}"` : `--${flagName(name)} is "${flag}"`;
+  throw new UsageError(`${where}; it must be one of ${choices.join(', ')}.`);
 }
 
 const TASKS = { generate: 'generates text', embed: 'embeds texts', score: 'scores pairs of texts' };

@@ -1,6 +1,15 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { NativeExecutor } from '../../engine/native/native-executor.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import {
+  cacheOf,
+  type Format,
+  INSTRUCTION_SETS,
+  INT8_CACHE,
+  openExecutor,
+  precisionOf,
+  TestEngines,
+  tinyModelPath,
+} from '../support/test-engine.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
@@ -19,14 +28,15 @@ afterAll(() => engines.remove());
 
 async function open(
   variant: string,
-  precision: 'f32' | 'bf16',
+  format: Format,
   options: Parameters<typeof openExecutor>[1],
 ): Promise<{ executor: NativeExecutor; run: (options: RunOptions) => RunResult; alone: () => Answers }> {
-  const { manifest, ...engine } = await engines.get(tinyModelPath(variant), precision);
+  const { manifest, ...engine } = await engines.get(tinyModelPath(variant), precisionOf(format));
   const executor = openExecutor(
     { manifest, ...engine },
     {
       ...WINDOW,
+      ...cacheOf(format),
       maxSeqLen: MAX_SEQ_LEN,
       tokensPerBlock: TOKENS_PER_BLOCK,
       numBlocks: WIDE_POOL + PADDING_BLOCKS,
@@ -138,11 +148,21 @@ describe.each(INSTRUCTION_SETS)('in an attention window with sinks, on %s', (ins
   });
 });
 
-describe.each(['bias', 'wide-head', 'longrope', 'mha'])('in an attention window, tiny %s', (variant) => {
-  it('answers together, paused and chunked, as alone', async () => {
-    const window = { maxAttentionWindow: 40, sinkTokenLength: 0, threads: 2 };
-    const { executor, run, alone } = await open(variant, 'bf16', window);
-    expectSameAnswers(run(inflight('MAX_UTILIZATION', 7, 64, true)), alone());
-    executor.close();
-  });
+describe.each([
+  ['bias', 'bf16'],
+  ['wide-head', 'bf16'],
+  ['longrope', 'bf16'],
+  ['mha', 'bf16'],
+  ['gqa', INT8_CACHE],
+  ['wide-head', INT8_CACHE],
+] as const)('in an attention window, tiny %s in %s', (variant, format) => {
+  it.each([0, 5])(
+    'with %i sinks, answers together, paused and chunked, as alone',
+    async (sinkTokenLength) => {
+      const window = { maxAttentionWindow: 40, sinkTokenLength, threads: 2 };
+      const { executor, run, alone } = await open(variant, format, window);
+      expectSameAnswers(run(inflight('MAX_UTILIZATION', 7, 64, true)), alone());
+      executor.close();
+    },
+  );
 });

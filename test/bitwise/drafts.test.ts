@@ -1,10 +1,18 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { WeightPrecision } from '../../engine/executor.js';
 import type { NativeExecutor } from '../../engine/native/native-executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { RandomDrafts } from '../support/random-drafts.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import {
+  cacheOf,
+  type Format,
+  INSTRUCTION_SETS,
+  INT8_CACHE,
+  openExecutor,
+  precisionOf,
+  TestEngines,
+  tinyModelPath,
+} from '../support/test-engine.js';
 import { type Answer, type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomNumbers, randomScenario } from './scenario.js';
 
@@ -60,10 +68,10 @@ function addDraft(inputs: InferenceRequest['inputs'], vocabSize: number, seed: n
 
 async function open(
   variant: string,
-  precision: WeightPrecision,
+  format: Format,
   options: Parameters<typeof openExecutor>[1],
 ): Promise<{ executor: NativeExecutor; config: ModelConfig }> {
-  const engine = await engines.get(tinyModelPath(variant), precision);
+  const engine = await engines.get(tinyModelPath(variant), precisionOf(format));
   const executor = openExecutor(engine, {
     threads: 2,
     maxSeqLen: MAX_SEQ_LEN,
@@ -72,6 +80,7 @@ async function open(
     maxNumTokens: 512,
     maxNumSequences: REQUESTS,
     maxLogitRows: REQUESTS + DRAFT_ROWS,
+    ...cacheOf(format),
     ...options,
   });
   return { executor, config: engine.manifest.config };
@@ -98,7 +107,9 @@ function expectDraftsChangeNothing(
 }
 
 describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (instructionSet) => {
-  it.each(['f32', 'bf16', 'int8', 'int4'] as const)('%s', async (precision) => {
+  const isBest = instructionSet === INSTRUCTION_SETS.at(-1);
+  const formats: Format[] = ['f32', 'bf16', 'int8', 'int4'];
+  it.each(isBest ? [...formats, INT8_CACHE] : formats)('%s', async (precision) => {
     const opened = await open('gqa', precision, { instructionSet });
     const { executor, config } = opened;
     const arrivals = scenario(config.vocabSize);

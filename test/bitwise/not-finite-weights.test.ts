@@ -1,13 +1,21 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../engine/engine.js';
-import type { WeightPrecision } from '../../engine/executor.js';
 import { freshFolders } from '../support/fresh-folders.js';
 import { spoilModel } from '../support/spoilt-model.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import {
+  cacheOf,
+  type Format,
+  INSTRUCTION_SETS,
+  INT8_CACHE,
+  openExecutor,
+  precisionOf,
+  TestEngines,
+  tinyModelPath,
+} from '../support/test-engine.js';
 import { type Answer, type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
-const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+const FORMATS: readonly Format[] = ['f32', 'bf16', 'int8', 'int4'];
 const NOT_FINITE = /^The logits for token \d+ of this request are not finite/;
 /** A token of the vocabulary that stands in some prompts and not in others. */
 const SPOILT_TOKEN = 77;
@@ -38,12 +46,13 @@ const RUNS: Record<string, RunOptions> = {
 // Its output layer is not its embedding: a token may have no embedding and yet have logits.
 const MODEL = tinyModelPath('mha');
 
-function spoilt(tensor: string, row: number, value: number, precision: WeightPrecision): Promise<Engine> {
-  return engines.get(spoilModel(MODEL, freshFolder(), { tensor, row, value }), precision);
+function spoilt(tensor: string, row: number, value: number, format: Format): Promise<Engine> {
+  return engines.get(spoilModel(MODEL, freshFolder(), { tensor, row, value }), precisionOf(format));
 }
 
-function open(engine: Engine, instructionSet = INSTRUCTION_SETS.at(-1)!) {
+function open(engine: Engine, format: Format, instructionSet = INSTRUCTION_SETS.at(-1)!) {
   return openExecutor(engine, {
+    ...cacheOf(format),
     instructionSet,
     threads: 2,
     maxSeqLen: 128,
@@ -75,12 +84,9 @@ function arrivals(vocabSize: number): Arrival[] {
 }
 
 /** The answers with the same weights, each request alone; what held or drew the spoilt token is left out. */
-async function answersOfIntact(
-  precision: WeightPrecision,
-  instructionSet: (typeof INSTRUCTION_SETS)[number],
-) {
-  const engine = await engines.get(MODEL, precision);
-  const executor = open(engine, instructionSet);
+async function answersOfIntact(format: Format, instructionSet: (typeof INSTRUCTION_SETS)[number]) {
+  const engine = await engines.get(MODEL, precisionOf(format));
+  const executor = open(engine, format, instructionSet);
   const requests = arrivals(engine.manifest.config.vocabSize);
   const answers = runAlone(executor, engine.manifest.config, requests);
   executor.close();
@@ -96,13 +102,14 @@ async function answersOfIntact(
 }
 
 describe.each(INSTRUCTION_SETS)('on %s, a token whose embedding is not finite', (instructionSet) => {
-  it.each(PRECISIONS)(
+  const isBest = instructionSet === INSTRUCTION_SETS.at(-1);
+  it.each(isBest ? ([...FORMATS, INT8_CACHE] as const) : FORMATS)(
     'fails the requests that hold it, and no other changes a bit, in %s',
-    async (precision) => {
-      const { answers, untouched } = await answersOfIntact(precision, instructionSet);
+    async (format) => {
+      const { answers, untouched } = await answersOfIntact(format, instructionSet);
       for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
-        const engine = await spoilt('model.embed_tokens.weight', SPOILT_TOKEN, value, precision);
-        const executor = open(engine, instructionSet);
+        const engine = await spoilt('model.embed_tokens.weight', SPOILT_TOKEN, value, format);
+        const executor = open(engine, format, instructionSet);
         const { config } = engine.manifest;
         for (const options of Object.values(RUNS)) {
           const { answers: found } = runLoop(executor, config, arrivals(config.vocabSize), options);
@@ -142,16 +149,15 @@ describe('a weight of every request that is not finite', () => {
     'model.layers.0.input_layernorm.weight',
     'lm_head.weight',
   ])('fails each of them, and the loop goes on: %s', async (tensor) => {
-    for (const precision of PRECISIONS) {
+    for (const format of tensor.includes('v_proj') ? ([...FORMATS, INT8_CACHE] as const) : FORMATS) {
       for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
-        const engine = await spoilt(tensor, 3, value, precision);
-        const executor = open(engine);
+        const engine = await spoilt(tensor, 3, value, format);
+        const executor = open(engine, format);
         const { config } = engine.manifest;
         for (const options of Object.values(RUNS)) {
           const { answers } = runLoop(executor, config, arrivals(config.vocabSize), options);
           expect(answers.size).toBe(REQUESTS);
-          for (const { error } of answers.values())
-            expect(error, `${precision} ${value}`).toMatch(NOT_FINITE);
+          for (const { error } of answers.values()) expect(error, `${format} ${value}`).toMatch(NOT_FINITE);
         }
         executor.close();
       }

@@ -1,7 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
 import { bool, f32, i32 } from '../support/loop-harness.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import {
+  cacheOf,
+  type Format,
+  INSTRUCTION_SETS,
+  INT8_CACHE,
+  openExecutor,
+  precisionOf,
+  TestEngines,
+  tinyModelPath,
+} from '../support/test-engine.js';
 import { type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
@@ -68,47 +77,48 @@ const RUNS: { name: string; threads: number; pauses: boolean; options: RunOption
   },
 ];
 
-describe.each([
-  { variant: 'gqa', precision: 'f32' as const, runs: RUNS },
-  { variant: 'gqa', precision: 'int8' as const, runs: RUNS },
+const PAUSED = RUNS.filter(({ pauses }) => pauses);
+
+describe.each<{ variant: string; format: Format; runs: typeof RUNS }>([
+  { variant: 'gqa', format: 'f32', runs: RUNS },
+  { variant: 'gqa', format: 'int8', runs: RUNS },
+  { variant: 'gqa', format: INT8_CACHE, runs: PAUSED },
   // Layers with a window beside layers without.
-  { variant: 'gemma3', precision: 'bf16' as const, runs: RUNS.filter(({ pauses }) => pauses).slice(0, 1) },
-])(
-  'beams, several sequences and plain requests of $variant in $precision',
-  ({ variant, precision, runs }) => {
-    it.each(runs)('$name: each answers as alone', async ({ threads, pauses, options }) => {
-      const engine = await engines.get(tinyModelPath(variant), precision);
-      const open = (own: number) =>
-        openExecutor(engine, {
-          instructionSet: INSTRUCTION_SETS.at(-1)!,
-          threads: own,
-          maxSeqLen: 96,
-          tokensPerBlock: 16,
-          numBlocks: WIDE_POOL,
-          numSecondaryBlocks: 10,
-          maxNumTokens: 256,
-          maxNumSequences: 16 * MAX_BEAM_WIDTH,
-          maxLogitRows: 16 * MAX_BEAM_WIDTH,
-        });
-      const { config } = engine.manifest;
-      const one = open(1);
-      const arrivals = scenario(one.vocabSize);
-      const alone = runAlone(one, config, arrivals, { maxBeamWidth: MAX_BEAM_WIDTH });
-      one.close();
-      const many = open(threads);
-      const result = runLoop(many, config, arrivals, options);
-      many.close();
-      expect(result.answers.size).toBe(alone.size);
-      expect(alone.size).toBeGreaterThan(REQUESTS);
-      for (const [key, expected] of alone) {
-        const found = result.answers.get(key)!;
-        expect(found.error, `answer ${key}`).toBe('');
-        expect(found.tokens, `answer ${key}`).toStrictEqual(expected.tokens);
-        expect(found.logProbs, `answer ${key}`).toStrictEqual(expected.logProbs);
-        expect(found.cumLogProb, `answer ${key}`).toBe(expected.cumLogProb);
-      }
-      expect(result.replayMismatches).toBe(0);
-      if (pauses) expect(result.pauses).toBeGreaterThan(0);
-    });
-  },
-);
+  { variant: 'gemma3', format: 'bf16', runs: PAUSED.slice(0, 1) },
+])('beams, several sequences and plain requests of $variant in $format', ({ variant, format, runs }) => {
+  it.each(runs)('$name: each answers as alone', async ({ threads, pauses, options }) => {
+    const engine = await engines.get(tinyModelPath(variant), precisionOf(format));
+    const open = (own: number) =>
+      openExecutor(engine, {
+        ...cacheOf(format),
+        instructionSet: INSTRUCTION_SETS.at(-1)!,
+        threads: own,
+        maxSeqLen: 96,
+        tokensPerBlock: 16,
+        numBlocks: WIDE_POOL,
+        numSecondaryBlocks: 10,
+        maxNumTokens: 256,
+        maxNumSequences: 16 * MAX_BEAM_WIDTH,
+        maxLogitRows: 16 * MAX_BEAM_WIDTH,
+      });
+    const { config } = engine.manifest;
+    const one = open(1);
+    const arrivals = scenario(one.vocabSize);
+    const alone = runAlone(one, config, arrivals, { maxBeamWidth: MAX_BEAM_WIDTH });
+    one.close();
+    const many = open(threads);
+    const result = runLoop(many, config, arrivals, options);
+    many.close();
+    expect(result.answers.size).toBe(alone.size);
+    expect(alone.size).toBeGreaterThan(REQUESTS);
+    for (const [key, expected] of alone) {
+      const found = result.answers.get(key)!;
+      expect(found.error, `answer ${key}`).toBe('');
+      expect(found.tokens, `answer ${key}`).toStrictEqual(expected.tokens);
+      expect(found.logProbs, `answer ${key}`).toStrictEqual(expected.logProbs);
+      expect(found.cumLogProb, `answer ${key}`).toBe(expected.cumLogProb);
+    }
+    expect(result.replayMismatches).toBe(0);
+    if (pauses) expect(result.pauses).toBeGreaterThan(0);
+  });
+});

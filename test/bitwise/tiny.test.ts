@@ -1,6 +1,15 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { WeightPrecision } from '../../engine/executor.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import {
+  cacheOf,
+  type Format,
+  INSTRUCTION_SETS,
+  INT8_CACHE,
+  openExecutor,
+  precisionOf,
+  TestEngines,
+  tinyModelPath,
+} from '../support/test-engine.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
 
@@ -102,14 +111,15 @@ function run(
 
 async function openTiny(
   variant: string,
-  precision: WeightPrecision,
+  format: Format,
   threads: number,
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ) {
-  const engine = await engines.get(tinyModelPath(variant), precision);
+  const engine = await engines.get(tinyModelPath(variant), precisionOf(format));
   const { slidingWindow } = engine.manifest.config;
   const executor = openExecutor(engine, {
     ...(slidingWindow === null ? {} : { maxAttentionWindow: slidingWindow }),
+    ...cacheOf(format),
     instructionSet,
     threads,
     maxSeqLen: MAX_SEQ_LEN,
@@ -215,37 +225,41 @@ describe.each(INSTRUCTION_SETS)('on %s, 32 requests together answer as each alon
 
 // Sizes that no tile divides, biases, and frequencies that depend on each request's final length.
 describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => {
-  it.each(PRECISIONS)('%s: together as alone, paused and chunked', async (precision) => {
-    const { executor, config } = await openTiny(variant, precision, 2);
-    const arrivals = scenario(config.vocabSize);
-    const alone = runAlone(executor, config, arrivals);
-    const result = runLoop(executor, config, arrivals, run('MAX_UTILIZATION', SMALL_POOL, 64, true));
-    const turns = { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true };
-    const overlapped = runLoop(executor, config, arrivals, turns);
-    const v1 = run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
-    const lockstep = runLoop(executor, config, arrivals, { ...v1, modelType: 'V1' });
-    executor.close();
-    expectSameAnswers(result, alone);
-    expect(result.pauses).toBeGreaterThan(10);
-    expectSameAnswers(overlapped, alone);
-    expect(overlapped.overlapped).toBeGreaterThan(30);
-    expectSameAnswers(lockstep, alone);
-    expect(lockstep.emptyGenerationSlots).toBeGreaterThan(100);
-  });
+  it.each([...PRECISIONS, INT8_CACHE] as const)(
+    '%s: together as alone, paused and chunked',
+    async (format) => {
+      const { executor, config } = await openTiny(variant, format, 2);
+      const arrivals = scenario(config.vocabSize);
+      const alone = runAlone(executor, config, arrivals);
+      const result = runLoop(executor, config, arrivals, run('MAX_UTILIZATION', SMALL_POOL, 64, true));
+      const turns = { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true };
+      const overlapped = runLoop(executor, config, arrivals, turns);
+      const v1 = run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
+      const lockstep = runLoop(executor, config, arrivals, { ...v1, modelType: 'V1' });
+      executor.close();
+      expectSameAnswers(result, alone);
+      expect(result.pauses).toBeGreaterThan(10);
+      expectSameAnswers(overlapped, alone);
+      expect(overlapped.overlapped).toBeGreaterThan(30);
+      expectSameAnswers(lockstep, alone);
+      expect(lockstep.emptyGenerationSlots).toBeGreaterThan(100);
+    },
+  );
 });
 
 // One row for each architecture.
-describe.each<[string, WeightPrecision, number]>([
+describe.each<[string, Format, number]>([
   ['mistral', 'bf16', 5],
   ['qwen2', 'int8', 16],
   ['qwen3', 'bf16', 16],
   ['phi3', 'int4', 9],
   ['gemma2', 'bf16', 16],
+  ['gemma2', INT8_CACHE, 16],
   ['gemma3', 'int8', 16],
   ['gpt2', 'bf16', 16],
-])('tiny %s, %s', (variant, precision, smallPool) => {
+])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
-    const { executor, config } = await openTiny(variant, precision, 2);
+    const { executor, config } = await openTiny(variant, format, 2);
     const lengths = { requests: 14, maxPrompt: 80, maxNew: 40, arrivalSpan: 20 };
     const arrivals = randomScenario({
       ...config,
@@ -310,10 +324,10 @@ async function expectReuseChangesNothing(
 // and beginnings of blocks copied from the secondary pool.
 async function expectSwappingChangesNothing(
   variant: string,
-  precision: 'f32' | 'bf16',
+  format: Format,
   instructionSet = INSTRUCTION_SETS.at(-1)!,
 ): Promise<void> {
-  const { executor, config } = await openTiny(variant, precision, 2, instructionSet);
+  const { executor, config } = await openTiny(variant, format, 2, instructionSet);
   const arrivals = promptsThatBeginAlike(config.vocabSize, 8);
   const alone = runAlone(executor, config, arrivals);
   const copies = vi.spyOn(executor, 'copyBlocks');
@@ -340,7 +354,7 @@ async function expectSwappingChangesNothing(
 
 describe('with blocks swapped out and in, 32 requests together answer as each alone without reuse', () => {
   it.each(INSTRUCTION_SETS)('tiny gqa on %s', async (instructionSet) => {
-    for (const precision of ['f32', 'bf16'] as const) {
+    for (const precision of ['f32', 'bf16', INT8_CACHE] as const) {
       await expectSwappingChangesNothing('gqa', precision, instructionSet);
     }
   });

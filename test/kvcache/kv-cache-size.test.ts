@@ -16,6 +16,9 @@ describe('kvBytesPerBlock', () => {
     const shape = { numLayers: 30, numKvHeads: 3, headDim: 64 };
     expect(kvBytesPerBlock(shape, 32, 'bf16')).toBe(2 * 30 * 3 * 64 * 32 * 2);
     expect(kvBytesPerBlock(shape, 32, 'f32')).toBe(2 * 30 * 3 * 64 * 32 * 4);
+    expect(kvBytesPerBlock(shape, 32, 'int8')).toBe(2 * 30 * 3 * (64 + 4) * 32);
+    // Keys come in pairs of dimensions.
+    expect(kvBytesPerBlock({ ...shape, headDim: 9 }, 8, 'int8')).toBe(30 * 3 * (10 + 9 + 8) * 8);
   });
 });
 

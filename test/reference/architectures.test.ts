@@ -18,6 +18,8 @@ const DIVERGENCE_MAX = {
   gemma3: { bf16: 4e-3, int8: 4.5e-2, int4: 2.3 },
   gpt2: { bf16: 3e-4, int8: 3.5e-3, int4: 0.12 },
 } as const;
+/** What a cache in int8 adds to those. */
+const OF_INT8_CACHE_MAX = 2e-3;
 const ARCHITECTURES = Object.keys(DIVERGENCE_MAX) as (keyof typeof DIVERGENCE_MAX)[];
 /** Whole, and pieces that end inside a block and inside a window. */
 const CHUNKS = [256, 13];
@@ -71,8 +73,8 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
     executor.close();
   });
 
-  it.each(['bf16', 'int8', 'int4'] as const)('%s stays close, f32 and bf16 cache', async (precision) => {
-    for (const kvDtype of ['f32', 'bf16'] as const) {
+  it.each(['bf16', 'int8', 'int4'] as const)('%s stays close, whatever the cache', async (precision) => {
+    for (const kvDtype of ['f32', 'bf16', 'int8'] as const) {
       const { executor, driver } = await openDriver(architecture, { precision, kvDtype });
       const divergences: number[] = [];
       compareLogits(driver, prompts, CHUNKS, (reference, ours) =>
@@ -80,7 +82,9 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
       );
       executor.close();
       const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
-      expect(mean, `${kvDtype} cache`).toBeLessThan(DIVERGENCE_MAX[architecture][precision]);
+      expect(mean, `${kvDtype} cache`).toBeLessThan(
+        DIVERGENCE_MAX[architecture][precision] + (kvDtype === 'int8' ? OF_INT8_CACHE_MAX : 0),
+      );
     }
   });
 });

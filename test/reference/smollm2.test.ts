@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { WeightPrecision } from '../../engine/executor.js';
 import type { NativeExecutor } from '../../engine/native/native-executor.js';
-import { openExecutor, TestEngines } from '../support/test-engine.js';
+import {
+  cacheOf,
+  type Format,
+  INT8_CACHE,
+  openExecutor,
+  precisionOf,
+  TestEngines,
+} from '../support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { firstWrongToken, GAP_MIN, klDivergenceOfTop, readGolden, type Smollm2Prompt } from './goldens.js';
 import { argmax, SequenceDriver } from './sequence-driver.js';
@@ -18,15 +24,17 @@ const LIMITS = {
   bf16: { greatest: 0.01, mean: 1e-3, same: 0.95 },
   int8: { greatest: 0.15, mean: 0.01, same: 0.93 },
   int4: { greatest: 0.15, mean: 0.01, same: 0.93 },
+  [INT8_CACHE]: { greatest: 0.05, mean: 5e-3, same: 0.94 },
 };
 
 const prompts = readGolden<Smollm2Prompt>('smollm2');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-async function open(precision: WeightPrecision) {
-  const engine = await engines.get(testModelPath!, precision);
+async function open(format: Format) {
+  const engine = await engines.get(testModelPath!, precisionOf(format));
   const executor = openExecutor(engine, {
+    ...cacheOf(format),
     maxNumTokens: 2048,
     maxSeqLen: 2048,
     maxLogitRows: 128,
@@ -67,7 +75,7 @@ describeWithTestModel('SmolLM2 in f32 against Hugging Face transformers', () => 
 });
 
 describeWithTestModel('SmolLM2 against Hugging Face transformers in f32', () => {
-  it.each(['bf16', 'int8', 'int4'] as const)('diverges little in %s', async (precision) => {
+  it.each(['bf16', 'int8', 'int4', INT8_CACHE] as const)('diverges little in %s', async (precision) => {
     const { executor, driver } = await open(precision);
     const divergences: number[] = [];
     let same = 0;

@@ -48,21 +48,24 @@ async function ask(loaded: ModelOptions): Promise<{ cached: number; answers: Ans
 }
 
 describe('hostCacheSize', () => {
-  it('brings prompts back that the KV cache has no room for, with the same bits', async () => {
-    const without = await ask({ ...options, enableBlockReuse: false });
-    const small = { ...options, enableBlockReuse: true, maxTokens: 128 };
-    const oneLevel = await ask(small);
-    const twoLevels = await ask({ ...small, hostCacheSize: 2 ** 20 });
-    expect(
-      without.answers.every(({ tokens, logProbs }) => tokens.length === 8 && logProbs.length === 8),
-    ).toBe(true);
-    expect(oneLevel.answers).toEqual(without.answers);
-    expect(twoLevels.answers).toEqual(without.answers);
-    // 16 blocks hold one sequence: what the next prompt needs has been evicted when it comes again.
-    expect(oneLevel.cached).toBeLessThan(PROMPTS.length * 90);
-    // All but the last token, which is never taken from the cache.
-    expect(twoLevels.cached).toBe(2 * PROMPTS.length * 89);
-  });
+  it.each(['bf16', 'int8'] as const)(
+    'brings prompts back that the KV cache has no room for, with the same bits, %s',
+    async (kvDtype) => {
+      const without = await ask({ ...options, kvDtype, enableBlockReuse: false });
+      const small = { ...options, kvDtype, enableBlockReuse: true, maxTokens: 128 };
+      const oneLevel = await ask(small);
+      const twoLevels = await ask({ ...small, hostCacheSize: 2 ** 20 });
+      expect(
+        without.answers.every(({ tokens, logProbs }) => tokens.length === 8 && logProbs.length === 8),
+      ).toBe(true);
+      expect(oneLevel.answers).toEqual(without.answers);
+      expect(twoLevels.answers).toEqual(without.answers);
+      // 16 blocks hold one sequence: what the next prompt needs has been evicted when it comes again.
+      expect(oneLevel.cached).toBeLessThan(PROMPTS.length * 90);
+      // All but the last token, which is never taken from the cache.
+      expect(twoLevels.cached).toBe(2 * PROMPTS.length * 89);
+    },
+  );
 
   it('without block reuse is refused by its name', async () => {
     const refused = Skein.load({ ...options, enableBlockReuse: false, hostCacheSize: 2 ** 20 });

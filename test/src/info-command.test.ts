@@ -50,6 +50,16 @@ describe('skein info', () => {
     expect(kvCache!.sequences.map(({ length }) => length)).toContain(33);
   });
 
+  it('counts with the KV cache that is asked for', async () => {
+    const model = tinyModelPath('gqa');
+    const [bf16, int8] = [await describeBy(model), await describeBy(model, '--kv-dtype', 'int8')].map(
+      ({ kvCache }) => kvCache!,
+    );
+    expect([bf16!.dtype, int8!.dtype]).toEqual(['bf16', 'int8']);
+    expect(int8!.bytesPerToken).toBeLessThan(0.7 * bf16!.bytesPerToken);
+    expect(int8!.tokens / bf16!.tokens).toBeGreaterThan(1.3);
+  });
+
   it('says which layers have a window', async () => {
     const { stdout } = await runCli(['info', tinyModelPath('gemma3-gguf')]);
     expect(stdout).toMatch(/^architecture {2,}gemma3, which generates text/m);
@@ -85,6 +95,18 @@ describe('skein info', () => {
       ['--executor', 'gpu'],
       2,
       /--executor is "gpu"; it must be one of auto, native, tensorflow, wasm\./,
+    ],
+    [
+      'a KV cache that there is not',
+      ['--kv-dtype', 'int4'],
+      2,
+      /--kv-dtype is "int4"; it must be one of auto, f32, bf16, int8\./,
+    ],
+    [
+      'a KV cache that the executor does not keep',
+      ['--executor', 'wasm', '--kv-dtype', 'int8'],
+      1,
+      /kvDtype is refused: the wasm executor has no use for it, since it keeps the KV cache as f32;/,
     ],
   ])('refuses %s', async (_what, args, code, message) => {
     const ended = await runCli(['info', tinyModelPath('gqa'), ...args]);

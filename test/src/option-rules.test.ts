@@ -15,7 +15,7 @@ const MODEL: Row[] = [
   ['model', ['', 5, null], ['m'], 'a text that is not empty'],
   ['weights', ['int3', 1], ['auto', 'f32', 'bf16', 'int8', 'int4'], 'one of auto, f32, bf16, int8, int4'],
   ['outputWeights', ['int4', 1], ['auto', 'f32', 'bf16', 'int8'], 'one of auto, f32, bf16, int8'],
-  ['kvDtype', ['int8'], ['auto', 'f32', 'bf16'], 'one of auto, f32, bf16'],
+  ['kvDtype', ['int4'], ['auto', 'f32', 'bf16', 'int8'], 'one of auto, f32, bf16, int8'],
   ['threads', [0, 1025, ...whole], [1, 1024], 'a whole number from 1 to 1024'],
   ['executor', ['gpu', 1], ['auto', 'native', 'tensorflow', 'wasm'], 'one of auto, native, tensorflow, wasm'],
   ['cacheDir', ['', 1], ['/tmp'], 'a text that is not empty'],

@@ -33,7 +33,7 @@ export interface TestExecutor {
 export const NATIVE: TestExecutor = {
   name: 'native',
   instructionSets,
-  kvDtypes: ['f32', 'bf16'],
+  kvDtypes: ['f32', 'bf16', 'int8'],
   keepsBits: true,
   runsEncoders: true,
   missing: null,

@@ -1,9 +1,11 @@
+import type { KvDtype } from '../../engine/executor.js';
 import type { Activation, NetworkPlan, PlanOp } from '../../engine/network/plan.js';
 import { roundToBf16 } from './bf16.js';
+import { quantsOf } from './kv-quants.js';
 
 /** How cache and products round. */
 export interface NaiveOptions {
-  kvDtype: 'f32' | 'bf16';
+  kvDtype: KvDtype;
   /** [rotaryDim / 2] */
   inverseFrequencies: Float32Array;
   ropeScale: number;
@@ -16,6 +18,7 @@ export interface NaiveOptions {
 }
 
 type Matrix = Float64Array[];
+type AttentionOp = Extract<PlanOp, { op: 'attention' }>;
 
 /** Greatest difference of any logit of a sequence's positions; Infinity where one is NaN, which must not pass as small. */
 export function greatestError(
@@ -101,7 +104,7 @@ export function naiveLogits(
         }
         break;
       case 'attention':
-        values[op.output] = values[op.qkv]!.map((_, t) => attend(values[op.qkv]!, t, op));
+        values[op.output] = attended(values[op.qkv]!, op);
         break;
       case 'selectRows':
         values[op.output] = values[op.input]!;
@@ -154,11 +157,34 @@ export function naiveLogits(
     return !window || s < window.sinks || t - s < window.tokens - window.sinks;
   }
 
-  function attend(qkv: Matrix, t: number, op: Extract<PlanOp, { op: 'attention' }>): Float64Array {
+  function attended(qkv: Matrix, op: AttentionOp): Matrix {
+    const cached = qkv.map(inCache);
+    return qkv.map((_, t) => attend(qkv, cached, t, op));
+  }
+
+  /** A row of q, k and v whose keys and values are what the cache makes of them. */
+  function inCache(row: Float64Array): Float64Array {
+    if (options.kvDtype === 'f32') return row;
+    const { numHeads, headDim } = plan.attention;
+    const result = row.slice();
+    for (let at = numHeads * headDim; at < row.length; at += headDim) {
+      const head = row.subarray(at, at + headDim);
+      if (options.kvDtype === 'bf16') result.set(head.map(roundToBf16), at);
+      else {
+        const { quants, scale } = quantsOf(head, 127);
+        result.set(
+          quants.map((quant) => quant * scale),
+          at,
+        );
+      }
+    }
+    return result;
+  }
+
+  function attend(qkv: Matrix, cached: Matrix, t: number, op: AttentionOp): Float64Array {
     const capped = (score: number) =>
       op.softCap === undefined ? score : op.softCap * Math.tanh(score / op.softCap);
     const { numHeads, numKvHeads, headDim } = plan.attention;
-    const cached = options.kvDtype === 'bf16' ? roundToBf16 : (x: number) => x;
     const rounded = options.roundsAttention ? roundToBf16 : (x: number) => x;
     const output = new Float64Array(numHeads * headDim);
     for (let head = 0; head < numHeads; head++) {
@@ -171,7 +197,7 @@ export function naiveLogits(
         const queries = options.window && s < options.window.sinks ? sinkQueries : qkv;
         let dot = 0;
         for (let i = 0; i < headDim; i++)
-          dot += rounded(queries[t]![head * headDim + i]!) * cached(qkv[s]![k + i]!);
+          dot += rounded(queries[t]![head * headDim + i]!) * cached[s]![k + i]!;
         scores[s] = capped(dot * op.scale);
       }
       const maximum = Math.max(...scores);
@@ -179,7 +205,7 @@ export function naiveLogits(
       const sum = exps.reduce((a, b) => a + b, 0);
       for (let s = 0; s <= t; s++) {
         for (let i = 0; i < headDim; i++) {
-          output[head * headDim + i]! += (rounded(exps[s]!) / sum) * cached(qkv[s]![v + i]!);
+          output[head * headDim + i]! += (rounded(exps[s]!) / sum) * cached[s]![v + i]!;
         }
       }
     }

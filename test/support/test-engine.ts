@@ -11,6 +11,13 @@ import { type NativeEngine, NativeExecutor } from '../../engine/native/native-ex
 /** Instruction sets that this machine runs, from the slowest to the fastest. */
 export const INSTRUCTION_SETS: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
 
+/** Weights with the KV cache that they have by default, or those of bf16 with one in int8. */
+export type Format = WeightPrecision | 'bf16 with an int8 cache';
+export const INT8_CACHE = 'bf16 with an int8 cache' as const;
+export const precisionOf = (format: Format): WeightPrecision => (format === INT8_CACHE ? 'bf16' : format);
+export const cacheOf = (format: Format): TestExecutorOptions =>
+  format === INT8_CACHE ? { kvDtype: 'int8' } : {};
+
 /** Path of a committed tiny model: see tools/reference/tiny-models.py. */
 export function tinyModelPath(variant: string): string {
   return fileURLToPath(new URL(`../fixtures/tiny-${variant}`, import.meta.url));

@@ -136,6 +136,8 @@ export function roundingLine(kernels: Kernels, isa: string, dtypes: readonly Dty
   return rates.length === 0 ? '' : `Activations rounded on one thread, G values/s: ${rates.join(', ')}.`;
 }
 
+const CACHE_TYPES = ['f32', 'bf16', 'int8'] as const;
+
 const ATTENTION_SHAPES = [
   { rows: 1, context: 192 },
   { rows: 1, context: 2048 },
@@ -146,7 +148,7 @@ const ATTENTION_SHAPES = [
 
 /** One thread, microseconds of a layer with 9 heads of 64 over 3 heads of keys, and GB/s of the cache for one row. */
 export function attentionTable(kernels: Kernels, isa: string): string {
-  const rows = (['f32', 'bf16'] as const).map((dtype) => [
+  const rows = CACHE_TYPES.map((dtype) => [
     `attention, ${dtype} cache`,
     ...ATTENTION_SHAPES.map((shape) => (attentionSeconds(kernels, isa, dtype, shape) * 1e6).toFixed(0)),
   ]);
@@ -159,15 +161,15 @@ export function attentionTable(kernels: Kernels, isa: string): string {
 function attentionSeconds(
   kernels: Kernels,
   isa: string,
-  dtype: 'f32' | 'bf16',
+  dtype: (typeof CACHE_TYPES)[number],
   { rows, context }: { rows: number; context: number },
 ): number {
   const [numHeads, kvHeads, headDim, tokensPerBlock] = [9, 3, 64, 32];
   const blocks = Math.ceil(context / tokensPerBlock);
-  const elements = blocks * 2 * kvHeads * tokensPerBlock * headDim;
+  const bytesPerValue = { f32: 4, bf16: 2, int8: 1 + 4 / headDim }[dtype];
   const fields = {
     ...{ dtype, tokensPerBlock, kvHeads, headDim, numHeads, scale: 0.125 },
-    cache: dtype === 'f32' ? new Float32Array(elements) : new Uint16Array(elements),
+    cache: new Uint8Array(blocks * 2 * kvHeads * tokensPerBlock * headDim * bytesPerValue),
     blockTable: Int32Array.from({ length: blocks }, (_, i) => i),
     q: new Float32Array(rows * numHeads * headDim),
     ldq: numHeads * headDim,

@@ -1,11 +1,12 @@
 /**
- * What each weight format costs in quality, against f32 weights of the same checkpoint:
+ * What each weight format and each type of the KV cache costs in quality, against f32 weights of the same checkpoint and a
+ * cache in f32:
  *
- *   npx tsx tools/quality/main.ts MODEL [TEXT_FILE] [bf16,int8,int4,int4+bf16]
+ *   npx tsx tools/quality/main.ts MODEL [TEXT_FILE] [bf16,int8,int4,int4+bf16,bf16/int8,int4/int8]
  *
  * Prints perplexity, the KL divergence of the distributions over the whole vocabulary, and how often the most probable
  * token is the same, over every position of a fixed text: of the file, or else of the LICENSE beside this. After the plus
- * stands the format of embedding and output layer.
+ * stands the format of embedding and output layer, after the slash that of the cache (default: bf16).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildEngine } from '../../engine/builder.js';
 import { cpuQuota } from '../../engine/cpu-quota.js';
+import type { KvDtype, OutputPrecision, WeightPrecision } from '../../engine/executor.js';
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
 import { klDivergence, logSumExp } from '../../test/reference/goldens.js';
 import { argmax, SequenceDriver } from '../../test/reference/sequence-driver.js';
@@ -21,15 +23,16 @@ import { openExecutor } from '../../test/support/test-engine.js';
 const WINDOW = 256;
 const WINDOWS_MAX = 4;
 
-const [model, textFile, formats = 'bf16,int8,int4,int4+bf16'] = process.argv.slice(2);
+const [model, textFile, formats = 'bf16,int8,int4,int4+bf16,bf16/int8,int4/int8'] = process.argv.slice(2);
 if (!model) throw new Error('quality: the first argument should be a model: a folder or a GGUF file');
 const text = readFileSync(textFile || fileURLToPath(new URL('../../LICENSE', import.meta.url)), 'utf8');
 const folder = mkdtempSync(join(tmpdir(), 'skein-quality-'));
 
 /** The logits of every position but the last, window by window: [window][position][vocabulary]. */
 async function logitsOf(format: string, windows: number[][] | null) {
-  const [precision, outputPrecision = 'auto'] = format.split('+') as [string, string?];
-  const outputDirectory = join(folder, format);
+  const [weights, kvDtype = weights === 'f32' ? 'f32' : 'bf16'] = format.split('/') as [string, KvDtype?];
+  const [precision, outputPrecision = 'auto'] = weights!.split('+') as [WeightPrecision, OutputPrecision?];
+  const outputDirectory = join(folder, format.replace('/', '-'));
   const engine = await buildEngine({ model: model!, outputDirectory, precision, outputPrecision });
   const tokens = windows ?? windowsOf(new Tokenizer(await readTokenizerFiles(outputDirectory)));
   const executor = openExecutor(engine, {
@@ -37,7 +40,7 @@ async function logitsOf(format: string, windows: number[][] | null) {
     maxNumTokens: WINDOW,
     maxLogitRows: WINDOW,
     maxSeqLen: WINDOW,
-    kvDtype: precision === 'f32' ? 'f32' : 'bf16',
+    kvDtype,
   });
   const driver = new SequenceDriver(executor, engine.manifest.config);
   const logits = tokens.map((window) => {

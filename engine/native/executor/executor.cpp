@@ -80,6 +80,16 @@ bool allFinite(const Bits* values, size_t count, Bits exponent) {
   return found == 0;
 }
 
+// One head's part of a block. Quants are finite wherever their scales are.
+bool isFinite(const KvLayer& kv, const char* head) {
+  const size_t elements = kv.quantBytes() / kv.elementBytes();
+  switch (kv.dtype) {
+    case DType::kF32: return allFinite(reinterpret_cast<const uint32_t*>(head), elements, 0x7f800000u);
+    case DType::kBf16: return allFinite(reinterpret_cast<const uint16_t*>(head), elements, uint16_t{0x7f80});
+    default: return allFinite(reinterpret_cast<const uint32_t*>(head + kv.quantBytes()), size_t(2) * static_cast<size_t>(kv.tokensPerBlock), 0x7f800000u);
+  }
+}
+
 }  // namespace
 
 Executor::Executor(ExecutorConfig config)
@@ -250,12 +260,9 @@ bool Executor::areFinite(const ArrayView<const int32_t>& blocks) {
   std::atomic<bool> finite{true};
   pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
     const KvLayer kv = layer(index);
-    const size_t elements = kv.elementsPerBlock();
     for (int64_t i = 0; i < blocks.length && finite.load(std::memory_order_relaxed); ++i) {
-      const size_t first = elements * static_cast<size_t>(blocks[i]);
-      const bool ok = kv.dtype == DType::kF32
-                          ? allFinite<uint32_t>(static_cast<const uint32_t*>(kv.base) + first, elements, 0x7f800000u)
-                          : allFinite<uint16_t>(static_cast<const uint16_t*>(kv.base) + first, elements, uint16_t{0x7f80});
+      bool ok = true;
+      for (int32_t head = 0; head < kv.kvHeads; ++head) ok = ok && isFinite(kv, kv.head(blocks[i], head));
       if (!ok) finite.store(false, std::memory_order_relaxed);
     }
   });

@@ -45,7 +45,7 @@ T oneOf(const Napi::Object& parent, const char* field, const std::pair<const cha
 
 constexpr std::pair<const char*, DType> kWeightTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}, {"int4", DType::kInt4}};
-constexpr std::pair<const char*, DType> kKvTypes[] = {{"f32", DType::kF32}, {"bf16", DType::kBf16}};
+constexpr std::pair<const char*, DType> kKvTypes[] = {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
 constexpr std::pair<const char*, Isa> kIsas[] = {

@@ -9,7 +9,8 @@
 //   V scratch   [32][padded headDim]
 //
 // Where the processor multiplies pairs of bf16 and the cache is bf16, both scratches hold words of two rows each, and
-// queries and probabilities are rounded (attention_pairs.h); the walk is the same.
+// queries and probabilities are rounded (attention_pairs.h); the walk is the same. So it is over quants, which are
+// multiplied as they are (attention_quantized.h).
 //
 // A row's own arithmetic: s = q . k (ascending d) * scale, capped where there is a cap, masked beyond its position; m' = max(m, s); c = exp(m - m');
 // p = exp(s - m'); sum = sum * c + p; acc = acc * c, then + p[t] * v[t] in ascending t. No other row takes part in it.
@@ -20,43 +21,17 @@
 //
 // Functions come in two kinds, kWindowed or not, so that the common one pays nothing for the other.
 #pragma once
-#include "kernels/attention_pairs.h"
-#include "kernels/attention_step.h"
+#include "kernels/attention_products.h"
 
 namespace skein {
 namespace {
 
-// The rows [begin, end) of one KV head, whose (row, head) pairs are counted from `begin` on.
-struct Rows {
-  const AttentionArgs& args;
-  int kvHead;
-  int begin, end;
-  RoundedQueries rounded;
-
-  int heads() const { return args.numHeads / args.kv->kvHeads; }
-  int rowOf(int pair) const { return begin + pair / heads(); }
-  // Positions that a pair attends to, and that the last one does.
-  int seenBy(int pair) const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + rowOf(pair) + 1; }
-  int seen() const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + end; }
-  int headOf(int pair) const { return kvHead * heads() + pair % heads(); }
-};
-
 // Scores of the step's sinks, in place of what q gave for them.
 template <class V, int N, class T>
-void scoreSinks(const Rows& rows, int pair, int stepStart, const T* kStep, float* scores) {
-  const AttentionArgs& args = rows.args;
-  const int headDim = args.kv->headDim;
+void scoreSinks(const Rows& rows, int pair, int stepStart, const Step<T>& step, float* scores) {
   float ofSinks[N * kStepTokens];
-  if constexpr (kStepInPairs<V, T>) {
-    const uint16_t* q[N];
-    for (int p = 0; p < N; p++) q[p] = RoundedQueries::of(rows.rounded.sinkRows, pair + p, headDim);
-    pairedScoreTile<V, N, false>(q, kStep, kStep, headDim, ofSinks);
-  } else {
-    const float* q[N];
-    for (int p = 0; p < N; p++) q[p] = args.sinkQ + (int64_t(rows.rowOf(pair + p)) * args.numHeads + rows.headOf(pair + p)) * headDim;
-    scoreTile<V, N, false>(q, kStep, kStep, headDim, ofSinks);
-  }
-  const int left = args.window.sinks - stepStart;
+  Products<V, T>::template scores<N, false>(rows, pair, true, step, ofSinks);
+  const int left = rows.args.window.sinks - stepStart;
   const int sinks = left < kStepTokens ? left : kStepTokens;
   for (int p = 0; p < N; p++)
     for (int t = 0; t < sinks; t++) scores[p * kStepTokens + t] = ofSinks[p * kStepTokens + t];
@@ -69,19 +44,9 @@ void capScores(float* scores, int count, float scale, float cap) {
     V::store(scores + i, softCapped<V>(V::mul(V::load(scores + i), V::set1(scale)), cap));
 }
 
-// Where a step's K and V lie, and those of the step that follows.
-template <class T>
-struct Step {
-  const T* k;
-  const T* v;
-  const T* nextK;
-  const T* nextV;
-};
-
 // One step for N pairs that start at `pair`.
 template <class V, int N, bool kWindowed, bool kPrefetch, class T>
-void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& keysAndValues, float* partial) {
-  const auto& [kStep, vStep, kNext, vNext] = keysAndValues;
+void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& step, float* partial) {
   const AttentionArgs& args = rows.args;
   const int headDim = args.kv->headDim;
   float* acc[N];
@@ -96,25 +61,14 @@ void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& keysA
       visible[p].sinks = args.window.sinks - stepStart;
     }
   }
-  if constexpr (kStepInPairs<V, T>) {
-    const uint16_t* q[N];
-    for (int p = 0; p < N; p++) q[p] = RoundedQueries::of(rows.rounded.rows, pair + p, headDim);
-    pairedScoreTile<V, N, kPrefetch>(q, kStep, kNext, headDim, scores);
-  } else {
-    const float* q[N];
-    for (int p = 0; p < N; p++) q[p] = args.q + rows.rowOf(pair + p) * args.ldq + int64_t(rows.headOf(pair + p)) * headDim;
-    scoreTile<V, N, kPrefetch>(q, kStep, kNext, headDim, scores);
-  }
+  Products<V, T>::template scores<N, kPrefetch>(rows, pair, false, step, scores);
   if constexpr (kWindowed) {
-    if (args.sinkQ && stepStart < args.window.sinks) scoreSinks<V, N>(rows, pair, stepStart, kStep, scores);
+    if (args.sinkQ && stepStart < args.window.sinks) scoreSinks<V, N>(rows, pair, stepStart, step, scores);
   }
   const bool capped = args.softCap > 0.0f;
   if (capped) capScores<V>(scores, N * kStepTokens, args.scale, args.softCap);
-  softmaxStep<V, N, kWindowed, kStepInPairs<V, T>>(scores, capped ? 1.0f : args.scale, visible, acc, headDim, corrections);
-  if constexpr (kStepInPairs<V, T>)
-    pairedValueTiles<V, N, kPrefetch>(scores, corrections, vStep, vNext, valueStride<V>(headDim), headDim, acc);
-  else
-    valueTiles<V, N, kPrefetch>(scores, corrections, vStep, vNext, headDim, acc);
+  softmaxStep<V, N, kWindowed, Products<V, T>::kCoarse>(scores, capped ? 1.0f : args.scale, visible, acc, headDim, corrections);
+  Products<V, T>::template values<N, kPrefetch>(scores, corrections, step, headDim, acc);
 }
 
 // One step for the pairs from `pair` on, N at once, then what is left. The first of them call for the next step.
@@ -137,7 +91,7 @@ constexpr int kPairsInPlace = 6;
 template <class V, class T>
 bool readsInPlace(const KvLayer& kv, int pairs) {
   const int columns = kStepInPairs<V, T> ? 2 * V::W : V::W;
-  return kv.tokensPerBlock >= kStepTokens && kv.headDim % columns == 0 && (sizeof(T) == 4 || pairs <= kPairsInPlace);
+  return kv.tokensPerBlock >= kStepTokens && kv.headDim % columns == 0 && (sizeof(T) != 2 || pairs <= kPairsInPlace);
 }
 
 // The first step of the split from `step` on of which a row sees a token: the rows from rowBegin on see the sinks, and
@@ -154,14 +108,19 @@ void attendWide(const Rows& rows, int pair, int pairs, int position, float* scra
   const AttentionArgs& args = rows.args;
   const int left = rows.seen() - position;
   const int valid = left < kStepTokens ? left : kStepTokens;
-  using Wide = std::conditional_t<kStepInPairs<V, T>, Paired, float>;
-  Wide* k = reinterpret_cast<Wide*>(scratch);
-  Wide* v = k + size_t(args.kv->headDim) * kStepTokens;
-  if constexpr (kStepInPairs<V, T>)
-    pairStep<V, kWindowed>(args, rows.kvHead, position, valid, k, v);
-  else
-    loadStep<V, T, kWindowed>(args, rows.kvHead, position, valid, k, v);
-  attendStep<V, kPairsAtOnce<V, Wide>, kWindowed, Wide>(rows, pair, pairs, position, {k, v, nullptr, nullptr}, partial);
+  if constexpr (std::is_same_v<T, int8_t>) {
+    const Step<int8_t> step = quantStep<V, kWindowed>(args, rows.kvHead, position, valid, scratch);
+    return attendStep<V, Products<V, T>::kPairs, kWindowed, int8_t>(rows, pair, pairs, position, step, partial);
+  } else {
+    using Wide = std::conditional_t<kStepInPairs<V, T>, Paired, float>;
+    Wide* k = reinterpret_cast<Wide*>(scratch);
+    Wide* v = k + size_t(args.kv->headDim) * kStepTokens;
+    if constexpr (kStepInPairs<V, T>)
+      pairStep<V, kWindowed>(args, rows.kvHead, position, valid, k, v);
+    else
+      loadStep<V, T, kWindowed>(args, rows.kvHead, position, valid, k, v);
+    attendStep<V, Products<V, Wide>::kPairs, kWindowed, Wide>(rows, pair, pairs, position, {.k = k, .v = v}, partial);
+  }
 }
 
 // The same where it lies. The first pairs call for the step that follows, or for what is attended to after the split.
@@ -173,11 +132,17 @@ void attendInPlace(const Rows& rows, int pair, int pairs, int position, float* p
     return blockOf<T, kWindowed>(args, rows.kvHead, at) + size_t(at % kv.tokensPerBlock) * kv.headDim;
   };
   const size_t toValues = size_t(kv.tokensPerBlock) * kv.headDim;
-  const T* k = keysAt(position);
+  Step<T> step{.k = keysAt(position), .v = nullptr, .stride = kv.headDim};
+  step.v = step.k + toValues;
   const int next = position + kStepTokens;
-  const T* nextK = next < rows.seen() ? keysAt(next) : static_cast<const T*>(args.next);
-  attendStep<V, kPairsAtOnce<V, T>, kWindowed, T>(rows, pair, pairs, position,
-                                                  {k, k + toValues, nextK, nextK + (nextK ? toValues : 0)}, partial);
+  step.nextK = next < rows.seen() ? keysAt(next) : static_cast<const T*>(args.next);
+  step.nextV = step.nextK + (step.nextK ? toValues : 0);
+  if constexpr (std::is_same_v<T, int8_t>) {
+    const int8_t* block = blockOf<T, kWindowed>(args, rows.kvHead, position);
+    step.kScales = reinterpret_cast<const float*>(block + kv.quantBytes()) + position % kv.tokensPerBlock;
+    step.vScales = step.kScales + kv.tokensPerBlock;
+  }
+  attendStep<V, Products<V, T>::kPairs, kWindowed, T>(rows, pair, pairs, position, step, partial);
 }
 
 template <class V, class T, bool kWindowed>
@@ -206,17 +171,10 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
   }
 }
 
+// T: that of the cache.
 template <class V, class T>
-void splitOfType(const Rows& rows, int split, float* scratch, float* partial) {
-  if (rows.args.window.on())
-    splitOf<V, T, true>(rows, split, scratch, partial);
-  else
-    splitOf<V, T, false>(rows, split, scratch, partial);
-}
-
-template <class V>
-void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
-                    float* scratch, float* partial) {
+void attentionSplitOf(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
+                      float* scratch, float* partial) {
   const int headDim = args.kv->headDim;
   const int pairs = (rowEnd - rowBegin) * (args.numHeads / args.kv->kvHeads);
   for (int p = 0; p < pairs; p++) {
@@ -226,10 +184,22 @@ void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin,
     acc[headDim + 1] = 0.0f;
   }
   Rows rows{args, kvHead, rowBegin, rowEnd, {}};
-  if (args.kv->dtype == DType::kF32) return splitOfType<V, float>(rows, split, scratch, partial);
-  if constexpr (kStepInPairs<V, uint16_t>)
-    rows.rounded = roundQueries<V>(args, kvHead, rowBegin, rowEnd, scratch + stepScratchFloats<V>(headDim));
-  splitOfType<V, uint16_t>(rows, split, scratch, partial);
+  if constexpr (std::is_same_v<T, int8_t> || kStepInPairs<V, T>)
+    rows.rounded = roundQueries<V, T>(args, kvHead, rowBegin, rowEnd, scratch + stepScratchFloats<V>(headDim));
+  if (args.window.on())
+    splitOf<V, T, true>(rows, split, scratch, partial);
+  else
+    splitOf<V, T, false>(rows, split, scratch, partial);
+}
+
+template <class V>
+void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
+                    float* scratch, float* partial) {
+  const DType dtype = args.kv->dtype;
+  const auto run = dtype == DType::kF32    ? attentionSplitOf<V, float>
+                   : dtype == DType::kBf16 ? attentionSplitOf<V, uint16_t>
+                                           : attentionSplitOf<V, int8_t>;
+  run(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
 }
 
 // Splits in ascending position. A split in which the row sees nothing has maximum -inf and is left out.

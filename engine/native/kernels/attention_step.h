@@ -2,25 +2,14 @@
 #pragma once
 #include <type_traits>
 
-#include "kernels/attention_pairs.h"
+#include "kernels/attention_quantized.h"
 
 namespace skein {
 namespace {
 
 // Whether steps of T are multiplied as pairs of bf16: T is a cache's bf16, or what pairStep makes of it.
 template <class V, class T>
-constexpr bool kStepInPairs = V::kBf16Pairs && !std::is_same_v<T, float>;
-
-// (row, head) pairs whose sums fill the registers.
-template <class V, class T>
-constexpr int pairsAtOnce() {
-  if constexpr (kStepInPairs<V, T>)
-    return kPairedTile;
-  else
-    return V::kAttentionPairs;
-}
-template <class V, class T>
-constexpr int kPairsAtOnce = pairsAtOnce<V, T>();
+constexpr bool kStepInPairs = V::kBf16Pairs && !std::is_same_v<T, float> && !std::is_same_v<T, int8_t>;
 
 // Columns of a row of V in scratch.
 template <class V>
@@ -28,16 +17,16 @@ constexpr int valueStride(int headDim) {
   return padTo(headDim, V::kBf16Pairs ? 2 * V::W : V::W);
 }
 
-// A step's K and V.
+// A step's K and V; of quants, which take less, their scales too.
 template <class V>
 size_t stepScratchFloats(int32_t headDim) {
   return size_t(headDim) * kStepTokens + size_t(kStepTokens) * valueStride<V>(headDim);
 }
 
-// And the rounded queries of so many (row, head) pairs, and those that count for the sinks.
+// And the rounded queries of so many (row, head) pairs with their scales, and those that count for the sinks.
 template <class V>
 size_t attentionScratchFloats(int32_t headDim, int32_t pairs) {
-  return stepScratchFloats<V>(headDim) + (V::kBf16Pairs ? 2 * size_t(pairs) * pairsOf(headDim) : 0);
+  return stepScratchFloats<V>(headDim) + 2 * size_t(pairs) * (pairsOf(headDim) + 1);
 }
 
 // `count` cache values to f32.
@@ -52,16 +41,30 @@ inline void widen(const T* from, int count, float* to) {
 template <class T, bool kWindowed>
 inline const T* blockOf(const AttentionArgs& args, int kvHead, int position) {
   const KvLayer& kv = *args.kv;
-  const size_t ofHead = size_t(kvHead) * 2 * kv.tokensPerBlock * kv.headDim;
   const int index = position / kv.tokensPerBlock;
   if constexpr (kWindowed) {
-    if (args.fresh && index >= args.freshBlock)
-      return static_cast<const T*>(args.fresh) + size_t(index - args.freshBlock) * kv.elementsPerBlock() + ofHead;
-    return static_cast<const T*>(kv.base) + size_t(args.blockTable[args.window.entryOf(index)]) * kv.elementsPerBlock() + ofHead;
+    if (args.fresh && index >= args.freshBlock) {
+      const size_t at = size_t(index - args.freshBlock) * kv.bytesPerBlock() + size_t(kvHead) * kv.headBytes();
+      return reinterpret_cast<const T*>(static_cast<const char*>(args.fresh) + at);
+    }
+    return reinterpret_cast<const T*>(kv.head(args.blockTable[args.window.entryOf(index)], kvHead));
   } else {
-    return static_cast<const T*>(kv.base) + size_t(args.blockTable[index]) * kv.elementsPerBlock() + ofHead;
+    return reinterpret_cast<const T*>(kv.head(args.blockTable[index], kvHead));
   }
 }
+
+// Where a step's K and V lie, and those of the step that follows, which are called for.
+template <class T>
+struct Step {
+  const T* k;
+  const T* v;
+  const T* nextK = nullptr;
+  const T* nextV = nullptr;
+  int stride = 0;  // columns of a row of V, where rows are paired up
+  // Of quants, by token of the step.
+  const float* kScales = nullptr;
+  const float* vScales = nullptr;
+};
 
 // Fills the scratch with the step's first `valid` tokens, rounded up to a group; the rest is zero. Blocks behind `valid`
 // are not looked at: the table may end there.
@@ -126,28 +129,70 @@ void pairStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, P
   }
 }
 
-// The queries of rows [rowBegin, rowEnd) as pairedScoreTile takes them; none where the tiles take the f32 rows.
+// The same of quants as they are: K [ceil(headDim / 2)][32][2], V [16][padded headDim][2], then the scales of both.
+template <class V, bool kWindowed>
+Step<int8_t> quantStep(const AttentionArgs& args, int kvHead, int stepStart, int valid, float* scratch) {
+  const KvLayer& kv = *args.kv;
+  const int tokens = kv.tokensPerBlock;
+  const int headDim = kv.headDim;
+  const int group = tokens < kStepTokens ? tokens : kStepTokens;
+  const int stride = padTo(headDim, V::W);
+  float* kScales = scratch;
+  float* vScales = kScales + kStepTokens;
+  int8_t* kStep = reinterpret_cast<int8_t*>(vScales + kStepTokens);
+  int8_t* vStep = kStep + kv.keyBytes() * kStepTokens;
+  // What is not filled in is zero, and so are its scales.
+  __builtin_memset(scratch, 0, size_t(vStep + stride * kStepTokens - reinterpret_cast<int8_t*>(scratch)));
+  for (int t = 0; t < valid; t += group) {
+    const int position = stepStart + t;
+    const int offset = position % tokens;
+    const int8_t* block = blockOf<int8_t, kWindowed>(args, kvHead, position);
+    const int8_t* k = block + offset * kv.keyBytes();
+    const int8_t* v = block + tokens * kv.keyBytes() + size_t(offset) * headDim;
+    const float* scales = reinterpret_cast<const float*>(block + kv.quantBytes());
+    for (int s = 0; s < pairsOf(headDim); s++)
+      __builtin_memcpy(kStep + 2 * (s * kStepTokens + t), k + size_t(2 * s) * group, size_t(2 * group));
+    for (int i = 0; i < group; i += 2)
+      __builtin_memcpy(vStep + size_t(t + i) * stride, v + size_t(i) * headDim, size_t(2 * headDim));
+    __builtin_memcpy(kScales + t, scales + offset, size_t(group) * 4);
+    __builtin_memcpy(vScales + t, scales + tokens + offset, size_t(group) * 4);
+  }
+  return {.k = kStep, .v = vStep, .stride = stride, .kScales = kScales, .vScales = vScales};
+}
+
+// The queries of rows [rowBegin, rowEnd) as pairs of dimensions; none where the tiles take the f32 rows.
 struct RoundedQueries {
   const uint16_t* rows;  // [pair][2 * pairsOf(headDim)], pair = (row - rowBegin) * heads per KV head + head
   const uint16_t* sinkRows;
+  const float* scales;  // by pair, where they are whole numbers
+  const float* sinkScales;
 
   static const uint16_t* of(const uint16_t* rows, int pair, int headDim) { return rows + size_t(pair) * 2 * pairsOf(headDim); }
 };
 
-template <class V>
+// T: that of the cache.
+template <class V, class T>
 RoundedQueries roundQueries(const AttentionArgs& args, int kvHead, int rowBegin, int rowEnd, float* scratch) {
   const int headDim = args.kv->headDim;
   const int heads = args.numHeads / args.kv->kvHeads;
   const int pairs = (rowEnd - rowBegin) * heads;
-  uint16_t* rows = reinterpret_cast<uint16_t*>(scratch);
+  float* scales = scratch;
+  float* sinkScales = scales + pairs;
+  uint16_t* rows = reinterpret_cast<uint16_t*>(sinkScales + pairs);
   uint16_t* sinkRows = rows + size_t(pairs) * 2 * pairsOf(headDim);
+  const auto round = [&](const float* q, int pair, uint16_t* to, float* scale) {
+    if constexpr (std::is_same_v<T, int8_t>)
+      scale[pair] = quantizeRow16<V>(q, headDim, queryQuants(headDim), reinterpret_cast<int16_t*>(to) + size_t(pair) * 2 * pairsOf(headDim));
+    else
+      roundRow<V>(q, headDim, pair, to);
+  };
   for (int pair = 0; pair < pairs; pair++) {
     const int64_t row = rowBegin + pair / heads;
     const int64_t head = kvHead * heads + pair % heads;
-    roundRow<V>(args.q + row * args.ldq + head * headDim, headDim, pair, rows);
-    if (args.sinkQ) roundRow<V>(args.sinkQ + (row * args.numHeads + head) * headDim, headDim, pair, sinkRows);
+    round(args.q + row * args.ldq + head * headDim, pair, rows, scales);
+    if (args.sinkQ) round(args.sinkQ + (row * args.numHeads + head) * headDim, pair, sinkRows, sinkScales);
   }
-  return {rows, sinkRows};
+  return {rows, sinkRows, scales, sinkScales};
 }
 
 }  // namespace

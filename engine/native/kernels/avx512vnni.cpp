@@ -1,3 +1,4 @@
+#include "kernels/attention.h"
 #include "kernels/peak.h"
 #include "kernels/products.h"
 #include "kernels/simd_avx512vnni.h"
@@ -22,6 +23,13 @@ void vnniGatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, 
   avx512Kernels().gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
 }
 
+void vnniAttentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
+                        float* scratch, float* partial) {
+  const bool quantized = args.kv->dtype == DType::kInt8;
+  const auto run = quantized ? attentionSplitOf<Simd, int8_t> : avx512Kernels().attentionSplit;
+  run(args, kvHead, rowBegin, rowEnd, split, scratch, partial);
+}
+
 }  // namespace
 
 const KernelTable& avx512VnniKernels() {
@@ -31,6 +39,7 @@ const KernelTable& avx512VnniKernels() {
     vnni.roundRow = roundRow<Simd>;
     vnni.gemm = vnniGemm;
     vnni.gatedGemm = vnniGatedGemm;
+    vnni.attentionSplit = vnniAttentionSplit;
     return vnni;
   }();
   return table;

@@ -13,7 +13,7 @@ namespace skein {
 
 enum class DType : int32_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kInt4 = 3 };
 
-// kInt8 and kInt4 are weights in groups of 32 along a row. A row-major matrix holds each row as blocks, one after another:
+// As weights kInt8 and kInt4 come in groups of 32 along a row. A row-major matrix holds each row as blocks, one after another:
 //
 //   int8   f16 scale               | 32 signed bytes                           w = scale * q
 //   int4   f16 scale | f16 minimum | 16 bytes: element i low, i + 16 high      w = scale * q + minimum, q in 0 .. 15
@@ -72,19 +72,35 @@ struct GatedGemmArgs {
 //   layer -> [block][kvHead][ K | V ]     element type = dtype
 //
 // K is transposed so that 32 scores of one query are built side by side; G never changes a sum's order.
+//
+// With kInt8 a token's keys in one head are whole numbers in -127 .. 127 times one f32 scale, and so are its values. Two
+// numbers that are multiplied by neighbours of a row stand side by side: of two dimensions in K, of two tokens in V. The
+// scales follow; that of a row with NaN or infinity is NaN.
+//
+//   K: [tokensPerBlock / G][ceil(headDim / 2)][G][2]     V: [tokensPerBlock / 2][headDim][2]
+//   layer -> [block][kvHead][ K | V | scales of K [tokensPerBlock] | scales of V [tokensPerBlock] ]
+//
+// Bytes of a token in one head: f32 8 headDim, bf16 4 headDim, int8 2 headDim + 8 (even headDim).
 struct KvLayer {
   void* base;
   DType dtype;
   int32_t tokensPerBlock;  // a power of two >= 8
   int32_t kvHeads;
   int32_t headDim;
-  size_t elementsPerBlock() const { return size_t(2) * kvHeads * tokensPerBlock * headDim; }
-  size_t elementBytes() const { return dtype == DType::kF32 ? 4 : 2; }
-  size_t bytesPerBlock() const { return elementsPerBlock() * elementBytes(); }
+  size_t elementBytes() const { return dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1; }
+  // Of one token in one head.
+  size_t keyBytes() const { return dtype == DType::kInt8 ? size_t(headDim + 1) / 2 * 2 : headDim * elementBytes(); }
+  size_t valueBytes() const { return headDim * elementBytes(); }
+  // Of one block in one head: up to its scales, and with them.
+  size_t quantBytes() const { return tokensPerBlock * (keyBytes() + valueBytes()); }
+  size_t headBytes() const { return quantBytes() + (dtype == DType::kInt8 ? size_t(tokensPerBlock) * 8 : 0); }
+  size_t bytesPerBlock() const { return kvHeads * headBytes(); }
+  char* head(int32_t block, int32_t kvHead) const {
+    return static_cast<char*>(base) + size_t(block) * bytesPerBlock() + size_t(kvHead) * headBytes();
+  }
   // Where the keys of a group of tokens begin that starts at `offset` of a block.
   const void* keys(int32_t block, int32_t kvHead, int32_t offset) const {
-    const size_t element = size_t(block) * elementsPerBlock() + (size_t(kvHead) * 2 * tokensPerBlock + offset) * headDim;
-    return static_cast<const char*>(base) + element * elementBytes();
+    return head(block, kvHead) + size_t(offset) * keyBytes();
   }
 };
 

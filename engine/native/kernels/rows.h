@@ -1,6 +1,6 @@
 // Work on one row at a time: norm, embedding, RoPE, the write into the cache.
 #pragma once
-#include "kernels/math.h"
+#include "kernels/kv_quants.h"
 #include "kernels/pack_quantized.h"
 
 namespace skein {
@@ -152,9 +152,8 @@ void storeKvOf(const KvLayer& kv, const float* k, const float* v, int64_t slot) 
   const int headDim = kv.headDim;
   const int group = tokens < kStepTokens ? tokens : kStepTokens;
   const int offset = int(slot % tokens);
-  T* block = static_cast<T*>(kv.base) + size_t(slot / tokens) * kv.elementsPerBlock();
   for (int h = 0; h < kv.kvHeads; h++) {
-    T* head = block + size_t(h) * 2 * tokens * headDim;
+    T* head = reinterpret_cast<T*>(kv.head(int32_t(slot / tokens), h));
     T* kTo = head + size_t(offset / group) * headDim * group + offset % group;
     T* vTo = head + size_t(tokens + offset) * headDim;
     for (int d = 0; d < headDim; d++) kTo[size_t(d) * group] = toCache<T>(k[h * headDim + d]);
@@ -166,8 +165,10 @@ template <class V>
 void storeKv(const KvLayer& kv, const float* k, const float* v, int64_t slot) {
   if (kv.dtype == DType::kF32)
     storeKvOf<float>(kv, k, v, slot);
-  else
+  else if (kv.dtype == DType::kBf16)
     storeKvOf<uint16_t>(kv, k, v, slot);
+  else
+    storeQuants<V>(kv, k, v, slot);
 }
 
 }  // namespace

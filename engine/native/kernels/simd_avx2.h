@@ -80,7 +80,7 @@ struct Avx2Simd {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm256_srai_epi16(part == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8);
   }
-  static I dot8(I sum, I w, I a) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a))); }
+  static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   // Nibbles as unsigned bytes: of the low halves, or of the high ones.
   static I weights4(const uint8_t* p, int part) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -93,6 +93,18 @@ struct Avx2Simd {
   // A multiple as a block of activations keeps it, and as scaled4 takes it.
   static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
   static I multiplesOf(int32_t word) { return set1I(word); }
+  // Products of words of two times 16 bits, both added to the sum.
+  static I dotWords(I sum, I w, I a) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a))); }
+  // 2 W signed bytes as such words.
+  static I widenPairs(const int8_t* p) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  // W values rounded to whole numbers of 16 bits, ties to even. NaN and what is too great become any number.
+  static void storeWords(int16_t* p, F a) {
+    const __m256i whole = _mm256_cvtps_epi32(a);
+    const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+  }
   // The low bytes of 32 whole numbers that were rounded by an addition.
   static void storeBytes(const F (&rounded)[4], uint8_t* to) {
     const __m256i bytes = _mm256_packs_epi16(words(rounded[0], rounded[1]), words(rounded[2], rounded[3]));

@@ -88,7 +88,7 @@ struct Avx512Simd {
     const __m512i bytes = _mm512_loadu_si512(p);
     return _mm512_srai_epi16(part == 0 ? _mm512_slli_epi16(bytes, 8) : bytes, 8);
   }
-  static I dot8(I sum, I w, I a) { return kept(_mm512_add_epi32(sum, _mm512_madd_epi16(w, a))); }
+  static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   static I weights4(const uint8_t* p, int part) {
     const __m512i bytes = _mm512_loadu_si512(p);
     return _mm512_and_si512(part == 0 ? bytes : _mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
@@ -97,6 +97,13 @@ struct Avx512Simd {
   static F scaled4(I sum, I multiples) { return toFloat(_mm512_madd_epi16(sum, multiples)); }
   static int32_t multipleWord(int32_t multiple) { return multiple * 0x10001; }
   static I multiplesOf(int32_t word) { return set1I(word); }
+  static I dotWords(I sum, I w, I a) { return kept(_mm512_add_epi32(sum, _mm512_madd_epi16(w, a))); }
+  static I widenPairs(const int8_t* p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static void storeWords(int16_t* p, F a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
+  }
   static void storeBytes(const F (&rounded)[2], uint8_t* to) {
     for (int i = 0; i < 2; i++)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * i), _mm512_cvtepi32_epi8(_mm512_castps_si512(rounded[i])));

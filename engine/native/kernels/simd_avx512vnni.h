@@ -1,4 +1,5 @@
-// AVX-512 with VNNI: dot products of four unsigned and four signed bytes, for quantised weights alone.
+// AVX-512 with VNNI: dot products of four unsigned and four signed bytes, for quantised weights, and of two words, for a
+// quantised cache.
 #pragma once
 #include "kernels/simd_avx512.h"
 
@@ -12,6 +13,7 @@ struct Avx512VnniSimd : Avx512Simd {
   static I start8(int32_t word) { return set1I(word); }
   static I weights8(const uint8_t* p, int) { return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8(-128)); }
   static I dot8(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
+  static I dotWords(I sum, I w, I a) { return kept(_mm512_dpwssd_epi32(sum, w, a)); }
   static I dot4(I sum, I w, I a) { return kept(_mm512_dpbusd_epi32(sum, w, a)); }
   // Both factors are exact in f32, so one multiplication rounds as the conversion of their whole product does.
   static F scaled4(I sum, F multiples) { return mul(toFloat(sum), multiples); }

@@ -117,10 +117,17 @@ struct EmulatedSimd {
   [[gnu::noinline]] static I weights8(const uint8_t* p, int part) {
     return eachI([&](int i) { return pair(int8_t(p[4 * i + part]), int8_t(p[4 * i + part + 2])); });
   }
-  [[gnu::noinline]] static I dot8(I sum, I w, I a) {
+  static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
+  [[gnu::noinline]] static I dotWords(I sum, I w, I a) {
     return eachI([&](int i) {
       return sum.v[i] + int16_t(w.v[i]) * int16_t(a.v[i]) + (w.v[i] >> 16) * (a.v[i] >> 16);
     });
+  }
+  [[gnu::noinline]] static I widenPairs(const int8_t* p) {
+    return eachI([&](int i) { return pair(p[2 * i], p[2 * i + 1]); });
+  }
+  static void storeWords(int16_t* p, F a) {
+    for (int i = 0; i < W; i++) p[i] = __builtin_fabsf(a.v[i]) < 32768.0f ? int16_t(__builtin_rintf(a.v[i])) : int16_t(0);
   }
   [[gnu::noinline]] static I weights4(const uint8_t* p, int part) {
     return eachI([&](int i) {

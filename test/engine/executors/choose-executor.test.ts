@@ -114,6 +114,8 @@ describe('options that an executor has no use for', () => {
     [{ executor: 'tensorflow', computeWeight: 2 }, 'computeWeight is refused', 'no turns with other models'],
     [{ executor: 'wasm', enableTrtOverlap: true }, 'enableTrtOverlap is refused', 'would be hidden'],
     [{ executor: 'wasm', kvDtype: 'bf16' }, 'kvDtype is refused', 'keeps the KV cache as f32'],
+    [{ executor: 'wasm', kvDtype: 'int8' }, 'kvDtype is refused', 'keeps the KV cache as f32'],
+    [{ executor: 'tensorflow', kvDtype: 'int8' }, 'kvDtype is refused', 'keeps the KV cache as f32 or bf16'],
   ] as const)('are refused where it is named: %o', async (wish, start, why) => {
     const refusal = await startOnExecutor(wish, nameOf, kinds).catch((error: Error) => error);
     expect(refusal).toBeInstanceOf(ParameterError);

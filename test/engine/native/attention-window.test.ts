@@ -21,6 +21,7 @@ beforeAll(() => {
   networks = {
     f32: makeTinyNetwork({ ...shape, precision: 'f32' }),
     bf16: makeTinyNetwork({ ...shape, precision: 'bf16' }),
+    int8: makeTinyNetwork({ ...shape, precision: 'f32', headDim: 10 }),
   };
 });
 afterAll(() => {
@@ -77,7 +78,7 @@ const WINDOWS = [
 
 describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet) => {
   it.each(WINDOWS)('%o is what the naive network with a mask gives', (window) => {
-    for (const kvDtype of ['f32', 'bf16'] as const) {
+    for (const kvDtype of ['f32', 'bf16', 'int8'] as const) {
       const logits = mixed({ ...window, instructionSet, kvDtype, threads: 2 }, 3);
       for (const [s, tokens] of makeTokens(LENGTHS).entries()) {
         if (tokens.length > 100) continue;
@@ -97,7 +98,7 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
     }
   });
 
-  describe.each<KvDtype>(['f32', 'bf16'])('in %s', (kvDtype) => {
+  describe.each<KvDtype>(['f32', 'bf16', 'int8'])('in %s', (kvDtype) => {
     it.each(WINDOWS)(
       '%o has the same bits token by token and in any chunks, at 1, 2 and 8 threads',
       (window) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ExecutorOptions, WeightPrecision } from '../../../engine/executor.js';
+import type { ExecutorOptions, KvDtype, WeightPrecision } from '../../../engine/executor.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../support/paged-sequences.js';
@@ -12,7 +12,13 @@ import { makeTinyNetwork, type TinyNetwork } from '../../support/tiny-network.js
 const LENGTHS = [40, 3, 17, 540, 90, 1, 66, 530];
 const POOL_BLOCKS = 512;
 
-const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+const FORMATS: { precision: WeightPrecision; kvDtype: KvDtype }[] = [
+  { precision: 'f32', kvDtype: 'f32' },
+  { precision: 'bf16', kvDtype: 'bf16' },
+  { precision: 'int8', kvDtype: 'bf16' },
+  { precision: 'int4', kvDtype: 'bf16' },
+  { precision: 'bf16', kvDtype: 'int8' },
+];
 
 let networks: Record<WeightPrecision, TinyNetwork>;
 beforeAll(() => {
@@ -37,12 +43,10 @@ function withExecutor(
   { precision = 'f32', ...changes }: Changes,
   run: (sequences: PagedSequences) => void,
 ): Logits {
-  const kvDtype = precision === 'f32' ? 'f32' : 'bf16';
   const options = {
     numBlocks: POOL_BLOCKS,
     maxNumTokens: 600,
     maxLogitRows: 600,
-    kvDtype,
     ...changes,
   } as const;
   const executor = new NativeExecutor(networks[precision], executorOptions(options));
@@ -68,58 +72,59 @@ function mixed(changes: Changes, seed: number): Logits {
 }
 
 describe.each(instructionSets)('a sequence on %s', (instructionSet) => {
-  describe.each(PRECISIONS)('in %s', (precision) => {
+  describe.each(FORMATS)('with weights in $precision, cache in $kvDtype', (format) => {
     it('has the same bits alone, chunked, mixed with others, at 1, 2 and 8 threads', () => {
-      const expected = alone({ instructionSet, precision, threads: 1 });
+      const expected = alone({ instructionSet, ...format, threads: 1 });
       for (const threads of [1, 2, 8]) {
-        expectSameLogits(mixed({ instructionSet, precision, threads }, 100 + threads), expected);
+        expectSameLogits(mixed({ instructionSet, ...format, threads }, 100 + threads), expected);
       }
-      expectSameLogits(alone({ instructionSet, precision, threads: 8 }), expected);
+      expectSameLogits(alone({ instructionSet, ...format, threads: 8 }), expected);
     });
 
     it('has the same bits at any block size', () => {
-      const expected = alone({ instructionSet, precision, tokensPerBlock: 8 });
+      const expected = alone({ instructionSet, ...format, tokensPerBlock: 8 });
       for (const tokensPerBlock of [16, 32, 64]) {
-        expectSameLogits(mixed({ instructionSet, precision, tokensPerBlock }, tokensPerBlock), expected);
+        expectSameLogits(mixed({ instructionSet, ...format, tokensPerBlock }, tokensPerBlock), expected);
       }
     });
   });
 });
 
 describe('a block handed out again', () => {
-  it.each(PRECISIONS)('shows nothing of its old tenant, not even NaN, in %s', (precision) => {
-    const network = networks[precision];
-    const kvDtype = precision === 'f32' ? 'f32' : 'bf16';
-    const poisoned = {
-      ...network,
-      inverseFrequencies: new Float32Array(network.inverseFrequencies.length).fill(NaN),
-    };
-    const tokens = [Array.from({ length: 60 }, (_, i) => i)];
-    const blocks = [0, 1, 2, 3];
-    const run = (poison: boolean) => {
-      const executor = new NativeExecutor(network, executorOptions({ kvDtype, numBlocks: 4 }));
-      if (poison) {
-        const before = new PagedSequences(executor, poisoned, tokens, blocks);
-        before.runAll([60]);
-        expect(before.logits[0]![59]!.every(Number.isNaN)).toBe(true);
-      }
-      const sequences = new PagedSequences(executor, network, tokens, blocks);
-      sequences.runAll([21]);
-      executor.close();
-      return sequences.logits;
-    };
-    const clean = run(false);
-    expect(clean[0]![59]!.every(Number.isFinite)).toBe(true);
-    expectSameLogits(run(true), clean);
-  });
+  it.each(FORMATS)(
+    'shows nothing of its old tenant, not even NaN, in $precision, cache in $kvDtype',
+    ({ precision, kvDtype }) => {
+      const network = networks[precision];
+      const poisoned = {
+        ...network,
+        inverseFrequencies: new Float32Array(network.inverseFrequencies.length).fill(NaN),
+      };
+      const tokens = [Array.from({ length: 60 }, (_, i) => i)];
+      const blocks = [0, 1, 2, 3];
+      const run = (poison: boolean) => {
+        const executor = new NativeExecutor(network, executorOptions({ kvDtype, numBlocks: 4 }));
+        if (poison) {
+          const before = new PagedSequences(executor, poisoned, tokens, blocks);
+          before.runAll([60]);
+          expect(before.logits[0]![59]!.every(Number.isNaN)).toBe(true);
+        }
+        const sequences = new PagedSequences(executor, network, tokens, blocks);
+        sequences.runAll([21]);
+        executor.close();
+        return sequences.logits;
+      };
+      const clean = run(false);
+      expect(clean[0]![59]!.every(Number.isFinite)).toBe(true);
+      expectSameLogits(run(true), clean);
+    },
+  );
 });
 
 describe('a sequence that becomes NaN', () => {
-  it.each(PRECISIONS)(
-    'is told of its own failure, and its neighbours keep their bits, in %s',
-    (precision) => {
+  it.each(FORMATS)(
+    'is told of its own failure, and its neighbours keep their bits, in $precision, cache in $kvDtype',
+    ({ precision, kvDtype }) => {
       const network = networks[precision];
-      const kvDtype = precision === 'f32' ? 'f32' : 'bf16';
       const { inverseFrequencies, shape } = network;
       const half = inverseFrequencies.length;
       const frequencies = new Float32Array(2 * half).fill(NaN);

@@ -53,6 +53,15 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     expect(exact).toBeLessThan(instructionSet === 'avx512bf16' ? ofRounding : 2e-5);
   });
 
+  it('is the naive network with a cache in int8', () => {
+    // As for bf16: a value between two quants may be rounded to different ones.
+    expect(errorOf(networks.make(), { instructionSet, kvDtype: 'int8' })).toBeLessThan(2e-2);
+    for (const tokensPerBlock of [8, 32]) {
+      const odd = networks.make({ headDim: 10 });
+      expect(errorOf(odd, { instructionSet, kvDtype: 'int8', tokensPerBlock })).toBeLessThan(2e-2);
+    }
+  });
+
   it.each<Activation>(['silu', 'gelu', 'geluTanh'])('takes biases, and %s', (activation) => {
     expect(errorOf(networks.make({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
   });
@@ -142,12 +151,12 @@ describe('rope rows', () => {
 });
 
 describe('copyBlocks and step', () => {
-  it('gives a sequence on copied blocks the same logits', () => {
+  it.each(['f32', 'int8'] as const)('gives a sequence on copied blocks the same logits, %s', (kvDtype) => {
     const tiny = networks.make({ seed: 9 });
     const random = new Random(11);
     const tokens = random.tokens(30, tiny.shape.vocabSize);
     const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
-    const executor = new NativeExecutor(tiny, executorOptions());
+    const executor = new NativeExecutor(tiny, executorOptions({ kvDtype }));
     executor.forward(makeStepBatch([{ tokens: tokens.slice(0, 29), cached: 0, blocks: [3, 7] }], options));
     executor.copyBlocks(Int32Array.of(3, 7), Int32Array.of(20, 1));
     const both = makeStepBatch(
@@ -163,32 +172,41 @@ describe('copyBlocks and step', () => {
     executor.close();
   });
 
-  it('brings a sequence back from the secondary pool, and exchanges blocks in the order of the copies', () => {
-    const tiny = networks.make({ seed: 9 });
-    const random = new Random(11);
-    const tokens = random.tokens(30, tiny.shape.vocabSize);
-    const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
-    const executor = new NativeExecutor(tiny, executorOptions({ numBlocks: 8, numSecondaryBlocks: 2 }));
-    executor.forward(makeStepBatch([{ tokens: tokens.slice(0, 29), cached: 0, blocks: [3, 7] }], options));
-    executor.copyBlocks(Int32Array.of(3, 7), Int32Array.of(8, 9));
-    const next = (blocks: number[], newBlocks: number[] = []) =>
-      makeStepBatch([{ tokens, cached: 29, blocks }], { ...options, newBlocks });
-    const expected = executor.forward(next([3, 7])).slice();
-    executor.forward(
-      makeStepBatch([{ tokens: [1], cached: 0, blocks: [3] }], { ...options, newBlocks: [3, 7] }),
-    );
-    // 8 goes to 5, its place is taken by block 0, and 9 goes where that was.
-    executor.copyBlocks(Int32Array.of(8, 0, 9), Int32Array.of(5, 8, 0));
-    expect(executor.forward(next([5, 0]))).toEqual(expected);
-    const { kvCacheBytes, secondaryKvCacheBytes } = executor.memory();
-    expect([kvCacheBytes, secondaryKvCacheBytes].map((bytes) => bytes / (2 * 16 * 2 * 16 * 2 * 4))).toEqual([
-      8, 2,
-    ]);
-    expect(() => executor.copyBlocks(Int32Array.of(10), Int32Array.of(0))).toThrow('source[0] is 10');
-    executor.close();
-  });
+  it.each([
+    ['f32', 2 * 16 * 4],
+    ['int8', 2 * (16 + 4)],
+  ] as const)(
+    'brings a sequence back from the secondary pool, and exchanges blocks in the order of the copies, %s',
+    (kvDtype, bytesPerHead) => {
+      const tiny = networks.make({ seed: 9 });
+      const random = new Random(11);
+      const tokens = random.tokens(30, tiny.shape.vocabSize);
+      const options = { tokensPerBlock: 16, inverseFrequencies: tiny.inverseFrequencies };
+      const executor = new NativeExecutor(
+        tiny,
+        executorOptions({ numBlocks: 30, numSecondaryBlocks: 2, kvDtype }),
+      );
+      executor.forward(makeStepBatch([{ tokens: tokens.slice(0, 29), cached: 0, blocks: [3, 7] }], options));
+      executor.copyBlocks(Int32Array.of(3, 7), Int32Array.of(30, 31));
+      const next = (blocks: number[], newBlocks: number[] = []) =>
+        makeStepBatch([{ tokens, cached: 29, blocks }], { ...options, newBlocks });
+      const expected = executor.forward(next([3, 7])).slice();
+      executor.forward(
+        makeStepBatch([{ tokens: [1], cached: 0, blocks: [3] }], { ...options, newBlocks: [3, 7] }),
+      );
+      // 30 goes to 5, its place is taken by block 0, and 31 goes where that was.
+      executor.copyBlocks(Int32Array.of(30, 0, 31), Int32Array.of(5, 30, 0));
+      expect(executor.forward(next([5, 0]))).toEqual(expected);
+      const { kvCacheBytes, secondaryKvCacheBytes } = executor.memory();
+      expect(
+        [kvCacheBytes, secondaryKvCacheBytes].map((bytes) => bytes / (2 * 2 * 16 * bytesPerHead)),
+      ).toEqual([30, 2]);
+      expect(() => executor.copyBlocks(Int32Array.of(32), Int32Array.of(0))).toThrow('source[0] is 32');
+      executor.close();
+    },
+  );
 
-  it.each(['f32', 'bf16'] as const)('tells blocks that hold what is not finite (%s)', (kvDtype) => {
+  it.each(['f32', 'bf16', 'int8'] as const)('tells blocks that hold what is not finite (%s)', (kvDtype) => {
     const tiny = networks.make({ seed: 9 });
     const executor = new NativeExecutor(tiny, executorOptions({ numBlocks: 8, kvDtype }));
     const { inverseFrequencies } = tiny;

@@ -18,6 +18,7 @@ beforeAll(() => {
   networks = {
     f32: makeTinyNetwork({ ...shape, precision: 'f32' }),
     bf16: makeTinyNetwork({ ...shape, precision: 'bf16' }),
+    int8: makeTinyNetwork({ ...shape, precision: 'f32' }),
   };
 });
 afterAll(() => {
@@ -58,7 +59,7 @@ const ENGINE_WINDOWS = [null, OWN_WINDOW + 17, OWN_WINDOW - 13];
 
 describe.each(instructionSets)('layers that differ, on %s', (instructionSet) => {
   it.each(ENGINE_WINDOWS)('are what the naive network gives, in a window of %s', (maxAttentionWindow) => {
-    for (const kvDtype of ['f32', 'bf16'] as const) {
+    for (const kvDtype of ['f32', 'bf16', 'int8'] as const) {
       const window = maxAttentionWindow === null ? {} : { maxAttentionWindow };
       const options = { ...window, instructionSet, kvDtype };
       const logits = mixed(options, 3, SHORT);

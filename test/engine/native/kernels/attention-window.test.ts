@@ -1,21 +1,20 @@
 import { describe, expect, it } from 'vitest';
+import type { KvDtype } from '../../../../engine/executor.js';
 import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
 import {
-  type Dtype,
   expectSameBits,
-  fromBf16,
   guarded,
   isEmulated,
   kernels,
   randomFloats,
   randomOf,
   tables,
-  toBf16,
   twins,
 } from './kernel-hooks.js';
+import { blockElements, inCache, KV_DTYPES, type Pool, poisonedPool, zeroBlock } from './kv-pool.js';
 
 interface Shape {
-  dtype: Dtype;
+  dtype: KvDtype;
   tokens: number;
   tokensPerBlock: number;
   kvHeads: number;
@@ -56,6 +55,8 @@ class WindowedSequence {
   readonly #sinkQ: Float32Array;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
+  /** What the kernels multiply: rounded as they do it. */
+  readonly #inDouble: Record<'keys' | 'values' | 'q' | 'sinkQ', Float32Array>;
 
   constructor(table: string, shape: Shape, seed = 1) {
     this.#table = table;
@@ -68,6 +69,13 @@ class WindowedSequence {
     this.#sinkQ.set(this.#q.subarray(0, shape.window * kvHeads * group * headDim));
     this.#k = randomFloats(tokens * kvHeads * headDim, seed + 1);
     this.#v = randomFloats(tokens * kvHeads * headDim, seed + 2);
+    const { dtype } = shape;
+    this.#inDouble = {
+      keys: inCache(dtype, this.#k, headDim),
+      values: inCache(dtype, this.#v, headDim),
+      q: queriesOf(table, dtype, this.#q, headDim),
+      sinkQ: queriesOf(table, dtype, this.#sinkQ, headDim),
+    };
   }
 
   /** The rows of all positions, computed in these chunks. `alwaysFresh`: also chunks that write over nothing. */
@@ -75,9 +83,9 @@ class WindowedSequence {
     const { sinkBlocks, ringBlocks, recent } = this.#ring;
     const { tokensPerBlock: size, window } = this.#shape;
     const entries = sinkBlocks + ringBlocks;
-    const cache = this.#poisoned(2 * entries + 1);
+    const cache = poisonedPool(this.#shape, 2 * entries + 1);
     const blockTable = Int32Array.from({ length: entries }, (_, i) => 2 * (entries - 1 - i) + 1);
-    for (const block of blockTable) this.#zero(cache, block);
+    for (const block of blockTable) zeroBlock(cache, this.#shape, block);
     const slotOf = (position: number) => {
       const block = Math.floor(position / size);
       const entry = block < sinkBlocks ? block : sinkBlocks + ((block - sinkBlocks) % ringBlocks);
@@ -98,11 +106,12 @@ class WindowedSequence {
         continue;
       }
       const freshBlock = Math.floor(begin / size);
-      const fresh = this.#poisoned(Math.ceil(end / size) - freshBlock);
-      this.#zero(fresh, Math.ceil(end / size) - freshBlock - 1);
+      const fresh = poisonedPool(this.#shape, Math.ceil(end / size) - freshBlock);
+      zeroBlock(fresh, this.#shape, Math.ceil(end / size) - freshBlock - 1);
       if (begin % size !== 0) {
-        const from = Math.floor(slotOf(begin) / size) * this.#blockElements;
-        fresh.set(cache.subarray(from, from + this.#blockElements));
+        const elements = blockElements(this.#shape);
+        const from = Math.floor(slotOf(begin) / size) * elements;
+        fresh.set(cache.subarray(from, from + elements));
       }
       for (let t = begin; t < end; t++) this.#store(fresh, t - freshBlock * size, t);
       rows.push(...this.#attend(cache, blockTable, begin, end, fresh, freshBlock));
@@ -114,13 +123,11 @@ class WindowedSequence {
   /** In double precision over the exact values that the cache holds, with the mask written out. */
   expected(position: number): Expected {
     const { dtype, kvHeads, group, headDim, window, sinks } = this.#shape;
-    const exact = (x: Float32Array) => (dtype === 'f32' ? x : fromBf16(toBf16(x)));
-    const [keys, values] = [exact(this.#k), exact(this.#v)];
+    const { keys, values, q, sinkQ } = this.#inDouble;
     const seen = Array.from({ length: position + 1 }, (_, t) => t).filter(
       (t) => window === 0 || t < sinks || position - t < window - sinks,
     );
     const table = this.#table;
-    const [q, sinkQ] = [queriesOf(table, dtype, this.#q), queriesOf(table, dtype, this.#sinkQ)];
     const heads = Array.from({ length: kvHeads * group }, (_, head) => {
       const at = Math.floor(head / group) * headDim;
       const query = (position * kvHeads * group + head) * headDim;
@@ -137,11 +144,11 @@ class WindowedSequence {
   }
 
   #attend(
-    cache: Float32Array | Uint16Array,
+    cache: Pool,
     blockTable: Int32Array,
     begin: number,
     end: number,
-    fresh: Float32Array | Uint16Array | null,
+    fresh: Pool | null,
     freshBlock: number,
   ): Float32Array[] {
     const { dtype, tokensPerBlock, kvHeads, group, headDim } = this.#shape;
@@ -175,28 +182,12 @@ class WindowedSequence {
     return Array.from({ length: rows }, (_, r) => y.view.slice(r * stride, (r + 1) * stride));
   }
 
-  #store(cache: Float32Array | Uint16Array, slot: number, t: number): void {
+  #store(cache: Pool, slot: number, t: number): void {
     const { dtype, tokensPerBlock, kvHeads, headDim } = this.#shape;
     const row = (x: Float32Array) => x.subarray(t * kvHeads * headDim, (t + 1) * kvHeads * headDim);
     const k = row(this.#k);
     const v = row(this.#v);
     kernels.storeKv(this.#table, { dtype, cache, tokensPerBlock, kvHeads, headDim, slot, k, v });
-  }
-
-  get #blockElements(): number {
-    const { kvHeads, tokensPerBlock, headDim } = this.#shape;
-    return 2 * kvHeads * tokensPerBlock * headDim;
-  }
-
-  #poisoned(blocks: number): Float32Array | Uint16Array {
-    const elements = blocks * this.#blockElements;
-    return this.#shape.dtype === 'f32'
-      ? new Float32Array(elements).fill(Number.NaN)
-      : new Uint16Array(elements).fill(0x7fc0);
-  }
-
-  #zero(cache: Float32Array | Uint16Array, block: number): void {
-    cache.fill(0, block * this.#blockElements, (block + 1) * this.#blockElements);
   }
 }
 
@@ -235,6 +226,8 @@ const LAYOUTS = [
   ['bf16', 3, 16],
   ['f32', 4, 32],
   ['bf16', 1, 64],
+  ['int8', 3, 16],
+  ['int8', 1, 32],
 ] as const;
 
 describe.each(tables)('attention in a window, %s', (table) => {
@@ -260,7 +253,7 @@ describe.each(tables)('attention in a window, %s', (table) => {
       const [window, sinks] = WINDOWS[trial % WINDOWS.length]!;
       const tokens = 30 + below(random, isEmulated(table) ? 150 : 300);
       const shape: Shape = {
-        dtype: below(random, 2) ? 'f32' : 'bf16',
+        dtype: KV_DTYPES[below(random, 3)]!,
         tokens,
         tokensPerBlock: 8 << below(random, 5),
         kvHeads: 1 + below(random, 2),

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { KvDtype } from '../../../../engine/executor.js';
+import { quantsOf } from '../../../support/kv-quants.js';
 import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
 import {
   bitsOf,
-  type Dtype,
   expectSameBits,
   fromBf16,
   guarded,
@@ -14,9 +15,10 @@ import {
   toBf16,
   twins,
 } from './kernel-hooks.js';
+import { inCache, KV_DTYPES, poisonedPool, zeroBlock } from './kv-pool.js';
 
 interface Shape {
-  dtype: Dtype;
+  dtype: KvDtype;
   tokens: number;
   tokensPerBlock: number;
   kvHeads: number;
@@ -35,13 +37,10 @@ function cacheOf(table: string, s: Shape, k: Float32Array, v: Float32Array) {
   const { tokensPerBlock, kvHeads, headDim, dtype } = s;
   const width = kvHeads * headDim;
   const blocks = Math.ceil(s.tokens / tokensPerBlock);
-  const perBlock = 2 * width * tokensPerBlock;
-  const elements = (2 * blocks + 1) * perBlock;
-  const cache =
-    dtype === 'f32' ? new Float32Array(elements).fill(Number.NaN) : new Uint16Array(elements).fill(0x7fc0);
+  const cache = poisonedPool(s, 2 * blocks + 1);
   // Every other block, from the last to the first: neighbours on both sides belong to nobody.
   const blockTable = Int32Array.from({ length: blocks }, (_, i) => 2 * (blocks - 1 - i) + 1);
-  for (const block of blockTable) cache.fill(0, block * perBlock, (block + 1) * perBlock);
+  for (const block of blockTable) zeroBlock(cache, s, block);
   const layer = { dtype, cache, tokensPerBlock, kvHeads, headDim };
   for (let t = 0; t < s.tokens; t++) {
     const slot = blockTable[Math.floor(t / tokensPerBlock)]! * tokensPerBlock + (t % tokensPerBlock);
@@ -61,13 +60,12 @@ function expectedRow(
 ): Expected {
   const width = s.kvHeads * s.headDim;
   const numHeads = s.kvHeads * s.group;
-  const queries = queriesOf(table, s.dtype, q);
   const heads = Array.from({ length: numHeads }, (_, head) => {
     const at = Math.floor(head / s.group) * s.headDim;
     const query = (position * numHeads + head) * s.headDim;
     const scores = Array.from({ length: seen }, (_, t) => {
       let sum = 0;
-      for (let d = 0; d < s.headDim; d++) sum += queries[query + d]! * keys[t * width + at + d]!;
+      for (let d = 0; d < s.headDim; d++) sum += q[query + d]! * keys[t * width + at + d]!;
       const score = sum / Math.sqrt(s.headDim);
       return s.softCap === undefined ? score : s.softCap * Math.tanh(score / s.softCap);
     });
@@ -77,12 +75,20 @@ function expectedRow(
   return joined(heads);
 }
 
-function sequenceOf(table: string, s: Shape, seed = 1) {
+function sequenceOf(
+  table: string,
+  s: Shape,
+  seed = 1,
+  changeKeys: (k: Float32Array) => void = () => {},
+  changeValues: (v: Float32Array) => void = () => {},
+) {
   const numHeads = s.kvHeads * s.group;
   const stride = numHeads * s.headDim;
   const q = randomFloats(s.tokens * stride, seed).map((x) => 3 * x);
   const k = randomFloats(s.tokens * s.kvHeads * s.headDim, seed + 1);
   const v = randomFloats(s.tokens * s.kvHeads * s.headDim, seed + 2);
+  changeKeys(k);
+  changeValues(v);
   const { layer, blockTable } = cacheOf(table, s, k, v);
   /** One call for the chunk of positions [begin, end), of which it computes the rows [rowBegin, rowEnd). */
   const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin, bothWays = 0) => {
@@ -107,11 +113,11 @@ function sequenceOf(table: string, s: Shape, seed = 1) {
     expect(y.guardsIntact()).toBe(true);
     return Array.from({ length: rows }, (_, r) => y.view.slice(r * stride, (r + 1) * stride));
   };
-  const exact = (x: Float32Array) => (s.dtype === 'f32' ? x : fromBf16(toBf16(x)));
-  const [keys, values] = [exact(k), exact(v)];
-  const expected = (position: number) => expectedRow(table, s, { q, keys, values }, position);
-  const expectedBothWays = (position: number) =>
-    expectedRow(table, s, { q, keys, values }, position, s.tokens);
+  const [keys, values] = [inCache(s.dtype, k, s.headDim), inCache(s.dtype, v, s.headDim)];
+  const queries = queriesOf(table, s.dtype, q, s.headDim);
+  const cached = { q: queries, keys, values };
+  const expected = (position: number) => expectedRow(table, s, cached, position);
+  const expectedBothWays = (position: number) => expectedRow(table, s, cached, position, s.tokens);
   return { run, expected, expectedBothWays };
 }
 
@@ -121,13 +127,16 @@ const LAYOUTS = [
   ['f32', 4, 32],
   ['bf16', 1, 64],
   ['bf16', 4, 128],
+  ['int8', 3, 16],
+  ['int8', 1, 32],
+  ['int8', 7, 64],
 ] as const;
 
 describe.each(tables)('attention, %s', (table) => {
   const below = (random: () => number, n: number) => Math.floor(((random() + 1) / 2) * n);
 
   it('agrees with a double precision softmax for every head size, group and block size', () => {
-    for (const headDim of [8, 16, 24, 40, 64, 80, 128])
+    for (const headDim of [1, 8, 9, 16, 40, 64, 80, 128])
       for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
         const shape = { dtype, tokens: 70, tokensPerBlock, kvHeads: 2, group, headDim };
         const sequence = sequenceOf(table, shape);
@@ -152,10 +161,10 @@ describe.each(tables)('attention, %s', (table) => {
 
   it('gives a token in any chunk the bits of its generation step', () => {
     const random = randomOf(11);
-    for (let trial = 0; trial < (isEmulated(table) ? 20 : 60); trial++) {
+    for (let trial = 0; trial < (isEmulated(table) ? 24 : 72); trial++) {
       const tokens = 1 + below(random, isEmulated(table) ? 120 : 300);
       const shape: Shape = {
-        dtype: below(random, 2) ? 'f32' : 'bf16',
+        dtype: KV_DTYPES[below(random, 3)]!,
         tokens,
         tokensPerBlock: 8 << below(random, 5),
         kvHeads: 1 + below(random, 2),
@@ -178,9 +187,9 @@ describe.each(tables)('attention, %s', (table) => {
     }
   });
 
-  it('gives the rows of any part of a chunk the same bits', () => {
+  it.each(['bf16', 'int8'] as const)('gives the rows of any part of a chunk the same bits, %s', (dtype) => {
     const shape = {
-      dtype: 'bf16',
+      dtype,
       tokens: 75,
       tokensPerBlock: 16,
       kvHeads: 1,
@@ -203,6 +212,7 @@ describe.each(tables)('attention, %s', (table) => {
     for (const [dtype, tokensPerBlock, headDim] of [
       ['bf16', 16, 16],
       ['f32', 64, 24],
+      ['int8', 32, 32],
     ] as const) {
       const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 1, group: 3, headDim });
       const chunk = sequence.run(500, tokens);
@@ -220,6 +230,7 @@ describe.each(tables)('attention, %s', (table) => {
       ['f32', 32, 10, 33],
       ['f32', 32, 16, 64],
       ['bf16', 16, 64, 90],
+      ['int8', 32, 64, 90],
       ['f32', 32, 24, isEmulated(table) ? 530 : 1100],
     ] as const) {
       const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 2, group: 1, headDim });
@@ -237,7 +248,7 @@ describe.each(tables)('attention, %s', (table) => {
   });
 
   it('gives the same bits whatever the block size', () => {
-    for (const dtype of ['f32', 'bf16'] as const) {
+    for (const dtype of KV_DTYPES) {
       const shape = { dtype, tokens: 100, kvHeads: 2, group: 3, headDim: 64 };
       const [first, ...others] = [8, 16, 32, 64, 128].map((tokensPerBlock) =>
         Buffer.concat(
@@ -251,7 +262,7 @@ describe.each(tables)('attention, %s', (table) => {
   });
 
   it('writes a token into its slot, K transposed by groups and V row by row, and nothing else', () => {
-    for (const [dtype, , tokensPerBlock] of LAYOUTS) {
+    for (const [dtype, , tokensPerBlock] of LAYOUTS.filter(([type]) => type !== 'int8')) {
       const [kvHeads, headDim] = [3, 24];
       const width = kvHeads * headDim;
       const [k, v] = [randomFloats(width, 3), randomFloats(width, 4)];
@@ -275,6 +286,80 @@ describe.each(tables)('attention, %s', (table) => {
       }
       expect(Buffer.from(cache.buffer).equals(Buffer.from(wanted.buffer))).toBe(true);
     }
+  });
+
+  it('writes quants of a token into its slot, each number beside its neighbour in a row, and the scales behind them', () => {
+    for (const [tokensPerBlock, headDim] of [
+      [8, 24],
+      [32, 9],
+      [64, 16],
+    ] as const) {
+      const kvHeads = 2;
+      const [k, v] = [randomFloats(kvHeads * headDim, 3), randomFloats(kvHeads * headDim, 4)];
+      const shape = { dtype: 'int8', tokensPerBlock, kvHeads, headDim } as const;
+      const cache = poisonedPool(shape, 3);
+      const wanted = new DataView(cache.slice().buffer);
+      const keyBytes = 2 * Math.ceil(headDim / 2);
+      const headBytes = tokensPerBlock * (keyBytes + headDim + 8);
+      const group = Math.min(32, tokensPerBlock);
+      for (const offset of [0, 5, tokensPerBlock - 1]) {
+        kernels.storeKv(table, { ...shape, cache, slot: tokensPerBlock + offset, k, v });
+        for (let head = 0; head < kvHeads; head++) {
+          const base = (kvHeads + head) * headBytes;
+          const scales = base + tokensPerBlock * (keyBytes + headDim);
+          const ofHead = (x: Float32Array) => quantsOf(x.subarray(head * headDim, (head + 1) * headDim), 127);
+          const [keys, values] = [ofHead(k), ofHead(v)];
+          for (let d = 0; d < headDim; d++) {
+            const inGroup =
+              ((Math.floor(offset / group) * Math.ceil(headDim / 2) + (d >> 1)) * group + (offset % group)) *
+              2;
+            wanted.setInt8(base + inGroup + (d % 2), keys.quants[d]!);
+            const ofValue = ((offset >> 1) * headDim + d) * 2 + (offset % 2);
+            wanted.setInt8(base + tokensPerBlock * keyBytes + ofValue, values.quants[d]!);
+          }
+          wanted.setFloat32(scales + 4 * offset, keys.scale, true);
+          wanted.setFloat32(scales + 4 * (tokensPerBlock + offset), values.scale, true);
+        }
+      }
+      expect(Buffer.from(cache.buffer).equals(Buffer.from(wanted.buffer))).toBe(true);
+    }
+  });
+
+  it('quantises the greatest magnitude to 127, rows of nothing to 0, and gives a row that is not finite a scale of NaN', () => {
+    const shape = { dtype: 'int8', tokensPerBlock: 8, kvHeads: 1, headDim: 4 } as const;
+    const stored = (row: readonly number[]) => {
+      const cache = poisonedPool(shape, 1);
+      const values = Float32Array.from(row);
+      kernels.storeKv(table, { ...shape, cache, slot: 0, k: values, v: values });
+      const view = new DataView(cache.buffer);
+      const quants = [0, 1, 2, 3].map((d) => view.getInt8(32 + 2 * d));
+      return { quants, scale: view.getFloat32(96, true), keyScale: view.getFloat32(64, true) };
+    };
+    const great = stored([3.4e38, -3.4e38, 1.7e38, 0]);
+    expect(great.quants).toEqual([127, -127, 64, 0]);
+    expect(great.scale).toBe(Math.fround(Math.fround(3.4e38) / 127));
+    expect(stored([0.5, -127, 1.5, 2.5]).quants).toEqual([0, -127, 2, 2]);
+    expect(stored([0, 0, -0, 0])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });
+    expect(stored([1e-38, -2e-38, 0, 1e-42])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });
+    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+      const { scale, keyScale } = stored([1, bad, 3.4e38, -2]);
+      expect([scale, keyScale]).toEqual([Number.NaN, Number.NaN]);
+    }
+  });
+
+  it('makes NaN of the rows that see quants of what is not finite, and by its keys of no others', () => {
+    for (const [headDim, tokensPerBlock] of [
+      [16, 32],
+      [9, 8],
+    ] as const)
+      for (const isKey of [true, false]) {
+        const shape = { dtype: 'int8', tokens: 40, tokensPerBlock, kvHeads: 1, group: 3, headDim } as const;
+        const poison = (x: Float32Array) => x.fill(Number.NaN, 33 * headDim + 2, 33 * headDim + 3);
+        const whole = sequenceOf(table, shape, 1);
+        const rows = sequenceOf(table, shape, 1, isKey ? poison : undefined, isKey ? undefined : poison);
+        if (isKey) expect(rows.run(32, 33)).toEqual(whole.run(32, 33));
+        for (const row of rows.run(33, 40)) expect(row.every(Number.isNaN)).toBe(true);
+      }
   });
 
   it('rounds to the nearest bf16, ties to even, and keeps infinities and NaN', () => {
@@ -307,7 +392,7 @@ describe.each(tables)('attention, %s', (table) => {
 });
 
 it.each(twins)('attention, %s gives the bits of %s', (vector, scalar) => {
-  for (const headDim of [8, 24, 40, 64, 80, 128])
+  for (const headDim of [5, 8, 24, 40, 64, 80, 128])
     for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
       const plain: Shape = { dtype, tokens: 90, tokensPerBlock, kvHeads: 2, group, headDim };
       for (const shape of headDim === 40 ? [plain, { ...plain, softCap: 2 }] : [plain]) {

@@ -1,0 +1,143 @@
+/**
+ * What the types of the KV cache cost in time, side by side. See --help.
+ *
+ *     npm run build:native && npx tsx tools/kv-bench/main.ts            prints the table
+ *     npm run build:native && npx tsx tools/kv-bench/main.ts --write    writes it into BENCHMARKS.md
+ *
+ * Random weights of SmolLM2-135M's shape; one generation step of each executor in turns. The executor alone.
+ */
+import type { KvDtype } from '../../engine/executor.js';
+import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
+import { makeStepBatch } from '../../test/support/step-batch.js';
+import { countOf, type FlagTable, flagsOrHelp } from '../compare/flags.js';
+import { describeMachine, machineLine } from '../compare/machine.js';
+import { writeSection } from '../document-section.js';
+import { makeRandomEngine, type RandomEngine } from '../iteration-bench/random-engine.js';
+
+const FLAGS = {
+  threads: { argument: 'N', default: '2', help: 'threads that compute (default 2)' },
+  steps: {
+    argument: 'N',
+    default: '9',
+    help: 'steps of each with the longest contexts, others have five times as many; the fastest counts (default 9)',
+  },
+  write: { help: 'write the table into BENCHMARKS.md too' },
+} as const satisfies FlagTable;
+
+const TYPES: readonly KvDtype[] = ['f32', 'bf16', 'int8'];
+const SHAPES = [
+  { sequences: 64, context: 2048 },
+  { sequences: 1, context: 8128 },
+  { sequences: 64, context: 128 },
+];
+const TOKENS_PER_BLOCK = 32;
+/** f32 of 64 sequences with 2048 tokens would take 6 GB. */
+const CACHE_BYTES_MAX = 4e9;
+
+type Shape = (typeof SHAPES)[number];
+interface Measured {
+  type: KvDtype;
+  stepMs: number;
+  attentionMs: number;
+  cacheBytes: number;
+}
+
+/** One step more than `context` tokens; every block is written once, or pages never touched would share one. */
+function generationStep(executor: NativeExecutor, engine: RandomEngine, { sequences, context }: Shape) {
+  const blocksEach = Math.ceil((context + 1) / TOKENS_PER_BLOCK);
+  const parts = Array.from({ length: sequences }, (_, s) => ({
+    tokens: Array.from({ length: context + 1 }, (_, i) => (i * 7919) % 49152),
+    cached: context,
+    blocks: Array.from({ length: blocksEach }, (_, i) => s * blocksEach + i),
+  }));
+  const { inverseFrequencies } = engine;
+  const options = { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies };
+  const rows = Array.from({ length: sequences }, () => ({}));
+  const [sampling, output] = [makeSamplingBatch(rows), makeSamplingOutput(sequences)];
+  const newBlocks = parts.flatMap(({ blocks }) => blocks);
+  executor.step(makeStepBatch(parts, { ...options, newBlocks }), sampling, output);
+  const batch = makeStepBatch(parts, options);
+  return () => executor.step(batch, sampling, output);
+}
+
+function measure(engine: RandomEngine, shape: Shape, threads: number, steps: number): Measured[] {
+  const { sequences, context } = shape;
+  const blocks = sequences * Math.ceil((context + 1) / TOKENS_PER_BLOCK);
+  const bytesOf = (type: KvDtype, tokens: number) => kvBytesPerBlock(engine.plan.attention, tokens, type);
+  const sides = TYPES.filter((type) => bytesOf(type, blocks * TOKENS_PER_BLOCK) <= CACHE_BYTES_MAX).map(
+    (kvDtype) => {
+      const executor = new NativeExecutor(engine, {
+        ...{ threads, kvDtype, tokensPerBlock: TOKENS_PER_BLOCK, numBlocks: blocks, maxSeqLen: 8192 },
+        ...{ maxNumTokens: 64, maxNumSequences: 64, maxLogitRows: 64 },
+      });
+      const step = generationStep(executor, engine, shape);
+      return { kvDtype, executor, step, stepMs: [] as number[], attentionMs: [] as number[] };
+    },
+  );
+  const turns = sequences * context > 1e5 ? steps : 5 * steps;
+  for (let turn = 0; turn < turns; turn++)
+    for (const { executor, step, stepMs, attentionMs } of sides) {
+      executor.profile(true);
+      const begin = performance.now();
+      step();
+      stepMs.push(performance.now() - begin);
+      attentionMs.push(executor.profile(false).attention! * 1000);
+    }
+  for (const { executor } of sides) executor.close();
+  return sides.map(({ kvDtype: type, stepMs, attentionMs }) => {
+    const cacheBytes = bytesOf(type, 1) * sequences * context;
+    return { type, stepMs: Math.min(...stepMs), attentionMs: Math.min(...attentionMs), cacheBytes };
+  });
+}
+
+function rowsOf(shape: Shape, measured: readonly Measured[]): string[] {
+  const { sequences, context } = shape;
+  const bf16 = measured.find(({ type }) => type === 'bf16')!;
+  return measured.map(({ type, stepMs, attentionMs, cacheBytes }) =>
+    [
+      `| ${sequences} x ${context}, ${type}`,
+      `${(cacheBytes / 1e6).toFixed(0)} MB`,
+      attentionMs.toFixed(1),
+      (cacheBytes / attentionMs / 1e6).toFixed(1),
+      (bf16.attentionMs / attentionMs).toFixed(2),
+      stepMs.toFixed(1),
+      `${(bf16.stepMs / stepMs).toFixed(2)} |`,
+    ].join(' | '),
+  );
+}
+
+function main(): void {
+  const flags = flagsOrHelp(FLAGS, 'Measures generation with each type of the KV cache, in under a minute.');
+  if (flags === null) return;
+  const [threads, steps] = [countOf('threads', flags.threads), countOf('steps', flags.steps)];
+  const engine = makeRandomEngine('int4');
+  try {
+    const probe = new NativeExecutor(engine, {
+      ...{ threads: 1, kvDtype: 'bf16', tokensPerBlock: 32, numBlocks: 1, maxSeqLen: 32 },
+      ...{ maxNumTokens: 1, maxNumSequences: 1, maxLogitRows: 1 },
+    });
+    const { instructionSet } = probe;
+    probe.close();
+    const rows = SHAPES.flatMap((shape) => rowsOf(shape, measure(engine, shape, threads, steps)));
+    const report = [
+      `${machineLine(describeMachine())}; kernels of ${instructionSet}, ${threads} threads, int4 weights; the fastest of ${steps} steps in turns, or of ${5 * steps} where contexts are short or single: other work only adds.`,
+      '',
+      '| sequences x tokens, cache | its bytes | attention, ms of a step | GB/s of it | beside bf16 | whole step, ms | beside bf16 |',
+      '|---|---:|---:|---:|---:|---:|---:|',
+      ...rows,
+    ].join('\n');
+    console.log(report);
+    if (flags.write)
+      writeSection(
+        'BENCHMARKS.md',
+        `kv-cache-${instructionSet.startsWith('avx512') ? 'avx512' : 'avx2'}`,
+        report,
+      );
+  } finally {
+    engine.remove();
+  }
+}
+
+main();
