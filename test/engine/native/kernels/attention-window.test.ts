@@ -55,8 +55,7 @@ class WindowedSequence {
   readonly #sinkQ: Float32Array;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
-  /** What the kernels multiply: rounded as they do it. */
-  readonly #inDouble: Record<'keys' | 'values' | 'q' | 'sinkQ', Float32Array>;
+  #rounded: Record<'keys' | 'values' | 'q' | 'sinkQ', Float32Array> | null = null;
 
   constructor(table: string, shape: Shape, seed = 1) {
     this.#table = table;
@@ -69,13 +68,6 @@ class WindowedSequence {
     this.#sinkQ.set(this.#q.subarray(0, shape.window * kvHeads * group * headDim));
     this.#k = randomFloats(tokens * kvHeads * headDim, seed + 1);
     this.#v = randomFloats(tokens * kvHeads * headDim, seed + 2);
-    const { dtype } = shape;
-    this.#inDouble = {
-      keys: inCache(dtype, this.#k, headDim),
-      values: inCache(dtype, this.#v, headDim),
-      q: queriesOf(table, dtype, this.#q, headDim),
-      sinkQ: queriesOf(table, dtype, this.#sinkQ, headDim),
-    };
   }
 
   /** The rows of all positions, computed in these chunks. `alwaysFresh`: also chunks that write over nothing. */
@@ -120,10 +112,22 @@ class WindowedSequence {
     return rows;
   }
 
+  /** What the kernels multiply: rounded as they do it. */
+  get #asMultiplied(): Record<'keys' | 'values' | 'q' | 'sinkQ', Float32Array> {
+    const { dtype, headDim } = this.#shape;
+    this.#rounded ??= {
+      keys: inCache(dtype, this.#k, headDim),
+      values: inCache(dtype, this.#v, headDim),
+      q: queriesOf(this.#table, dtype, this.#q, headDim),
+      sinkQ: queriesOf(this.#table, dtype, this.#sinkQ, headDim),
+    };
+    return this.#rounded;
+  }
+
   /** In double precision over the exact values that the cache holds, with the mask written out. */
   expected(position: number): Expected {
     const { dtype, kvHeads, group, headDim, window, sinks } = this.#shape;
-    const { keys, values, q, sinkQ } = this.#inDouble;
+    const { keys, values, q, sinkQ } = this.#asMultiplied;
     const seen = Array.from({ length: position + 1 }, (_, t) => t).filter(
       (t) => window === 0 || t < sinks || position - t < window - sinks,
     );
