@@ -2,29 +2,23 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /**
- * Tests of state machines, parsers and other functions: they start no process and no thread, load no addon, and change
- * neither the environment nor anything global. Hundreds of small files would otherwise cost a process each.
+ * Tests whose files share two processes, one after the other: hundreds of small files would otherwise cost a process, and
+ * the import of what they test, each. They start no server and no command line, change nothing global that they do not put
+ * back, and measure no memory.
  */
-const PURE = [
-  'test/scheduler/**',
-  'test/kvcache/**',
-  'test/callbacks/queue/**',
-  'test/engine/decoding/**',
-  'test/engine/encoder/**',
-  'test/engine/guided/sources/**',
-  'test/engine/loop/**',
-  'test/engine/network/**',
-  'test/engine/schemes/**',
-  'test/engine/simulation/**',
-  'test/engine/speculation/**',
-  'test/models/architectures/**',
-  'test/src/generation/{reasoning,tools}/**',
-  'test/src/server/dashboard/{formation,page,schemes}/**',
-  'test/src/top/**',
-  'test/tools/loadgen/{answer-reader,checks,data-files,latency-histogram,report,schedule,sweep}*',
-  'test/tools/support/**',
-].map((glob) => `${glob.replace(/\*\*$/, '**/*')}.test.ts`);
-
+const TOGETHER = [
+  'test/callbacks/**/*.test.ts',
+  'test/engine/!(container-limits|worker-death).test.ts',
+  'test/engine/{decoding,encoder,guided,loop,network,schemes,simulation,speculation}/**/*.test.ts',
+  'test/kvcache/**/*.test.ts',
+  'test/models/*/**/*.test.ts',
+  'test/scheduler/**/*.test.ts',
+  'test/src/{commands,generation,hub,top}/**/*.test.ts',
+  'test/src/server/*.test.ts',
+  'test/src/server/{documentation,metrics,openai}/**/*.test.ts',
+  'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
+  'test/tools/{compare,loadgen,support}/!(http-load|benchmark|https).test.ts',
+];
 // Tests of pure modules import the TypeScript sources; tests that start worker threads or the
 // command line import the compiled package by its own name, as a user of it does.
 export default defineConfig({
@@ -35,14 +29,12 @@ export default defineConfig({
     },
   },
   test: {
+    pool: 'forks',
     maxWorkers: 2,
     projects: [
-      {
-        extends: true,
-        test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: PURE, pool: 'forks' },
-      },
+      { extends: true, test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: TOGETHER } },
       // Behind the others, which are longer: so both workers are busy to the end.
-      { extends: true, test: { name: 'pure', include: PURE, pool: 'threads', isolate: false } },
+      { extends: true, test: { name: 'together', include: TOGETHER, isolate: false } },
     ],
     // A bound for hangs, not for speed: the real model's tests take their time on a busy machine.
     testTimeout: 600_000,
