@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { writeProblem } from '../../../callbacks/system-problem.js';
@@ -30,6 +30,8 @@ export interface InstallOptions {
   env?: NodeJS.ProcessEnv;
   signal?: AbortSignal | undefined;
   onStep: (text: string) => void;
+  /** Bytes that are free where a folder lies; for tests. */
+  freeBytes?: (folder: string) => number;
 }
 
 export interface Installed extends SetupRecord {
@@ -39,6 +41,10 @@ export interface Installed extends SetupRecord {
 }
 
 const LOCK_POLL_MS = 200;
+/** The package with its binding, without a libtensorflow. */
+const PACKAGE_BYTES = 320 * 10 ** 6;
+/** A disk with less free when a step has failed was too full for it: npm and compilers then say anything, npm even nothing. */
+const FULL_BYTES = 32 * 10 ** 6;
 const COMPILER =
   'a C++ compiler, make and Python 3 are needed: on Debian or Ubuntu "apt-get install g++ make python3"';
 const NETWORK = 'the npm registry cannot be reached from here; the same command goes on once it can';
@@ -108,7 +114,9 @@ async function build(
   try {
     const { package: name, onStep } = options;
     onStep(`installing ${name} ${TENSORFLOW_PACKAGE_VERSION}`);
+    checkRoom(aside, options, PACKAGE_BYTES);
     await installPackage(aside, options);
+    checkRoom(aside, options, FULL_BYTES);
     if (library === null) {
       onStep('downloading libtensorflow and its binding');
       await runStep(npmStep(aside, options, ['rebuild', '--foreground-scripts', name], [[/./, DOWNLOAD]]));
@@ -122,9 +130,31 @@ async function build(
     writeFileSync(recordPath(aside), `${JSON.stringify(record, null, 2)}\n`);
     replace(aside, target);
     return record;
+  } catch (error) {
+    if (error instanceof TensorFlowError) checkRoom(aside, options, FULL_BYTES);
+    throw error;
   } finally {
     discardBuildDirectory(aside);
   }
+}
+
+/** @throws TensorFlowError where less is free. */
+function checkRoom(
+  aside: string,
+  { freeBytes = freeOn, download = false }: InstallOptions,
+  bytes: number,
+): void {
+  const free = freeBytes(aside);
+  if (free >= bytes) return;
+  const more = download ? ', and the download of libtensorflow several times as much' : '';
+  throw new TensorFlowError(
+    `${dirname(aside)}: the disk has ${Math.floor(free / 1e6)} MB free, and the package takes ${PACKAGE_BYTES / 1e6} MB${more}; make room, or set SKEIN_CACHE_DIR to a folder of another disk.`,
+  );
+}
+
+function freeOn(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
 }
 
 /** Only a rename apart: who has the old one open keeps its files. */

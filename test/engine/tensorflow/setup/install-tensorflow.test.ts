@@ -142,6 +142,26 @@ describe('installTensorFlow', () => {
     expectNothing();
   });
 
+  it('says so where the disk is too small, before and when it fills up meanwhile', async () => {
+    const full = 'the disk has 5 MB free, and the package takes 320 MB';
+    const small = install({}, { freeBytes: () => 5e6 });
+    await expect(small).rejects.toThrow(`${join(cacheDirectory, 'tensorflow')}: ${full}; make room`);
+    expect(calls()).toEqual(['']);
+    const filling = () => {
+      let looks = 0;
+      return () => (looks++ === 0 ? 1e9 : 5e6);
+    };
+    // npm has been seen to end well on a full disk, with files cut off.
+    await expect(install({}, { freeBytes: filling() })).rejects.toThrow(full);
+    expect(calls()).toEqual([expect.stringMatching(/^install/)]);
+    const failing = install(
+      { FAKE_FAILURE: 'install npm error Unexpected end of JSON input' },
+      { freeBytes: filling(), download: true, from: undefined },
+    );
+    await expect(failing).rejects.toThrow(`${full}, and the download of libtensorflow`);
+    expectNothing();
+  });
+
   it('keeps nothing that does not load or compute', async () => {
     await expect(install({ FAKE_PRODUCT: '1,2,3,4' })).rejects.toThrow('came out as 1,2,3,4');
     expectNothing();
