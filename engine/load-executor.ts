@@ -137,11 +137,14 @@ async function startOn(
   const { config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, ...needs } =
     await prepare(kind, request);
   const { params } = request;
+  const device = await kind.deviceMemory?.();
+  const free = () => afterLoading(device ?? memory(), needs.fixed);
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
     draftBytesPerBlock,
-    available: withinPools(params.availableMemory ?? afterLoading(memory(), needs.fixed), needs.poolLimits),
+    // What several models of a process were given is of the system's memory.
+    available: withinPools(device ? free() : (params.availableMemory ?? free()), needs.poolLimits),
   });
   const executor = await kind.open(loadable, {
     ...withoutPool,

@@ -1,3 +1,4 @@
+import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { EngineTensor } from '../engine-directory.js';
 import type { Executor, ExecutorOptions, KvDtype, WeightPrecision } from '../executor.js';
 import type { FixedMemory } from '../memory-budget.js';
@@ -44,6 +45,8 @@ export interface ExecutorKind {
    * Absent: all that weights.bin leaves.
    */
   kvRoom?(plan: NetworkPlan, availableBytes: number): Promise<number>;
+  /** What is free where it keeps weights and cache; absent, or null: the system's memory counts. */
+  deviceMemory?(): Promise<AvailableMemory | null>;
   /** Threads that it computes with where so many are asked for; undefined: as it likes. */
   threadsFor(asked: number | undefined): number;
   /** Numeric type of the KV cache where none is asked for. */

@@ -1,5 +1,6 @@
 import { cpuQuota } from '../cpu-quota.js';
 import type { Executor, ExecutorOptions } from '../executor.js';
+import type { Gpu } from '../tensorflow/gpu.js';
 import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
 
 export const GPU_HINT =
@@ -36,14 +37,32 @@ export const tensorflowKind: ExecutorKind = {
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
     const { measureTensorFlow } = await import('../tensorflow/open-tensorflow-runner.js');
-    const { weightBytes, workspaceBytes, kvCacheBytes } = measureTensorFlow(engine, options);
+    const { weightBytes, workspaceBytes, kvCacheBytes } = measureTensorFlow(
+      engine,
+      options,
+      await likelyGpu(),
+    );
     // weights.bin is read once; what stays of it is the copy.
     const fixed = { packedWeights: weightBytes, storedWeights: 0, workspace: workspaceBytes };
     return { fixed, kvCache: kvCacheBytes };
   },
+  deviceMemory: async () => {
+    const gpu = await likelyGpu();
+    return gpu === null ? null : { bytes: gpu.freeBytes, from: `the driver of ${gpu.name}` };
+  },
   open: (engine, options) => open(engine, options, false),
   openAutomatically: (engine, options) => open(engine, options, true),
 };
+
+/** null: it computes on the CPU, or nothing is known of the GPU. Loads nothing. */
+async function likelyGpu(): Promise<Gpu | null> {
+  const [{ findInstallation, seesGpu }, { findGpu }] = await Promise.all([
+    import('../tensorflow/installation.js'),
+    import('../tensorflow/gpu.js'),
+  ]);
+  const installation = findInstallation();
+  return installation !== null && seesGpu(installation) ? findGpu() : null;
+}
 
 /** `needsGpu`: on a CPU another executor is faster. */
 async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: boolean): Promise<Executor> {

@@ -5,6 +5,7 @@ import type { NetworkRunner, OpenRunner, RunnableEngine } from '../portable/netw
 import { WeightReader } from '../portable/weights/weight-reader.js';
 import type { PoolShape } from './attention-units.js';
 import { ForwardGraph, hiddenValue, type NetworkParts } from './forward-graph.js';
+import { findGpu, type Gpu } from './gpu.js';
 import { DType, Graph } from './graph/graph.js';
 import { Ops } from './graph/ops.js';
 import { Variable } from './graph/variable.js';
@@ -12,6 +13,7 @@ import { writeHead } from './head-graph.js';
 import { KvPool, POOL } from './kv-pool.js';
 import { loadTensorFlow } from './load-tensorflow.js';
 import { NetworkWeights } from './network-weights.js';
+import { PRODUCT_DTYPES, type ProductType, productType } from './product-type.js';
 import { cpuRowDevice, type RowRule, rowRuleOf } from './row-rule.js';
 import { writeSampling } from './sampling-graph.js';
 import { type Feed, Session } from './session.js';
@@ -25,7 +27,8 @@ export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise
   const window = resolveWindow(options);
   const { isUsingGpuDevice } = tensorflow.backend();
   const rule = ruleOf(engine, options, isUsingGpuDevice);
-  const { graph, weights, pool, shape } = writeNetwork(engine, options, rule);
+  const products = productType(engine, isUsingGpuDevice ? findGpu() : null);
+  const { graph, weights, pool, shape } = writeNetwork(engine, options, rule, products);
   const memory = memoryOf(engine, options, weights, pool);
   if (!isUsingGpuDevice) checkRoom(memory);
   const session = new Session(tensorflow, graph);
@@ -42,7 +45,7 @@ export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise
     window,
     pool: shape,
     rule,
-    device: isUsingGpuDevice ? 'GPU' : 'CPU',
+    device: `${isUsingGpuDevice ? 'GPU' : 'CPU'}${products === 'f32' ? '' : `, products in ${products}`}`,
     memory,
   });
 };
@@ -88,11 +91,16 @@ function ruleOf({ plan }: RunnableEngine, options: ExecutorOptions, isGpu: boole
   return rowRuleOf(plan, isGpu ? 'any' : cpuRowDevice(), threads);
 }
 
-function writeNetwork(engine: RunnableEngine, options: ExecutorOptions, rule: RowRule) {
+function writeNetwork(
+  engine: RunnableEngine,
+  options: ExecutorOptions,
+  rule: RowRule,
+  products: ProductType,
+) {
   const { plan } = engine;
   const graph = new Graph();
   const ops = new Ops(graph);
-  const weights = new NetworkWeights(ops, plan, DType.float);
+  const weights = new NetworkWeights(ops, plan, PRODUCT_DTYPES[products]);
   const { shape, blocks } = poolShape(engine, options);
   const { tokensPerBlock } = options;
   const dtype = options.kvDtype === 'bf16' ? DType.bfloat16 : DType.float;
@@ -150,12 +158,14 @@ function loadWeights(engine: RunnableEngine, weights: NetworkWeights, session: S
   }
 }
 
-/** What such a runner takes, in bytes. Takes none of it. */
+/** What such a runner takes, in bytes, on this GPU, or null on the CPU. Takes none of it. */
 export function measureTensorFlow(
   engine: RunnableEngine,
   options: ExecutorOptions,
+  gpu: Gpu | null,
 ): ReturnType<NetworkRunner['memory']> {
-  const { weights, pool } = writeNetwork(engine, options, ruleOf(engine, options, false));
+  const rule = ruleOf(engine, options, gpu !== null);
+  const { weights, pool } = writeNetwork(engine, options, rule, productType(engine, gpu));
   return memoryOf(engine, options, weights, pool);
 }
 

@@ -1,7 +1,7 @@
 import { WireWriter } from './wire.js';
 
 /** TensorFlow's numbers of the types. */
-export const DType = { float: 1, double: 2, int32: 3, bool: 10, bfloat16: 14 } as const;
+export const DType = { float: 1, double: 2, int32: 3, bool: 10, bfloat16: 14, half: 19 } as const;
 export type DType = (typeof DType)[keyof typeof DType];
 
 /** An output of a node: 'name' is its first, 'name:1' its second. */
