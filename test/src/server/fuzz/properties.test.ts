@@ -41,7 +41,7 @@ beforeAll(async () => {
       maxBeamWidth: '4',
       defaultMaxTokens: '16',
     },
-    { vocabSize: 320, maxSeqLen: 1024, endToken: 2 },
+    { vocabSize: 320, maxSeqLen: 1024, endToken: 2, stepMs: 1 },
   );
   port = Number(new URL(server.url).port);
   api = (await (await fetch(`${server.url}/openapi.json`)).json()) as OpenApi;
