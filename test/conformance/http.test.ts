@@ -25,6 +25,10 @@ interface Completion {
   usage: { prompt_tokens: number; completion_tokens: number };
 }
 
+interface Chat {
+  choices: { message: { content: string } }[];
+}
+
 async function complete(server: SkeinProcess, fields: object): Promise<Completion> {
   const response = await post(server, '/v1/completions', {
     max_tokens: 12,
@@ -132,6 +136,25 @@ describeExecutors((on) => {
       const cut = await complete(server, { prompt: PROMPTS[1], stop });
       expect(cut.choices[0]!.text).toBe(plain.slice(0, plain.indexOf(stop)));
       expect(cut.choices[0]!.finish_reason).toBe('stop');
+    });
+
+    it('draws several answers of a seed alike whole and again, and streams a chat', async () => {
+      const server = await started;
+      const draw = async () => {
+        const { choices } = await complete(server, { prompt: 'ab', n: 3, seed: 5, temperature: 1 });
+        return choices.map(({ text }) => text);
+      };
+      const drawn = await draw();
+      expect(new Set(drawn).size).toBe(3);
+      expect(await draw()).toEqual(drawn);
+      const ask = { messages: [{ role: 'user', content: 'hello' }], max_tokens: 8, seed: 5 };
+      const whole = await (await post(server, '/v1/chat/completions', ask)).json();
+      const events = await (await post(server, '/v1/chat/completions', { ...ask, stream: true })).text();
+      const pieces = events
+        .split('\n')
+        .filter((line) => line.startsWith('data: {'))
+        .map((line) => JSON.parse(line.slice('data: '.length)).choices[0]?.delta?.content ?? '');
+      expect(pieces.join('')).toBe((whole as Chat).choices[0]!.message.content);
     });
 
     it('refuses a prompt that is too long, and goes on', async () => {
