@@ -1,6 +1,5 @@
 import { ParameterError } from '../decoding/sampling-params.js';
 import type { OptionalParams } from '../gpt-manager-options.js';
-import { missingInVersion } from './choose-executor.js';
 import { EXECUTOR_NAMES } from './executor-kind.js';
 import { checkOptionsOf } from './option-effects.js';
 
@@ -14,8 +13,6 @@ export function checkExecutor(params: OptionalParams): void {
       `executor is ${String(executor)}; it must be one of auto, ${EXECUTOR_NAMES.join(', ')}.`,
     );
   }
-  const missing = missingInVersion(executor);
-  if (missing !== null) throw new ParameterError('executor', missing);
   if (executorModule !== undefined) {
     throw new ParameterError(
       'executor',

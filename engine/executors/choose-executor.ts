@@ -31,13 +31,6 @@ export interface ChosenExecutor {
 /** Those of this version, from the one that `auto` likes best. */
 const KINDS: readonly ExecutorKind[] = [tensorflowKind, nativeKind, wasmKind];
 
-/** Why this version refuses an executor whatever the machine; null: it has it. */
-export function missingInVersion(executor: ExecutorName): string | null {
-  const names = KINDS.map(({ name }) => name);
-  if (names.includes(executor)) return null;
-  return `executor is refused: the ${executor} executor is not there yet in this version; take ${names.join(' or ')}, or leave it out.`;
-}
-
 /**
  * Who would compute, as far as can be told without loading anything large.
  * @throws AddonError, ExecutorUnavailableError where nothing can.
@@ -81,8 +74,6 @@ export async function startOnExecutor<T>(
       problems.push(error.message);
     }
   }
-  if (last === null && executor !== 'auto')
-    throw new ExecutorUnavailableError(missingInVersion(executor) ?? executor);
   throw problems.length === 1
     ? last
     : new ExecutorUnavailableError(`No executor can run this model. ${problems.join(' ')}`);
