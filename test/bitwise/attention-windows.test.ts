@@ -10,7 +10,7 @@ import {
   TestEngines,
   tinyModelPath,
 } from '../support/test-engine.js';
-import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
+import { type Answer, type RunOptions, type RunResult, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
 const REQUESTS = 24;
@@ -62,41 +62,34 @@ function scenario(vocabSize: number): Arrival[] {
   return randomScenario({ vocabSize, ...lengths, seed: 99, sharedPrompts: true });
 }
 
-const inflight = (
-  schedulerPolicy: RunOptions['schedulerPolicy'],
-  numBlocks: number,
-  maxNumTokens: number,
-  chunked: boolean,
-): RunOptions => ({ schedulerPolicy, numBlocks, maxNumTokens, chunked });
-
 const RUNS: { name: string; threads: number; options: RunOptions }[] = [
-  { name: 'together', threads: 1, options: inflight('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
-  { name: 'together, chunked', threads: 2, options: inflight('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true) },
-  { name: 'small pool', threads: 8, options: inflight('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false) },
+  { name: 'together', threads: 1, options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
+  { name: 'together, chunked', threads: 2, options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true) },
+  { name: 'small pool', threads: 8, options: runOptions('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false) },
   {
     name: 'small pool, maximal use',
     threads: 2,
-    options: inflight('MAX_UTILIZATION', SMALL_POOL, 512, false),
+    options: runOptions('MAX_UTILIZATION', SMALL_POOL, 512, false),
   },
   {
     name: 'small pool, maximal use, chunked',
     threads: 8,
-    options: inflight('MAX_UTILIZATION', SMALL_POOL, 48, true),
+    options: runOptions('MAX_UTILIZATION', SMALL_POOL, 48, true),
   },
   {
     name: 'small pool, maximal use, chunked, with block reuse',
     threads: 2,
-    options: { ...inflight('MAX_UTILIZATION', SMALL_POOL, 64, true), reuse: true },
+    options: { ...runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true), reuse: true },
   },
   {
     name: 'contexts and generation apart',
     threads: 2,
-    options: { ...inflight('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },
+    options: { ...runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },
   },
   {
     name: 'padded batches in lockstep',
     threads: 2,
-    options: { ...inflight('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), modelType: 'V1' },
+    options: { ...runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), modelType: 'V1' },
   },
 ];
 
@@ -161,7 +154,7 @@ describe.each([
     async (sinkTokenLength) => {
       const window = { maxAttentionWindow: 40, sinkTokenLength, threads: 2 };
       const { executor, run, alone } = await open(variant, format, window);
-      expectSameAnswers(run(inflight('MAX_UTILIZATION', 7, 64, true)), alone());
+      expectSameAnswers(run(runOptions('MAX_UTILIZATION', 7, 64, true)), alone());
       executor.close();
     },
   );

@@ -10,7 +10,7 @@ import {
   TestEngines,
   tinyModelPath,
 } from '../support/test-engine.js';
-import { type Answer, type RunOptions, type RunResult, runAlone, runLoop } from './run-loop.js';
+import { type Answer, type RunOptions, type RunResult, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
 
 const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
@@ -31,26 +31,34 @@ const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 const RUNS: { name: string; threads: number; options: RunOptions }[] = [
-  { name: 'together', threads: 1, options: run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
-  { name: 'together, chunked', threads: 2, options: run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true) },
-  { name: 'together, small pool', threads: 2, options: run('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false) },
-  { name: 'maximal use', threads: 8, options: run('MAX_UTILIZATION', WIDE_POOL, 512, false) },
-  { name: 'maximal use, small pool', threads: 2, options: run('MAX_UTILIZATION', SMALL_POOL, 512, false) },
+  { name: 'together', threads: 1, options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
+  { name: 'together, chunked', threads: 2, options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true) },
+  {
+    name: 'together, small pool',
+    threads: 2,
+    options: runOptions('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false),
+  },
+  { name: 'maximal use', threads: 8, options: runOptions('MAX_UTILIZATION', WIDE_POOL, 512, false) },
+  {
+    name: 'maximal use, small pool',
+    threads: 2,
+    options: runOptions('MAX_UTILIZATION', SMALL_POOL, 512, false),
+  },
   {
     name: 'maximal use, small pool, chunked',
     threads: 8,
-    options: run('MAX_UTILIZATION', SMALL_POOL, 64, true),
+    options: runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true),
   },
   {
     name: 'chunked by time',
     threads: 2,
-    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, true), maxInterTokenLatencyMs: 2 },
+    options: { ...runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, true), maxInterTokenLatencyMs: 2 },
   },
   {
     name: 'chunked by time, in turns, paused',
     threads: 8,
     options: {
-      ...run('MAX_UTILIZATION', SMALL_POOL, 512, true),
+      ...runOptions('MAX_UTILIZATION', SMALL_POOL, 512, true),
       overlap: true,
       maxInterTokenLatencyMs: 0.001,
     },
@@ -58,13 +66,13 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
   {
     name: 'shortest prompts first',
     threads: 2,
-    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true), chunkingPolicy: 'SHORTEST_FIRST' },
+    options: { ...runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true), chunkingPolicy: 'SHORTEST_FIRST' },
   },
   {
     name: 'shortest prompts first, long ones in the smallest chunks, paused',
     threads: 2,
     options: {
-      ...run('MAX_UTILIZATION', TINY_POOL, 512, true),
+      ...runOptions('MAX_UTILIZATION', TINY_POOL, 512, true),
       chunkingPolicy: 'SHORTEST_FIRST',
       maxChunkMs: 0.001,
     },
@@ -72,23 +80,23 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
   {
     name: 'contexts and generation apart, small pool, chunked',
     threads: 2,
-    options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },
+    options: { ...runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' },
   },
   {
     name: 'two micro-batches in turns',
     threads: 2,
-    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), overlap: true },
+    options: { ...runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), overlap: true },
   },
   {
     name: 'two micro-batches in turns, maximal use, small pool, chunked',
     threads: 2,
-    options: { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true },
+    options: { ...runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true },
   },
   {
     name: 'two micro-batches in turns, contexts and generation apart, small pool',
     threads: 1,
     options: {
-      ...run('MAX_UTILIZATION', SMALL_POOL, 512, false),
+      ...runOptions('MAX_UTILIZATION', SMALL_POOL, 512, false),
       modelType: 'InflightBatching',
       overlap: true,
     },
@@ -96,18 +104,9 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
   {
     name: 'padded batches in lockstep',
     threads: 2,
-    options: { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), modelType: 'V1' },
+    options: { ...runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false), modelType: 'V1' },
   },
 ];
-
-function run(
-  schedulerPolicy: RunOptions['schedulerPolicy'],
-  numBlocks: number,
-  maxNumTokens: number,
-  chunked: boolean,
-): RunOptions {
-  return { schedulerPolicy, numBlocks, maxNumTokens, chunked };
-}
 
 async function openTiny(
   variant: string,
@@ -231,10 +230,10 @@ describe.each(['bias', 'wide-head', 'longrope', 'mha'])('tiny %s', (variant) => 
       const { executor, config } = await openTiny(variant, format, 2);
       const arrivals = scenario(config.vocabSize);
       const alone = runAlone(executor, config, arrivals);
-      const result = runLoop(executor, config, arrivals, run('MAX_UTILIZATION', SMALL_POOL, 64, true));
-      const turns = { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true };
+      const result = runLoop(executor, config, arrivals, runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true));
+      const turns = { ...runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true), overlap: true };
       const overlapped = runLoop(executor, config, arrivals, turns);
-      const v1 = run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
+      const v1 = runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
       const lockstep = runLoop(executor, config, arrivals, { ...v1, modelType: 'V1' });
       executor.close();
       expectSameAnswers(result, alone);
@@ -269,8 +268,8 @@ describe.each<[string, Format, number]>([
       seed: 9,
     });
     const alone = runAlone(executor, config, arrivals);
-    const small = { ...run('MAX_UTILIZATION', smallPool, 48, true), reuse: true };
-    const wide = run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
+    const small = { ...runOptions('MAX_UTILIZATION', smallPool, 48, true), reuse: true };
+    const wide = runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false);
     const paused = runLoop(executor, config, arrivals, small);
     const reusing = runLoop(executor, config, arrivals, { ...wide, reuse: true });
     const lockstep = runLoop(executor, config, arrivals, { ...wide, modelType: 'V1' });
@@ -300,14 +299,14 @@ async function expectReuseChangesNothing(
   const arrivals = promptsThatBeginAlike(config.vocabSize, 7);
   const alone = runAlone(executor, config, arrivals);
   for (const options of [
-    run('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false),
-    run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true),
-    run('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false),
-    run('MAX_UTILIZATION', SMALL_POOL, 512, false),
-    run('MAX_UTILIZATION', SMALL_POOL, 64, true),
-    { ...run('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' as const },
-    { ...run('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true), overlap: true },
-    { ...run('MAX_UTILIZATION', SMALL_POOL, 512, false), overlap: true },
+    runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false),
+    runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true),
+    runOptions('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false),
+    runOptions('MAX_UTILIZATION', SMALL_POOL, 512, false),
+    runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true),
+    { ...runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true), modelType: 'InflightBatching' as const },
+    { ...runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true), overlap: true },
+    { ...runOptions('MAX_UTILIZATION', SMALL_POOL, 512, false), overlap: true },
   ]) {
     const result = runLoop(executor, config, arrivals, { ...options, reuse: true });
     expectSameAnswers(result, alone);
@@ -334,11 +333,11 @@ async function expectSwappingChangesNothing(
   const isSecondary = (block: number) => block >= TINY_POOL;
   let partsOfSwappedBlocks = 0;
   for (const [numSecondaryBlocks, options] of [
-    [SECONDARY_BLOCKS, run('GUARANTEED_NO_EVICT', TINY_POOL, 64, true)],
-    [16, run('GUARANTEED_NO_EVICT', TINY_POOL, 512, false)],
-    [SECONDARY_BLOCKS, run('MAX_UTILIZATION', TINY_POOL, 512, false)],
-    [16, run('MAX_UTILIZATION', TINY_POOL, 64, true)],
-    [SECONDARY_BLOCKS, { ...run('MAX_UTILIZATION', TINY_POOL, 64, true), overlap: true }],
+    [SECONDARY_BLOCKS, runOptions('GUARANTEED_NO_EVICT', TINY_POOL, 64, true)],
+    [16, runOptions('GUARANTEED_NO_EVICT', TINY_POOL, 512, false)],
+    [SECONDARY_BLOCKS, runOptions('MAX_UTILIZATION', TINY_POOL, 512, false)],
+    [16, runOptions('MAX_UTILIZATION', TINY_POOL, 64, true)],
+    [SECONDARY_BLOCKS, { ...runOptions('MAX_UTILIZATION', TINY_POOL, 64, true), overlap: true }],
   ] as const) {
     const result = runLoop(executor, config, arrivals, { ...options, reuse: true, numSecondaryBlocks });
     expectSameAnswers(result, alone);
