@@ -37,14 +37,18 @@ export class FlightRecorder {
   readonly #firstToken = new LatencyWindow();
   readonly #interToken = new LatencyWindow();
 
-  /** A request's step of this iteration brings so many tokens of its context, behind `from`; with the last it generates. */
+  /**
+   * A request's step of this iteration brings so many tokens of its context, behind `from`; with the last it generates.
+   * It begins when it is packed: an iteration has begun before it asks for requests, which may come in between.
+   */
   noteChunk(
     requestId: bigint,
-    { number, startMs }: { number: number; startMs: number },
+    iteration: number,
     chunk: { from: number; tokens: number; isLast: boolean },
+    nowMs: number,
   ): void {
     const kind = chunk.isLast ? LAST_CHUNK : CHUNK;
-    this.#add(number, Number(requestId), kind, startMs, chunk.from, chunk.tokens);
+    this.#add(iteration, Number(requestId), kind, nowMs, chunk.from, chunk.tokens);
   }
 
   /** A request has given its blocks back. */

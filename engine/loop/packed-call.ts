@@ -74,7 +74,7 @@ export class PackedCall {
       else counts.generationRequests++;
       if (contextTokens > 0) {
         const chunk = { from: contextPosition, tokens: chunkLength, isLast: request.drawsToken };
-        recorder.noteChunk(requestId, iteration, chunk);
+        recorder.noteChunk(requestId, iteration.number, chunk, nowMs);
       }
       counts.contextTokens += chunkLength;
       counts.contextPairs += contextPairs(contextPosition, chunkLength);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { NUMBERS_PER_STEP } from '../../engine/loop/flight-recorder.js';
 import {
   bool,
   f32,
@@ -371,5 +372,28 @@ describe('draining', () => {
     expect(harness.loop.isDraining).toBe(true);
     expect(harness.resultOf(1n).tokens).toHaveLength(5);
     expect(harness.responses.some((response) => response.requestId === 42n)).toBe(false);
+  });
+});
+
+describe('the record of chunks', () => {
+  it.each([false, true])('begins none before its request has come; overlap %s', (enableTrtOverlap) => {
+    const harness = new LoopHarness({ enableTrtOverlap });
+    const { waiting } = harness;
+    // A request comes while an iteration, which has begun, asks for requests.
+    const give = harness.getInferenceRequests.bind(harness);
+    const arrivals = new Map<number, number>();
+    harness.getInferenceRequests = (max) => {
+      harness.nowMs += 10;
+      const id = arrivals.size + 1;
+      if (id <= 3) waiting.push({ ...makeRequest(BigInt(id), PROMPT, 3), arrivalTimeMs: harness.nowMs });
+      if (id <= 3) arrivals.set(id, harness.nowMs);
+      return give(max);
+    };
+    const begins = new Map<number, number>();
+    while (harness.loop.iterate()) {
+      const { steps } = harness.loop.formation().record;
+      for (let i = 0; i < steps.length; i += NUMBERS_PER_STEP) begins.set(steps[i]!, steps[i + 2]!);
+    }
+    expect(begins).toEqual(arrivals);
   });
 });

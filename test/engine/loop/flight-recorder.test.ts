@@ -16,11 +16,11 @@ function stepsOf(recorder: FlightRecorder): number[][] {
 describe('the flight recorder', () => {
   it('tells a step once, with the end of its iteration, and not before that', () => {
     const recorder = new FlightRecorder();
-    recorder.noteChunk(7n, { number: 1, startMs: 100 }, { from: 0, tokens: 32, isLast: false });
+    recorder.noteChunk(7n, 1, { from: 0, tokens: 32, isLast: false }, 100);
     recorder.notePause(5n, 1, 101);
     expect(stepsOf(recorder)).toEqual([]);
     // With overlap the next one begins before this one has ended.
-    recorder.noteChunk(7n, { number: 2, startMs: 105 }, { from: 32, tokens: 8, isLast: true });
+    recorder.noteChunk(7n, 2, { from: 32, tokens: 8, isLast: true }, 105);
     recorder.endIteration(1, counts(), 10, 110);
     expect(stepsOf(recorder)).toEqual([
       [7, 0, 100, 110, 0, 32],
@@ -68,7 +68,7 @@ describe('the flight recorder', () => {
         let number = 1;
         let from = 0;
         const note = () => {
-          recorder.noteChunk(1n, { number, startMs: number }, { from, tokens: 1, isLast: false });
+          recorder.noteChunk(1n, number, { from, tokens: 1, isLast: false }, number);
           kept.push({ number, from: from++ });
           kept = kept.slice(-MAX_STEPS);
         };
