@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expectIdle, metric } from '../src/support/metrics.js';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
 import { describeExecutors, SERVED } from '../support/executors.js';
 import { tinyModelPath } from '../support/test-engine.js';
@@ -155,6 +156,33 @@ describeExecutors((on) => {
         .filter((line) => line.startsWith('data: {'))
         .map((line) => JSON.parse(line.slice('data: '.length)).choices[0]?.delta?.content ?? '');
       expect(pieces.join('')).toBe((whole as Chat).choices[0]!.message.content);
+    });
+
+    it('ends what clients that leave were being answered, and nobody else’s', async () => {
+      const server = await started;
+      const generated = () => metric(server.url, 'generation_tokens_total');
+      const before = await generated();
+      // Each fills the cache, so that the next one has its turn when the one before has left.
+      const most = { n: 8, max_tokens: 230 };
+      const stays = complete(server, { prompt: PROMPTS[1] });
+      const leaving = [...PROMPTS, ...PROMPTS, ...PROMPTS];
+      const leaves = leaving.map(async (prompt) => {
+        const left = new AbortController();
+        const response = await fetch(`${server.url}/v1/completions`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ prompt, stream: true, ignore_eos: true, ...most }),
+          signal: left.signal,
+        });
+        await response.body!.getReader().read();
+        left.abort();
+      });
+      await Promise.all(leaves);
+      expect((await stays).choices[0]!.text).toBe((await expected)[1]!.choices[0]!.text);
+      await expectIdle(server.url);
+      // On a busy machine some are answered before this process has read their beginning.
+      const all = leaving.length * most.n * most.max_tokens;
+      expect((await generated()) - before).toBeLessThan(all);
     });
 
     it('refuses a prompt that is too long, and goes on', async () => {
