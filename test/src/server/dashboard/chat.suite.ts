@@ -82,8 +82,11 @@ export function chatSuite(browser: () => Browser): void {
     await close();
   });
 
-  it('makes no HTML of what a model writes, however it is written', async () => {
-    const toy = toyServer(() => slowly(HOSTILE.match(/[\s\S]{1,400}/g)!, 1), { model: MODEL });
+  it.each([
+    ['bit by bit', HOSTILE.match(/[\s\S]{1,400}/g)!],
+    ['all at once', [HOSTILE]],
+  ])('makes no HTML of what a model writes, however it is written: %s', async (_, pieces) => {
+    const toy = toyServer(() => slowly(pieces, 1), { model: MODEL });
     const { page, problems, close } = await open(toy);
     page.on('dialog', (dialog) => {
       problems.push(`dialog: ${dialog.message()}`);

@@ -1,5 +1,6 @@
-import { Lexer, type Token, type Tokens } from 'marked';
+import type { Token, Tokens } from 'marked';
 import { type CodeBlock, codeBlock } from './code-block.js';
+import { blocksOf } from './markdown-blocks.js';
 import { blockNodes } from './markdown-nodes.js';
 
 /**
@@ -78,14 +79,4 @@ export class MarkdownView {
 function spokenText(node: Node): string {
   const code = node instanceof Element ? node.querySelector('.code-block > pre, :scope > pre') : null;
   return (code ?? node).textContent ?? '';
-}
-
-/** Top-level blocks; where nesting is so deep that the reader gives up, all of it is one text. */
-function blocksOf(text: string): Token[] {
-  try {
-    // Line feeds are kept, as in a chat.
-    return new Lexer({ gfm: true, breaks: true }).lex(text);
-  } catch {
-    return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
-  }
 }
