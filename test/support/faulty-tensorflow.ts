@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { setupFolder } from '../../engine/tensorflow/installation.js';
 import { testTensorFlow } from './test-tensorflow.js';
 
-/** A setup whose package is the real TensorFlow, but for the next call of a graph after `fail`. */
+/** What each call of a graph waits, so that answers take seconds: who has to be in flight when a call fails still is. */
+const CALL_MS = 5;
+
+/** A setup whose package is the real TensorFlow, slowed down, but for the next call of a graph after `fail`. */
 export interface FaultyTensorFlow {
   /** To be given as SKEIN_CACHE_DIR. */
   cacheDirectory: string;
@@ -27,7 +30,9 @@ export function makeFaultyTensorFlow(): FaultyTensorFlow {
 const tensorflow = require(${JSON.stringify(testTensorFlow!.folder)});
 const backend = tensorflow.backend();
 const run = backend.runSavedModel.bind(backend);
+const never = new Int32Array(new SharedArrayBuffer(4));
 backend.runSavedModel = (...given) => {
+  Atomics.wait(never, 0, 0, ${CALL_MS});
   if (!existsSync(${JSON.stringify(fault)})) return run(...given);
   const message = readFileSync(${JSON.stringify(fault)}, 'utf8');
   rmSync(${JSON.stringify(fault)});
