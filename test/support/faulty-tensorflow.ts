@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setupFolder } from '../../engine/tensorflow/installation.js';
@@ -45,7 +45,11 @@ module.exports = tensorflow;
   writeFileSync(join(folder, 'skein-setup.json'), JSON.stringify(record));
   return {
     cacheDirectory,
-    fail: (message) => writeFileSync(fault, message),
+    fail: (message) => {
+      // Whoever finds it finds it whole.
+      writeFileSync(`${fault}.new`, message);
+      renameSync(`${fault}.new`, fault);
+    },
     remove: () => rmSync(cacheDirectory, { recursive: true, force: true }),
   };
 }
