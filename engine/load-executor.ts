@@ -138,13 +138,13 @@ async function startOn(
     await prepare(kind, request);
   const { params } = request;
   const device = await kind.deviceMemory?.();
-  const free = () => afterLoading(device ?? memory(), needs.fixed);
+  // What several models of a process were given is of the system's memory.
+  const given = device ? undefined : params.availableMemory;
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
     draftBytesPerBlock,
-    // What several models of a process were given is of the system's memory.
-    available: withinPools(device ? free() : (params.availableMemory ?? free()), needs.poolLimits),
+    available: withinPools(given ?? afterLoading(device ?? memory(), needs.fixed), needs.poolLimits),
   });
   const executor = await kind.open(loadable, {
     ...withoutPool,

@@ -67,7 +67,7 @@ export function loadTensorFlow(threads?: number, installation = findInstallation
 function setEnvironment(threads: number | undefined): void {
   if (threads !== undefined) {
     process.env.TF_NUM_INTRAOP_THREADS ??= String(threads);
-    // Two ops at a time: one is begun while the other's threads end. More gain nothing.
+    // Two ops at a time: one is begun while the other's threads end.
     process.env.TF_NUM_INTEROP_THREADS ??= String(Math.min(2, threads));
   }
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectIdle, metric } from '../src/support/metrics.js';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
+import { dataFrames } from '../src/support/stream-frames.js';
 import { describeExecutors, SERVED } from '../support/executors.js';
 import { tinyModelPath } from '../support/test-engine.js';
 
@@ -13,11 +14,17 @@ const PROMPTS = [
   'x',
 ];
 
-async function post(server: SkeinProcess, path: string, body: object): Promise<Response> {
+async function post(
+  server: SkeinProcess,
+  path: string,
+  body: object,
+  signal: AbortSignal | null = null,
+): Promise<Response> {
   return fetch(`${server.url}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
+    signal,
   });
 }
 
@@ -46,10 +53,7 @@ async function stream(server: SkeinProcess, fields: object): Promise<{ text: str
   const response = await post(server, '/v1/completions', { stream: true, max_tokens: 12, ...fields });
   const body = await response.text();
   expect(body.trimEnd().endsWith('data: [DONE]')).toBe(true);
-  const texts = body
-    .split('\n')
-    .filter((line) => line.startsWith('data: {'))
-    .map((line) => (JSON.parse(line.slice('data: '.length)) as Completion).choices[0]?.text ?? '');
+  const texts = dataFrames(body).map(({ choices }) => choices[0]?.text ?? '');
   return { text: texts.join(''), events: texts.filter((text) => text !== '').length };
 }
 
@@ -151,10 +155,9 @@ describeExecutors((on) => {
       const ask = { messages: [{ role: 'user', content: 'hello' }], max_tokens: 8, seed: 5 };
       const whole = await (await post(server, '/v1/chat/completions', ask)).json();
       const events = await (await post(server, '/v1/chat/completions', { ...ask, stream: true })).text();
-      const pieces = events
-        .split('\n')
-        .filter((line) => line.startsWith('data: {'))
-        .map((line) => JSON.parse(line.slice('data: '.length)).choices[0]?.delta?.content ?? '');
+      const pieces = dataFrames(events).map(
+        ({ choices }) => (choices[0]?.delta as { content?: string } | undefined)?.content ?? '',
+      );
       expect(pieces.join('')).toBe((whole as Chat).choices[0]!.message.content);
     });
 
@@ -168,12 +171,8 @@ describeExecutors((on) => {
       const leaving = [...PROMPTS, ...PROMPTS, ...PROMPTS];
       const leaves = leaving.map(async (prompt) => {
         const left = new AbortController();
-        const response = await fetch(`${server.url}/v1/completions`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ prompt, stream: true, ignore_eos: true, ...most }),
-          signal: left.signal,
-        });
+        const asked = { prompt, stream: true, ignore_eos: true, ...most };
+        const response = await post(server, '/v1/completions', asked, left.signal);
         await response.body!.getReader().read();
         left.abort();
       });

@@ -385,8 +385,10 @@ describe('the record of chunks', () => {
     harness.getInferenceRequests = (max) => {
       harness.nowMs += 10;
       const id = arrivals.size + 1;
-      if (id <= 3) waiting.push({ ...makeRequest(BigInt(id), PROMPT, 3), arrivalTimeMs: harness.nowMs });
-      if (id <= 3) arrivals.set(id, harness.nowMs);
+      if (id <= 3) {
+        waiting.push({ ...makeRequest(BigInt(id), PROMPT, 3), arrivalTimeMs: harness.nowMs });
+        arrivals.set(id, harness.nowMs);
+      }
       return give(max);
     };
     const begins = new Map<number, number>();

@@ -10,23 +10,25 @@ export function blocksOf(text: string): Token[] {
   for (;;) {
     const read = lexed(rest);
     if (read !== null) return [...blocks, ...read];
-    const [before, deep] = firstDeep(rest);
-    blocks.push(...(lexed(before) ?? [plain(before)]), plain(deep));
-    rest = rest.slice(before.length + deep.length);
+    const through = throughFirstDeep(rest);
+    blocks.push(...through.read);
+    rest = rest.slice(through.length);
   }
 }
 
-/** Of a text that cannot be read: as many paragraphs as can, and the next one. */
-function firstDeep(text: string): [before: string, deep: string] {
+/** Of a text that cannot be read: as many paragraphs as can, and the next one as a text. */
+function throughFirstDeep(text: string): { read: Token[]; length: number } {
   const paragraphs = text.split(/(?<=\n\n)/);
   const upTo = (count: number) => paragraphs.slice(0, count).join('');
   let [readable, unreadable] = [0, paragraphs.length];
+  let read: Token[] = [];
   while (unreadable - readable > 1) {
     const middle = (readable + unreadable) >> 1;
-    if (lexed(upTo(middle)) === null) unreadable = middle;
-    else readable = middle;
+    const tokens = lexed(upTo(middle));
+    if (tokens === null) unreadable = middle;
+    else [readable, read] = [middle, tokens];
   }
-  return [upTo(readable), paragraphs[readable]!];
+  return { read: [...read, plain(paragraphs[readable]!)], length: upTo(unreadable).length };
 }
 
 /** null: its stack is not deep enough for it. */
