@@ -7,6 +7,8 @@ import type { ManagerState } from '../engine/gpt-manager.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerSupervisor } from '../engine/worker-supervisor.js';
 import { type EncoderPick, type EncoderWork, takeEncoderBatch } from '../scheduler/encoder-scheduler.js';
+import { ErrorReporter } from './error-reporter.js';
+import { tellGuarded } from './guarded-calls.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
 import { onAbort } from './on-abort.js';
 import { HostClosedError, QueueFullError, RequestError } from './token-request.js';
@@ -20,7 +22,7 @@ export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModu
   watchdogTimeoutMs?: number | undefined;
   terminateTimeoutMs?: number | undefined;
   onStateChange?: (state: ManagerState, failure: Error | null) => void;
-  /** Failures that belong to no request. */
+  /** Failures that belong to no request, such as a callback that threw. Not given: they are warnings of the process. */
   onError?: (error: Error) => void;
   /** After each batch: what it was made of, and how long its forward took. */
   onBatch?: (batch: { sequences: number; tokens: number; forwardMs: number }) => void;
@@ -54,6 +56,7 @@ export class EncoderHost {
   /** Settles when the encoder is loaded; rejects where it cannot be. */
   readonly ready: Promise<EncoderInfo>;
   readonly #options: EncoderHostOptions;
+  readonly #errors: ErrorReporter;
   readonly #supervisor: WorkerSupervisor<EncoderInfo, EncoderAnswer, EncoderCommand>;
   /** In order of arrival, until the last row. */
   readonly #entries = new Set<Entry>();
@@ -72,6 +75,7 @@ export class EncoderHost {
 
   constructor(options: EncoderHostOptions) {
     this.#options = options;
+    this.#errors = new ErrorReporter(options.onError);
     this.ready = new Promise((resolve, reject) => {
       this.#resolveReady = resolve;
       this.#rejectReady = reject;
@@ -243,7 +247,8 @@ export class EncoderHost {
         work.resolve(work.rows as Float32Array[]);
       }
     }
-    this.#options.onBatch?.({ sequences: picks.length, tokens, forwardMs });
+    const batch = { sequences: picks.length, tokens, forwardMs };
+    this.#tell('onBatch', () => this.#options.onBatch?.(batch));
   }
 
   #fail(entry: Entry, error: unknown): void {
@@ -263,7 +268,7 @@ export class EncoderHost {
       if (entry.hasStarted) this.#fail(entry, new RequestError(`The engine failed: ${error.message}`));
     }
     if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
-    if (this.#info !== null) this.#options.onError?.(error);
+    if (this.#info !== null) this.#errors.report(error);
   }
 
   #end(error: Error | null): void {
@@ -278,7 +283,11 @@ export class EncoderHost {
     if (this.#state === state && this.#failure === failure) return;
     this.#state = state;
     this.#failure = failure;
-    this.#options.onStateChange?.(state, failure);
+    this.#tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
+  }
+
+  #tell(callback: string, call: () => unknown): void {
+    tellGuarded({ callback }, call, (error) => this.#errors.report(error));
   }
 }
 

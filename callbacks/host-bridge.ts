@@ -1,6 +1,9 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { FunctionCallbacks, IterationStats } from '../engine/gpt-manager-options.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
+import { messageOf } from './error-text.js';
+import { compact, idsIn, requestsIn } from './given-values.js';
+import { CallbackError, callGuarded, promiseOf, tellGuarded } from './guarded-calls.js';
 import { whyIdIsInvalid } from './request-validation.js';
 import type { TokenPiece } from './token-request.js';
 import type { InferenceRequest, NamedTensor } from './types.js';
@@ -30,9 +33,13 @@ export interface HostBridgeOptions extends BridgeConnection {
   maxWaitingRequests?: number | undefined;
   /** Milliseconds between polls while nothing is active; 0: only `wake` polls. */
   idlePollIntervalMs: number;
+  /** A request with this id is no request but asks for the end: `onTerminate`. It is not answered. */
+  terminateReqId?: bigint | undefined;
+  onTerminate?: (() => void) | undefined;
+  /** Must not throw. */
   onError: (error: Error) => void;
-  onIterationStats?: ((stats: IterationStats) => void) | undefined;
-  onKvCacheEvents?: ((events: KvCacheEvent[]) => void) | undefined;
+  onIterationStats?: ((stats: IterationStats) => unknown) | undefined;
+  onKvCacheEvents?: ((events: KvCacheEvent[]) => unknown) | undefined;
 }
 
 /**
@@ -45,6 +52,9 @@ export interface HostBridgeOptions extends BridgeConnection {
  * One call of getInferenceRequests is under way at a time. While more than PENDING_PER_SEQUENCE x maxNumSequences
  * promises of sendResponse are unsettled, no requests are taken; what is already active goes on, so a host that
  * stops settling them holds at most the tokens of the requests that were active then.
+ *
+ * Whatever a callback throws, or its promise is rejected with, goes to onError, and everything else goes on. A promise of
+ * getInferenceRequests or pollStopSignals that never settles brings nothing more; what is in flight goes on, and ends.
  *
  * Between a worker that died and the next one the bridge is disconnected: no callback is asked, and what one still
  * brings (a promise that was under way) waits here for the next worker.
@@ -61,6 +71,7 @@ export class HostBridge {
   #isPolling = false;
   #pullAgain = false;
   #isOpen = true;
+  #isTerminateAsked = false;
   /** null while there is no worker. */
   #connection: BridgeConnection | null;
   /** Messages for the next worker. */
@@ -149,11 +160,9 @@ export class HostBridge {
     const { sendNewTokens } = this.#options;
     while (responses.next()) {
       if (sendNewTokens !== undefined && responses.isOnlyTokens) {
-        try {
-          sendNewTokens(responses.requestId, responses.sequenceIndex, responses.newTokens());
-        } catch (error) {
-          this.#report('sendNewTokens', error);
-        }
+        const { requestId, sequenceIndex } = responses;
+        const send = () => sendNewTokens(requestId, sequenceIndex, responses.newTokens());
+        callGuarded({ callback: 'sendNewTokens', requestId }, send, this.#options.onError);
         continue;
       }
       const { requestId, outputs, final, error } = responses.unpack();
@@ -173,19 +182,26 @@ export class HostBridge {
     const { callbacks, onIterationStats, onKvCacheEvents } = this.#options;
     const { returnBatchManagerStats } = callbacks;
     if (json !== null && returnBatchManagerStats) {
-      this.#guard('returnBatchManagerStats', () => returnBatchManagerStats(json));
+      this.#tell('returnBatchManagerStats', () => returnBatchManagerStats(json));
     }
-    if (stats !== null && onIterationStats) this.#guard('onIterationStats', () => onIterationStats(stats));
-    if (kvEvents && onKvCacheEvents) this.#guard('onKvCacheEvents', () => onKvCacheEvents(kvEvents));
+    if (stats !== null && onIterationStats) this.#tell('onIterationStats', () => onIterationStats(stats));
+    if (kvEvents && onKvCacheEvents) this.#tell('onKvCacheEvents', () => onKvCacheEvents(kvEvents));
+  }
+
+  #tell(callback: string, call: () => unknown): void {
+    tellGuarded({ callback }, call, this.#options.onError);
   }
 
   #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
-    const { sendResponse } = this.#options.callbacks;
-    const pending = this.#guard('sendResponse', () => sendResponse(requestId, outputs, final, error));
-    if (!(pending instanceof Promise)) return;
+    const { callbacks, onError } = this.#options;
+    const name = { callback: 'sendResponse', requestId };
+    const pending = promiseOf(
+      callGuarded(name, () => callbacks.sendResponse(requestId, outputs, final, error), onError),
+    );
+    if (pending === null) return;
     this.#pendingResponses++;
-    pending
-      .catch((reason: unknown) => this.#report('sendResponse', reason))
+    void pending
+      .catch((reason: unknown) => onError(CallbackError.of(name, reason)))
       .finally(() => {
         this.#pendingResponses--;
         if (this.#pendingResponses === this.#maxPending - 1) this.#pull();
@@ -193,24 +209,28 @@ export class HostBridge {
   }
 
   #pollStops(): void {
-    const { pollStopSignals } = this.#options.callbacks;
+    const { callbacks, onError } = this.#options;
+    const { pollStopSignals } = callbacks;
     if (!pollStopSignals || this.#isPolling || this.#connection === null) return;
-    const stops = this.#guard('pollStopSignals', pollStopSignals);
-    if (!(stops instanceof Promise)) {
-      this.#guard('pollStopSignals', () => this.#postStops(stops));
+    const name = { callback: 'pollStopSignals' };
+    this.#isPolling = true;
+    const stops = callGuarded(name, pollStopSignals, onError);
+    const pending = promiseOf(stops);
+    if (pending === null) {
+      callGuarded(name, () => this.#postStops(stops), onError);
+      this.#isPolling = false;
       return;
     }
-    this.#isPolling = true;
-    stops
+    void pending
       .then((requestIds) => this.#postStops(requestIds))
-      .catch((reason: unknown) => this.#report('pollStopSignals', reason))
+      .catch((reason: unknown) => onError(CallbackError.of(name, reason)))
       .finally(() => {
         this.#isPolling = false;
       });
   }
 
-  #postStops(stops: Set<bigint> | undefined): void {
-    const requestIds = [...(stops ?? [])].filter((requestId) => this.#inFlight.has(requestId));
+  #postStops(stops: unknown): void {
+    const requestIds = idsIn(stops).filter((requestId) => this.#inFlight.has(requestId));
     if (requestIds.length > 0) this.#post({ type: 'stop', requestIds });
   }
 
@@ -221,20 +241,21 @@ export class HostBridge {
     }
     const max = this.#credits();
     if (!this.#isOpen || max <= 0) return;
-    const { getInferenceRequests } = this.#options.callbacks;
+    const { callbacks, onError } = this.#options;
     this.#isPulling = true;
     this.#pullAgain = false;
-    const requests = this.#guard('getInferenceRequests', () => getInferenceRequests(max));
-    if (!(requests instanceof Promise)) {
-      this.#take(requests, max);
+    const requests = callGuarded(PULLING, () => callbacks.getInferenceRequests(max), onError);
+    const pending = promiseOf(requests);
+    if (pending === null) {
+      callGuarded(PULLING, () => this.#take(requests, max), onError);
       this.#isPulling = false;
       // A callback that called wake() gets its turn, but not inside of itself, where the credits are not counted yet.
       if (this.#pullAgain) setImmediate(() => this.#pull());
       return;
     }
-    requests
+    void pending
       .then((given) => this.#take(given, max))
-      .catch((reason: unknown) => this.#report('getInferenceRequests', reason))
+      .catch((reason: unknown) => onError(CallbackError.of(PULLING, reason)))
       .finally(() => {
         this.#isPulling = false;
         if (this.#pullAgain) this.#pull();
@@ -247,32 +268,46 @@ export class HostBridge {
     return this.#freePlaces - (this.#posted - this.#received);
   }
 
-  #take(requests: InferenceRequest[] | undefined, max: number): void {
-    if (requests === undefined) return;
-    if (!Array.isArray(requests)) {
-      this.#report('getInferenceRequests', `it returned ${typeof requests} where an array is expected`);
-      return;
-    }
+  /** Throws where it is given no array. Each of the requests goes to the worker, or is refused by its id, or onError hears of it. */
+  #take(requests: unknown, max: number): void {
     const taken: InferenceRequest[] = [];
-    for (const request of requests) {
-      const refusal = this.#whyRefused(request, taken.length < max ? null : max);
-      if (refusal === null) {
-        this.#inFlight.add(request.requestId);
-        taken.push(compact(request));
-      } else if (whyIdIsInvalid(request?.requestId) === null) {
-        this.#send(request.requestId, [], true, refusal);
-      } else {
-        this.#options.onError(new Error(refusal));
-      }
+    const wasOpen = this.#isOpen;
+    for (const request of requestsIn(requests)) {
+      callGuarded(PULLING, () => this.#takeOne(request, taken, max), this.#options.onError);
     }
     if (taken.length > 0) this.#postRequests(taken);
+    // Behind the requests that came before it.
+    if (wasOpen && this.#isTerminateAsked) this.#options.onTerminate?.();
   }
 
-  #whyRefused(request: InferenceRequest | undefined, exceededMax: number | null): string | null {
-    const wrongId = whyIdIsInvalid(request?.requestId);
-    if (wrongId !== null) return wrongId;
-    if (this.#inFlight.has(request!.requestId)) {
-      return `A request with the id ${request!.requestId} is being processed; this one is refused and that one goes on.`;
+  #takeOne(given: unknown, taken: InferenceRequest[], max: number): void {
+    const { requestId } = (given ?? {}) as Partial<InferenceRequest>;
+    const wrongId = whyIdIsInvalid(requestId);
+    if (wrongId !== null) {
+      this.#options.onError(CallbackError.of(PULLING, wrongId));
+      return;
+    }
+    if (requestId === this.#options.terminateReqId) {
+      this.#isTerminateAsked = true;
+      this.stopTaking();
+      return;
+    }
+    const refusal = this.#whyRefused(requestId!, taken.length < max ? null : max);
+    if (refusal !== null) {
+      this.#send(requestId!, [], true, refusal);
+      return;
+    }
+    try {
+      taken.push(compact(given as InferenceRequest));
+      this.#inFlight.add(requestId!);
+    } catch (error) {
+      this.#send(requestId!, [], true, `The request cannot be sent to the engine: ${messageOf(error)}`);
+    }
+  }
+
+  #whyRefused(requestId: bigint, exceededMax: number | null): string | null {
+    if (this.#inFlight.has(requestId)) {
+      return `A request with the id ${requestId} is being processed; this one is refused and that one goes on.`;
     }
     if (!this.#isOpen) return 'The manager is shutting down and takes no more requests.';
     if (exceededMax === null) return null;
@@ -325,37 +360,9 @@ export class HostBridge {
     }, idlePollIntervalMs);
     this.#idleTimer.unref();
   }
-
-  /** A callback that throws is reported; the bridge and the other callbacks go on. */
-  #guard<T>(name: string, call: () => T): T | undefined {
-    try {
-      return call();
-    } catch (error) {
-      this.#report(name, error);
-      return undefined;
-    }
-  }
-
-  #report(name: string, reason: unknown): void {
-    this.#options.onError(new Error(`The callback ${name} failed: ${messageOf(reason)}`, { cause: reason }));
-  }
 }
+
+const PULLING = { callback: 'getInferenceRequests' };
 
 /** Unsettled sendResponse promises per place in the engine before no more requests are taken. */
-const PENDING_PER_SEQUENCE = 16;
-
-/** A view is posted together with the whole buffer under it: copy those that show only a part. */
-function compact(request: InferenceRequest): InferenceRequest {
-  const inputs = { ...request.inputs };
-  for (const [name, tensor] of Object.entries(inputs)) {
-    const data = tensor?.data;
-    if (ArrayBuffer.isView(data) && 'slice' in data && data.byteLength < data.buffer.byteLength) {
-      inputs[name] = { ...tensor, data: data.slice() };
-    }
-  }
-  return { ...request, inputs };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
+export const PENDING_PER_SEQUENCE = 16;

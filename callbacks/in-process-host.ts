@@ -1,8 +1,10 @@
 import { checkRange } from '../engine/decoding/sampling-params.js';
 import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
 import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
+import { ErrorReporter } from './error-reporter.js';
 import type { FormationListener } from './formation.js';
 import { FormationWriter } from './formation-writer.js';
+import { type CallbackName, tellGuarded } from './guarded-calls.js';
 import type { SendNewTokens } from './host-bridge.js';
 import { onAbort } from './on-abort.js';
 import { FairQueue } from './queue/fair-queue.js';
@@ -88,6 +90,7 @@ interface Entry {
  */
 export class InProcessHost {
   readonly #manager: GptManager;
+  readonly #errors: ErrorReporter;
   readonly #maxQueueSize: number;
   readonly #maxQueueSizePerKey: number;
   readonly #queue: WaitingQueue<Entry>;
@@ -111,6 +114,7 @@ export class InProcessHost {
       onStats,
       ...manager
     } = options;
+    this.#errors = new ErrorReporter(options.onError);
     this.#maxQueueSize = maxQueueSize;
     this.#maxQueueSizePerKey = maxQueueSizePerKey ?? maxQueueSize;
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
@@ -120,6 +124,7 @@ export class InProcessHost {
       this.#entries.get(requestId)?.pieces.pushTokens(sequence, piece);
     const all: GptManagerOptions = {
       ...manager,
+      onError: (error) => this.#errors.report(error),
       // Every submission and cancellation wakes the manager; nothing has to be polled for.
       optionalParams: { ...waiting, ...manager.optionalParams, idlePollIntervalMs: 0 },
       getInferenceRequests: (max) => this.#dequeue(max),
@@ -208,9 +213,10 @@ export class InProcessHost {
         this.#manager.stopSequence(requestId, index);
       }
     };
+    const tell = (callback: string, call: () => unknown) => this.#tell({ callback, requestId }, call);
     const queues = Array.from(
       { length: count },
-      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole)),
+      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole), tell),
     );
     const pieces = new SequenceQueues(queues, request.promptTokens.length);
     try {
@@ -265,7 +271,9 @@ export class InProcessHost {
     this.#manager.watchFormation(
       (formation) => {
         const whole = writer.write(formation, this.#entries, this.#queue);
-        for (const watcher of [...this.#watchers.keys()]) watcher(whole);
+        for (const watcher of [...this.#watchers.keys()]) {
+          this.#tell({ callback: 'watchFormation' }, () => watcher(whole));
+        }
       },
       Math.min(...this.#watchers.values()),
     );
@@ -301,6 +309,11 @@ export class InProcessHost {
       entry.pieces.finish('cancelled');
     }
     void this.#manager.terminate();
+  }
+
+  /** A function of the program that brings nothing: whatever becomes of it, requests and others of them go on. */
+  #tell(name: CallbackName, call: () => unknown): void {
+    tellGuarded(name, call, (error) => this.#errors.report(error));
   }
 
   #checkRoom(key: string): void {

@@ -1,6 +1,12 @@
 import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
+import { messageOf } from './error-text.js';
+import { idsIn, requestsIn } from './given-values.js';
+import { CallbackError, type CallbackName, callGuarded, promiseOf } from './guarded-calls.js';
+import { PENDING_PER_SEQUENCE } from './host-bridge.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
-import type { CallbackModule, InferenceRequest } from './types.js';
+import { whyIdIsInvalid } from './request-validation.js';
+import type { CallbackModule, InferenceRequest, NamedTensor } from './types.js';
 import { unpackResponses } from './unpack-responses.js';
 
 /** What goes to the thread of the manager nevertheless. */
@@ -11,74 +17,195 @@ export interface ModuleHost {
   reportAnswered(requestIds: bigint[]): void;
   reportError(error: Error): void;
   reportStats(stats: IterationStats): void;
+  reportKvEvents(events: KvCacheEvent[]): void;
 }
 
-/** Callbacks of a module that was imported into the worker: called directly, synchronously. */
+export interface ModuleLimits {
+  maxSeqLen: number;
+  maxNumSequences: number;
+  /** The id that asks for the end: no request, and nobody is told of its end. */
+  terminateReqId: bigint | null;
+}
+
+const PULLING = { callback: 'getInferenceRequests' };
+const POLLING = { callback: 'pollStopSignals' };
+
+/**
+ * Callbacks of a module that was imported into the worker: called directly. One that returns a promise is waited for between
+ * iterations (`turn`), as the bridge does with those of the host's thread: one call of getInferenceRequests and of
+ * pollStopSignals at a time, and no more requests while very many promises of the others are unsettled. What they throw,
+ * or are rejected with, is reported; the loop and the other callbacks go on.
+ */
 export class ModuleLoopCallbacks implements LoopCallbacks {
   readonly wantsStatsJson: boolean;
   readonly #module: CallbackModule;
-  readonly #maxSeqLen: number;
+  readonly #limits: ModuleLimits;
   readonly #host: ModuleHost;
+  /** Of promises that have settled since they were asked for. */
+  #brought: InferenceRequest[] = [];
+  #stops: bigint[] = [];
+  #isPulling = false;
+  #isPolling = false;
+  #hasEnded = false;
+  #numPending = 0;
+  #numSettled = 0;
+  #onSettled: () => void = () => {};
 
-  constructor(module: CallbackModule, maxSeqLen: number, host: ModuleHost) {
+  constructor(module: CallbackModule, limits: ModuleLimits, host: ModuleHost) {
     this.#module = module;
-    this.#maxSeqLen = maxSeqLen;
+    this.#limits = limits;
     this.#host = host;
     this.wantsStatsJson = module.returnBatchManagerStats !== undefined;
   }
 
+  /** Promises of the module are unsettled: they need the thread's event loop. */
+  get hasPending(): boolean {
+    return this.#numPending > 0;
+  }
+
   getInferenceRequests(max: number): readonly InferenceRequest[] {
-    const requests = this.#guard('getInferenceRequests', () => this.#module.getInferenceRequests(max));
-    if (requests === undefined) return [];
-    if (Array.isArray(requests)) {
-      const requestIds = requests.map((request) => request?.requestId).filter((id) => typeof id === 'bigint');
-      if (requestIds.length > 0) this.#host.reportTaken(requestIds);
-      return requests;
-    }
-    this.#host.reportError(
-      new Error(`getInferenceRequests returned ${typeof requests}; an array is expected.`),
-    );
+    if (this.#brought.length > 0) return this.#brought.splice(0);
+    if (this.#isPulling || this.#numPending >= PENDING_PER_SEQUENCE * this.#limits.maxNumSequences) return [];
+    const given = this.#guard(PULLING, () => this.#module.getInferenceRequests(max));
+    const pending = promiseOf(given);
+    if (pending === null) return this.#guard(PULLING, () => this.#checked(given)) ?? [];
+    this.#isPulling = true;
+    const taking = pending.then((later) => this.#bring(this.#checked(later)));
+    this.#track(PULLING, taking, () => {
+      this.#isPulling = false;
+    });
     return [];
   }
 
   pollStopSignals(): Iterable<bigint> {
     const { pollStopSignals } = this.#module;
-    return (pollStopSignals && this.#guard('pollStopSignals', () => new Set(pollStopSignals()))) ?? [];
+    const stops = this.#stops.splice(0);
+    if (pollStopSignals === undefined || this.#isPolling) return stops;
+    const given = this.#guard(POLLING, () => pollStopSignals());
+    const pending = promiseOf(given);
+    if (pending === null) {
+      this.#guard(POLLING, () => stops.push(...idsIn(given)));
+      return stops;
+    }
+    this.#isPolling = true;
+    const taking = pending.then((later) => void this.#stops.push(...idsIn(later)));
+    this.#track(POLLING, taking, () => {
+      this.#isPolling = false;
+    });
+    return stops;
   }
 
-  endIteration({ responses, stats, json }: IterationReport): void {
-    for (const { requestId, outputs, final, error } of unpackResponses(responses, this.#maxSeqLen)) {
-      if (final) this.#host.reportAnswered([requestId]);
-      this.#guard('sendResponse', () => this.#module.sendResponse(requestId, outputs, final, error));
+  endIteration({ responses, stats, json, kvEvents }: IterationReport): void {
+    for (const { requestId, outputs, final, error } of unpackResponses(responses, this.#limits.maxSeqLen)) {
+      this.#send(requestId, outputs, final, error);
     }
-    const { returnBatchManagerStats } = this.#module;
+    const { returnBatchManagerStats, onKvCacheEvents } = this.#module;
     if (json !== null && returnBatchManagerStats) {
-      this.#guard('returnBatchManagerStats', () => returnBatchManagerStats(json));
+      this.#tell({ callback: 'returnBatchManagerStats' }, () => returnBatchManagerStats(json));
+    }
+    if (kvEvents && onKvCacheEvents) {
+      this.#tell({ callback: 'onKvCacheEvents' }, () => onKvCacheEvents(kvEvents));
     }
     if (stats !== null) this.#host.reportStats(stats);
+    if (kvEvents) this.#host.reportKvEvents(kvEvents);
   }
 
   /** Final responses for requests of the module's life before, whose worker died. */
   failLost(requestIds: readonly bigint[], reason: string): void {
-    for (const requestId of requestIds) {
-      this.#host.reportAnswered([requestId]);
-      this.#guard('sendResponse', () => this.#module.sendResponse(requestId, [], true, reason));
-    }
+    for (const requestId of requestIds) this.#send(requestId, [], true, reason);
   }
 
   reportError(error: Error): void {
     this.#host.reportError(error);
   }
 
-  /** A callback that throws is reported; the loop and the other callbacks go on. */
-  #guard<T>(name: string, call: () => T): T | undefined {
-    try {
-      return call();
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.#host.reportError(new Error(`The callback ${name} threw: ${reason}`, { cause: error }));
-      return undefined;
+  /**
+   * Gives the event loop a turn, and where there is nothing else to do more: until a promise settles or the time is over.
+   * True where one settled.
+   */
+  async turn(timeoutMs: number): Promise<boolean> {
+    const before = this.#numSettled;
+    await new Promise((resolve) => setImmediate(resolve));
+    if (timeoutMs <= 0 || this.#numSettled > before) return this.#numSettled > before;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), timeoutMs);
+      this.#onSettled = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+
+  /** The loop has ended: waits a while for what is pending, and refuses what that still brings. */
+  async end(timeoutMs: number): Promise<void> {
+    const untilMs = performance.now() + timeoutMs;
+    this.#hasEnded = true;
+    this.#refuse(this.#brought.splice(0));
+    while (this.hasPending && performance.now() < untilMs) await this.turn(untilMs - performance.now());
+  }
+
+  #bring(requests: readonly InferenceRequest[]): void {
+    if (this.#hasEnded) this.#refuse(requests);
+    else this.#brought = [...this.#brought, ...requests];
+  }
+
+  #refuse(requests: readonly InferenceRequest[]): void {
+    for (const { requestId } of requests) {
+      if (whyIdIsInvalid(requestId) !== null || requestId === this.#limits.terminateReqId) continue;
+      this.#send(requestId, [], true, 'The manager is shutting down and takes no more requests.');
     }
+  }
+
+  /** Throws where it is given no array. Those that can be read; what is none is reported, and one that cannot be read is refused by its id. */
+  #checked(given: unknown): InferenceRequest[] {
+    const requests: InferenceRequest[] = [];
+    for (const one of requestsIn(given)) this.#guard(PULLING, () => this.#check(one, requests));
+    const ids = requests.map(({ requestId }) => requestId);
+    const taken = ids.filter((id) => typeof id === 'bigint' && id !== this.#limits.terminateReqId);
+    if (taken.length > 0) this.#host.reportTaken(taken);
+    return requests;
+  }
+
+  #check(given: unknown, requests: InferenceRequest[]): void {
+    if (typeof given !== 'object' || given === null) {
+      throw new Error(`it gave ${String(given)} among the requests`);
+    }
+    const request = given as InferenceRequest;
+    const { requestId } = request;
+    try {
+      requests.push({ ...request, requestId, inputs: request.inputs });
+    } catch (error) {
+      if (whyIdIsInvalid(requestId) !== null) throw error;
+      this.#send(requestId, [], true, `The request cannot be read: ${messageOf(error)}`);
+    }
+  }
+
+  #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+    if (final) this.#host.reportAnswered([requestId]);
+    this.#tell({ callback: 'sendResponse', requestId }, () =>
+      this.#module.sendResponse(requestId, outputs, final, error),
+    );
+  }
+
+  #guard<T>(name: CallbackName, call: () => T): T | undefined {
+    return callGuarded(name, call, (error) => this.reportError(error));
+  }
+
+  #tell(name: CallbackName, call: () => unknown): void {
+    const pending = promiseOf(this.#guard(name, call));
+    if (pending !== null) this.#track(name, pending, () => {});
+  }
+
+  #track(name: CallbackName, pending: Promise<unknown>, done: () => void): void {
+    this.#numPending++;
+    void pending
+      .catch((reason: unknown) => this.reportError(CallbackError.of(name, reason)))
+      .finally(() => {
+        this.#numPending--;
+        this.#numSettled++;
+        done();
+        this.#onSettled();
+      });
   }
 }
 
@@ -89,7 +216,7 @@ export function callbacksOfModule(exports: Record<string, unknown>, url: string)
       throw new Error(`The callback module ${url} does not export the function ${name}, which is required.`);
     }
   }
-  for (const name of ['pollStopSignals', 'returnBatchManagerStats']) {
+  for (const name of ['pollStopSignals', 'returnBatchManagerStats', 'onKvCacheEvents']) {
     if (exports[name] !== undefined && typeof exports[name] !== 'function') {
       throw new Error(
         `The callback module ${url} exports ${name} as ${typeof exports[name]}; a function is expected.`,

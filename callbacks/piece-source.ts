@@ -1,6 +1,6 @@
 /**
  * Takes pieces in the very call that brings them: all of an iteration's requests are told one after the other, so what a
- * listener does keeps the others waiting.
+ * listener does keeps the others waiting. What it throws goes to the host's onError; it gets the next piece all the same.
  */
 export interface PieceListener<Piece> {
   /** The last piece has a finish reason; nothing comes after it. */

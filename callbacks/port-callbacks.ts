@@ -1,6 +1,8 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { EngineFormation } from './formation.js';
+import { CallbackError } from './guarded-calls.js';
 import type { IterationReport, LoopCallbacks, SequenceStop } from './loop-callbacks.js';
 import { transferables } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
@@ -11,6 +13,7 @@ export class PortCallbacks implements LoopCallbacks {
   readonly wantsStatsJson: boolean;
   readonly #port: MessagePort;
   readonly #wantsStats: boolean;
+  readonly #wantsKvEvents: boolean;
   #requests: InferenceRequest[] = [];
   #stops: bigint[] = [];
   #sequenceStops: SequenceStop[] = [];
@@ -25,10 +28,11 @@ export class PortCallbacks implements LoopCallbacks {
   #shutdownAsked = false;
   #isDraining = false;
 
-  constructor(port: MessagePort, wants: { statsJson: boolean; stats: boolean }) {
+  constructor(port: MessagePort, wants: { statsJson: boolean; stats: boolean; kvEvents: boolean }) {
     this.#port = port;
     this.wantsStatsJson = wants.statsJson;
     this.#wantsStats = wants.stats;
+    this.#wantsKvEvents = wants.kvEvents;
   }
 
   /** The host asked for the end, and the loop has taken all that was sent before. */
@@ -99,7 +103,7 @@ export class PortCallbacks implements LoopCallbacks {
       freePlaces,
       received: this.#received,
       draining: this.#isDraining,
-      ...(kvEvents ? { kvEvents } : {}),
+      ...(kvEvents && this.#wantsKvEvents ? { kvEvents } : {}),
     };
     this.#reported = this.#received;
     this.#port.postMessage(message, batch === null ? [] : transferables(batch));
@@ -125,6 +129,11 @@ export class PortCallbacks implements LoopCallbacks {
     if (this.#wantsStats) this.#port.postMessage({ type: 'stats', stats } satisfies WorkerMessage);
   }
 
+  /** The same of what happened to cached blocks. */
+  reportKvEvents(events: KvCacheEvent[]): void {
+    if (this.#wantsKvEvents) this.#port.postMessage({ type: 'kvEvents', events } satisfies WorkerMessage);
+  }
+
   reportTaken(requestIds: bigint[]): void {
     this.#port.postMessage({ type: 'taken', requestIds } satisfies WorkerMessage);
   }
@@ -134,7 +143,10 @@ export class PortCallbacks implements LoopCallbacks {
   }
 
   reportError(error: Error): void {
-    this.#port.postMessage({ type: 'error', message: error.message } satisfies WorkerMessage);
+    const { message } = error;
+    const callback =
+      error instanceof CallbackError ? { callback: error.callback, requestId: error.requestId } : null;
+    this.#port.postMessage({ type: 'error', message, callback } satisfies WorkerMessage);
   }
 
   #drain(): void {

@@ -32,6 +32,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   /** End tokens that run as stop words; unlike those they are not part of what is returned. */
   readonly #hiddenStops: ReadonlySet<number>;
   readonly #onAbandoned: (isWhole: boolean) => void;
+  readonly #tellListener: (callback: string, call: () => unknown) => void;
   #parts: Part[] = [];
   #finishReason: FinishReason | null = null;
   #seed: bigint | null = null;
@@ -46,9 +47,18 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #listener: PieceListener<TokenPiece> | null = null;
   #isPaused = false;
 
-  /** `onAbandoned` is called when the consumer leaves before the end; with true where it has all that it wanted. */
-  constructor(requestId: bigint, request: TokenRequest, onAbandoned: (isWhole: boolean) => void) {
+  /**
+   * `onAbandoned` is called when the consumer leaves before the end; with true where it has all that it wanted. `tell` calls
+   * a function of the listener, by its name, and must not throw.
+   */
+  constructor(
+    requestId: bigint,
+    request: TokenRequest,
+    onAbandoned: (isWhole: boolean) => void,
+    tell: (callback: string, call: () => unknown) => void,
+  ) {
     this.requestId = requestId;
+    this.#tellListener = tell;
     this.#promptLength = streams(request) ? null : request.promptTokens.length;
     this.#options = {
       returnLogProbs: request.returnLogProbs ?? false,
@@ -132,8 +142,9 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     if (this.#isDone) return;
     const listener = this.#listener;
     const isNext = this.#parts.length === 0 && this.#context === null;
-    if (isNext && listener !== null && !this.#isPaused) listener.onPiece(piece);
-    else {
+    if (isNext && listener !== null && !this.#isPaused) {
+      this.#tellListener('onPiece', () => listener.onPiece(piece));
+    } else {
       this.#parts.push(piece);
       this.#deliver();
     }
@@ -157,11 +168,15 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   }
 
   #tell(listener: PieceListener<TokenPiece>): void {
-    if (this.#hasPiece && !this.#isPaused) listener.onPiece(this.#takePiece());
+    if (this.#hasPiece && !this.#isPaused) {
+      const piece = this.#takePiece();
+      this.#tellListener('onPiece', () => listener.onPiece(piece));
+    }
     // The listener may have paused or left.
-    if (this.#error === null || this.#isDone || this.#isPaused) return;
+    const error = this.#error;
+    if (error === null || this.#isDone || this.#isPaused) return;
     this.#isDone = true;
-    listener.onError(this.#error);
+    this.#tellListener('onError', () => listener.onError(error));
   }
 
   #settle(): void {

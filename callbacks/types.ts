@@ -1,3 +1,5 @@
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
+
 /** Data of a tensor that crosses the callback border. bool is Uint8Array, u64 is BigUint64Array. */
 export type TensorData = Int32Array | Float32Array | BigUint64Array | Uint8Array;
 
@@ -43,15 +45,21 @@ export type PollStopSignalsCallback = () => Set<bigint> | Promise<Set<bigint>>;
 /** Called at the end of each iteration in which something was active, with the statistics as JSON. */
 export type ReturnBatchManagerStatsCallback = (json: string) => void | Promise<void>;
 
+/** Called after each iteration that stored, removed or changed cached blocks, with what happened to them. */
+export type OnKvCacheEventsCallback = (events: KvCacheEvent[]) => void;
+
 /**
- * The four callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run
- * inside the worker and are synchronous. They end with it: after a failure of the worker the module is loaded afresh by
+ * The callbacks that a module given by URL exports (getInferenceRequests and sendResponse are required). They run inside the
+ * worker, between iterations. A promise that one returns goes on there too, and holds up no iteration; what it brings
+ * counts from the next iteration on. They end with the worker: after a failure of it the module is loaded afresh by
  * the next one, and its sendResponse is first called with the end of every request that its life before had brought and
  * not heard of. Where no other worker comes (GptManager.failure) nobody is left to be told.
  */
 export interface CallbackModule {
-  getInferenceRequests(max: number): InferenceRequest[];
-  sendResponse(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void;
-  pollStopSignals?(): Set<bigint>;
-  returnBatchManagerStats?(json: string): void;
+  getInferenceRequests: GetInferenceRequestsCallback;
+  sendResponse: SendResponseCallback;
+  pollStopSignals?: PollStopSignalsCallback;
+  returnBatchManagerStats?: ReturnBatchManagerStatsCallback;
+  /** Needs kvCacheConfig.eventBufferMaxSize. */
+  onKvCacheEvents?: OnKvCacheEventsCallback;
 }

@@ -3,6 +3,7 @@ import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { GuideThreadSetup } from '../engine/guided/guide-messages.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { EngineFormation } from './formation.js';
+import type { CallbackName } from './guarded-calls.js';
 import type { SequenceStop } from './loop-callbacks.js';
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
@@ -70,6 +71,7 @@ export type WorkerMessage =
     }
   /** With callbacks in a module, which get everything else of an iteration in the worker. */
   | { type: 'stats'; stats: IterationStats }
+  | { type: 'kvEvents'; events: KvCacheEvent[] }
   /** With callbacks in a module: what it has brought, and what it is about to be told the end of. */
   | { type: 'taken' | 'answered'; requestIds: bigint[] }
   /** Start a thread that follows guides; null: end the one there is. */
@@ -78,7 +80,8 @@ export type WorkerMessage =
   | { type: 'cacheReset'; askId: number; droppedBlocks: number }
   /** What is in flight, where it is watched. */
   | { type: 'formation'; formation: EngineFormation }
-  | { type: 'error'; message: string }
+  /** A failure that belongs to no request's answer; `callback`: the one of the module that failed, where one did. */
+  | { type: 'error'; message: string; callback: CallbackName | null }
   /** No more requests are taken: the host asked for the end, or a request with terminateReqId did. */
   | { type: 'draining' }
   /** Nothing is active and nothing more will come; the worker ends. */

@@ -160,6 +160,8 @@ export class GenerationLoop {
   resetCache(): number {
     const dropped = this.#world.kvCache.dropReusable();
     if (this.#checksIntegrity) this.#world.kvCache.checkIntegrity();
+    // What happened to blocks is told now: with nothing in flight no iteration follows that would.
+    this.#reporter.report(null, this.#world.kvCache.stats(), this.freePlaces);
     return dropped;
   }
 

@@ -31,11 +31,16 @@ export interface WorkerData {
   terminateReqId: bigint | null;
   /** With callbacks in a module: requests that a worker which died has left without a final response. */
   lost: { requestIds: bigint[]; reason: string } | null;
-  wants: { statsJson: boolean; stats: boolean };
+  wants: { statsJson: boolean; stats: boolean; kvEvents: boolean };
   port: MessagePort;
   doorbell: SharedArrayBuffer;
   heartbeat: SharedArrayBuffer;
 }
+
+/** How long promises of a callback module are waited for when the loop has ended. */
+const MODULE_END_MS = 1000;
+/** A thread that lets promises go on cannot sleep at the doorbell: it looks so often. */
+const BELL_LOOK_MS = 20;
 
 const data = workerData as WorkerData;
 await main(data);
@@ -57,7 +62,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const moduleCallbacks = setup.callbackModule
     ? new ModuleLoopCallbacks(
         callbacksOfModule(await import(setup.callbackModule), setup.callbackModule),
-        loaded.limits.maxSeqLen,
+        { ...loaded.limits, terminateReqId: setup.terminateReqId },
         portCallbacks,
       )
     : null;
@@ -77,7 +82,8 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     ? (params.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS)
     : Number.POSITIVE_INFINITY;
   const signs = { doorbell: new Doorbell(setup.doorbell), heartbeat: new Heartbeat(setup.heartbeat) };
-  run(loop, portCallbacks, setup.callbackModule !== null, signs, idleTimeoutMs);
+  await run(loop, portCallbacks, moduleCallbacks, signs, idleTimeoutMs);
+  await moduleCallbacks?.end(MODULE_END_MS);
   loaded.draft?.executor.close();
   loaded.executor.close();
   port.postMessage({ type: 'closed' } satisfies WorkerMessage);
@@ -85,28 +91,45 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
 }
 
 /** While there is work: one iteration after another. While there is none: asleep at the doorbell. */
-function run(
+async function run(
   loop: GenerationLoop,
   port: PortCallbacks,
-  hasModule: boolean,
+  module: ModuleLoopCallbacks | null,
   { doorbell, heartbeat }: { doorbell: Doorbell; heartbeat: Heartbeat },
   idleTimeoutMs: number,
-): void {
+): Promise<void> {
   for (;;) {
     heartbeat.beat();
     const bell = doorbell.read();
     const wasBusy = loop.iterate();
-    if (hasModule) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
+    if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
     port.answerCacheResets(() => loop.resetCache());
     port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
     if (loop.isDraining) port.noteDraining();
     if (loop.isDraining && !wasBusy) return;
-    if (wasBusy) continue;
+    if (wasBusy) {
+      if (module?.hasPending) await module.turn(0);
+      continue;
+    }
     port.idle(loop.freePlaces);
     heartbeat.sleep();
-    doorbell.wait(bell, idleTimeoutMs);
+    if (module?.hasPending) await waitWithModule(module, doorbell, bell, idleTimeoutMs);
+    else doorbell.wait(bell, idleTimeoutMs);
   }
+}
+
+/** Asleep, but for the promises of the module: until one of them settles, the bell rings, or the time is over. */
+async function waitWithModule(
+  module: ModuleLoopCallbacks,
+  doorbell: Doorbell,
+  bell: number,
+  timeoutMs: number,
+): Promise<void> {
+  const untilMs = performance.now() + timeoutMs;
+  do {
+    if (await module.turn(Math.min(BELL_LOOK_MS, untilMs - performance.now()))) return;
+  } while (doorbell.read() === bell && performance.now() < untilMs);
 }
 
 /** Guides are followed with the engine's tokenizer, in a thread that is started when a request first has one. */

@@ -1,11 +1,11 @@
 import type {
   GetInferenceRequestsCallback,
+  OnKvCacheEventsCallback,
   PollStopSignalsCallback,
   ReturnBatchManagerStatsCallback,
   SendResponseCallback,
 } from '../callbacks/types.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
-import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../scheduler/types.js';
 import type { InstructionSet, KvDtype } from './executor.js';
 import type { ExecutorChoice } from './executors/executor-kind.js';
@@ -217,16 +217,26 @@ export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & {
   maxBeamWidth: number;
   schedulerPolicy: SchedulerPolicy;
   optionalParams?: OptionalParams;
-  /** A request with this id is not run: it shuts the manager down once everything active has ended. */
+  /**
+   * A request with this id is not run: it shuts the manager down once everything active has ended, and what comes behind it
+   * is refused. It is not answered, takes no place, and may come more than once.
+   */
   terminateReqId?: bigint;
   /** Called with each change of the manager's state; `failure` is the reason for 'restarting' and 'failed', else null. */
   onStateChange?: (state: ManagerState, failure: Error | null) => void;
-  /** Called for failures that belong to no request, such as a callback that threw. */
+  /**
+   * Called for failures that belong to no request's answer: a callback that threw, or whose promise was rejected (a
+   * CallbackError, which names it), a worker that died. Not given: each is a warning of the process (SkeinWarning), as is
+   * what onError itself throws or is rejected with. No failure of a callback ends the process, or another callback's work.
+   */
   onError?: (error: Error) => void;
   /** Called in this thread after each iteration with the richer statistics, also where the callbacks are a module. */
   onIterationStats?: (stats: IterationStats) => void;
-  /** Called after each iteration that stored, removed or changed cached blocks. Needs kvCacheConfig.eventBufferMaxSize. */
-  onKvCacheEvents?: (events: KvCacheEvent[]) => void;
+  /**
+   * Called in this thread after each iteration that stored, removed or changed cached blocks, also where the callbacks are
+   * a module, which may export one of its own beside it. Needs kvCacheConfig.eventBufferMaxSize.
+   */
+  onKvCacheEvents?: OnKvCacheEventsCallback;
 };
 
 /** What an iteration did and what it cost. Times in milliseconds. */

@@ -1,4 +1,6 @@
+import { ErrorReporter } from '../callbacks/error-reporter.js';
 import type { EngineFormation } from '../callbacks/formation.js';
+import { CallbackError, tellGuarded } from '../callbacks/guarded-calls.js';
 import { HostBridge, type SendNewTokens } from '../callbacks/host-bridge.js';
 import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
 import { CacheResets } from './cache-resets.js';
@@ -10,7 +12,7 @@ import {
 } from './engine-limits.js';
 import type { EngineWorker } from './engine-worker.js';
 import type { WorkerData } from './generation-worker.js';
-import type { FunctionCallbacks, GptManagerOptions, IterationStats } from './gpt-manager-options.js';
+import type { FunctionCallbacks, GptManagerOptions } from './gpt-manager-options.js';
 import { LostRequests } from './lost-requests.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
@@ -48,6 +50,7 @@ export class GptManager {
   /** With callbacks in a module: what the worker has of theirs. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new CacheResets();
+  readonly #errors: ErrorReporter;
   #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
   #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
@@ -66,6 +69,7 @@ export class GptManager {
   constructor(options: GptManagerOptions, sendNewTokens?: SendNewTokens) {
     checkManagerOptions(options);
     this.#options = options;
+    this.#errors = new ErrorReporter(options.onError);
     this.#sendNewTokens = sendNewTokens;
     this.ready = new Promise((resolve, reject) => {
       this.#resolveReady = resolve;
@@ -178,8 +182,12 @@ export class GptManager {
       case 'iteration':
         this.#bridge?.handleIteration(message);
         break;
+      // With callbacks in a module; otherwise the bridge does these two in their order with the other callbacks.
       case 'stats':
-        this.#reportStats(message.stats);
+        this.#tell('onIterationStats', () => this.#options.onIterationStats?.(message.stats));
+        break;
+      case 'kvEvents':
+        this.#tell('onKvCacheEvents', () => this.#options.onKvCacheEvents?.(message.events));
         break;
       case 'taken':
         this.#moduleRequests.add(message.requestIds);
@@ -191,10 +199,14 @@ export class GptManager {
         this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
       case 'formation':
-        this.#reportFormation(message.formation);
+        this.#tell('watchFormation', () => this.#watch?.listener(message.formation));
         break;
       case 'error':
-        this.#report(new Error(message.message));
+        this.#errors.report(
+          message.callback === null
+            ? new Error(message.message)
+            : new CallbackError(message.message, message.callback),
+        );
         break;
       case 'draining':
         if (this.#state === 'running') void this.shutdown();
@@ -230,7 +242,9 @@ export class GptManager {
       maxNumSequences: info.maxNumSequences,
       maxWaitingRequests: this.#options.optionalParams?.maxWaitingRequests,
       idlePollIntervalMs: this.#options.optionalParams?.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS,
-      onError: (error) => this.#report(error),
+      terminateReqId: this.#options.terminateReqId,
+      onTerminate: () => void this.shutdown(),
+      onError: (error) => this.#errors.report(error),
       onIterationStats: this.#options.onIterationStats,
       onKvCacheEvents: this.#options.onKvCacheEvents,
     });
@@ -243,14 +257,14 @@ export class GptManager {
     this.#cacheResets.failAll(reason);
     if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
     this.#bridge?.disconnect(reason);
-    if (this.#info !== null && this.#terminateReason === null) this.#report(error);
+    if (this.#info !== null && this.#terminateReason === null) this.#errors.report(error);
   }
 
   #end(error: Error | null): void {
     if (error !== null) {
       const isKnown = error === this.#failure || this.#info === null;
       this.#setState('failed', error);
-      if (!isKnown) this.#report(error);
+      if (!isKnown) this.#errors.report(error);
       this.#rejectReady(error);
     } else {
       this.#setState('stopped', null);
@@ -267,45 +281,12 @@ export class GptManager {
     if (this.#state === state && this.#failure === failure) return;
     this.#state = state;
     this.#failure = failure;
-    try {
-      this.#options.onStateChange?.(state, failure);
-    } catch (error) {
-      const message = `The callback onStateChange failed: ${errorOf(error).message}`;
-      this.#report(new Error(message, { cause: error }));
-    }
+    this.#tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
   }
 
-  #reportFormation(formation: EngineFormation): void {
-    try {
-      this.#watch?.listener(formation);
-    } catch (error) {
-      const message = `The listener of watchFormation failed: ${errorOf(error).message}`;
-      this.#report(new Error(message, { cause: error }));
-    }
-  }
-
-  /** With callbacks in a module; otherwise the bridge does it in its order with the other callbacks. */
-  #reportStats(stats: IterationStats): void {
-    try {
-      this.#options.onIterationStats?.(stats);
-    } catch (error) {
-      this.#report(
-        new Error(`The callback onIterationStats failed: ${errorOf(error).message}`, { cause: error }),
-      );
-    }
-  }
-
-  #report(error: Error): void {
-    const { onError } = this.#options;
-    if (!onError) {
-      process.emitWarning(error.message, 'SkeinWarning');
-      return;
-    }
-    try {
-      onError(error);
-    } catch (thrown) {
-      process.emitWarning(`onError threw: ${errorOf(thrown).message}`, 'SkeinWarning');
-    }
+  /** A callback in this thread that brings nothing: whatever becomes of it, the manager goes on. */
+  #tell(callback: string, call: () => unknown): void {
+    tellGuarded({ callback }, call, (error) => this.#errors.report(error));
   }
 }
 
@@ -326,14 +307,11 @@ function workerDataOf(
     wants: {
       statsJson: options.returnBatchManagerStats !== undefined,
       stats: options.onIterationStats !== undefined,
+      kvEvents: options.onKvCacheEvents !== undefined,
     },
   };
 }
 
 function urlOf(module: string | URL | undefined): string | null {
   return module === undefined ? null : String(module);
-}
-
-function errorOf(value: unknown): Error {
-  return value instanceof Error ? value : new Error(String(value));
 }

@@ -109,7 +109,11 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
       this.#handleReady(message.info);
       return;
     }
-    if (message.type === 'closed') this.#watchdog?.stop();
+    if (message.type === 'closed') {
+      this.#watchdog?.stop();
+      // What runs in the thread beside the loop, such as a timer of a callback module, must not keep it for ever.
+      this.#timer = setTimeout(() => this.#worker.terminate(), this.#options.terminateTimeoutMs);
+    }
     this.#options.onMessage(message as Message | { type: 'closed' });
   }
 

@@ -1,4 +1,5 @@
 export type { Formation, FormationListener, FormationRow } from '../callbacks/formation.js';
+export { CallbackError } from '../callbacks/guarded-calls.js';
 export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
 export type {
   LogitsPostProcessor,
@@ -22,6 +23,7 @@ export type {
   GetInferenceRequestsCallback,
   InferenceRequest,
   NamedTensor,
+  OnKvCacheEventsCallback,
   PollStopSignalsCallback,
   ReturnBatchManagerStatsCallback,
   SendResponseCallback,

@@ -51,9 +51,9 @@ export class IterationReporter {
     const { callbacks, kvCache } = this.#world;
     const stats =
       iteration !== null && iteration.counts.activeRequests > 0 ? this.#finish(iteration, blocks) : null;
-    if (stats === null && this.#responses.count === 0) return false;
-    const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
     const kvEvents = kvCache.drainEvents();
+    if (stats === null && this.#responses.count === 0 && kvEvents.length === 0) return false;
+    const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
     const report = { responses: this.#responses, stats, json, freePlaces };
     callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
     this.#responses.clear();

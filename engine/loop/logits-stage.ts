@@ -1,9 +1,10 @@
+import { messageOf } from '../../callbacks/error-text.js';
+import { promiseOf } from '../../callbacks/guarded-calls.js';
 import { BATCHED_POST_PROCESSOR, type LogitsStream } from '../../callbacks/logits-post-processor.js';
 import { asSentence } from '../../callbacks/sentences.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
 import type { LlmRequest } from '../llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-import { messageOf } from './error-text.js';
 
 /** Rows of a step's logits that belong to one request, one row for each of its sequences. */
 export interface RequestRows {
@@ -70,6 +71,7 @@ export class LogitsStage {
         batched.map(({ request }) => request.spec.clientId),
       );
       if (results === undefined) return;
+      checkNoPromise(results);
       if (!Array.isArray(results) || results.length !== views.length) {
         throw new Error(`it returned ${kindOf(results)}; a list of ${views.length} arrays is expected`);
       }
@@ -102,10 +104,19 @@ function tokensPerBeam({ request, sequences }: RequestRows): Int32Array[] {
 /** Takes what a post-processor returned, where it did not write to the view. */
 function replace(view: Float32Array, result: unknown): void {
   if (result === undefined || result === view) return;
+  checkNoPromise(result);
   if (!(result instanceof Float32Array) || result.length !== view.length) {
     throw new Error(`it returned ${kindOf(result)}; a Float32Array of ${view.length} values is expected`);
   }
   view.set(result);
+}
+
+/** Sampling waits for nobody: what a promise brings would come too late, and what it is rejected with is of no step. */
+function checkNoPromise(result: unknown): void {
+  const pending = promiseOf(result);
+  if (pending === null) return;
+  pending.catch(() => {});
+  throw new Error('it returned a promise; a post-processor is synchronous');
 }
 
 function kindOf(value: unknown): string {

@@ -1,3 +1,4 @@
+import { messageOf } from '../../callbacks/error-text.js';
 import { validateRequest, whyIdIsInvalid } from '../../callbacks/request-validation.js';
 import type { ResponseWriter } from '../../callbacks/response-writer.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
@@ -8,7 +9,6 @@ import { LlmRequest } from '../llm-request.js';
 import type { IterationCounts } from '../loop-statistics.js';
 import type { RequestSpec } from '../request-spec.js';
 import type { ReturnedLogitsBudget } from '../returned-logits.js';
-import { messageOf } from './error-text.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 import type { LoopEnvironment, LoopOptions } from './loop-options.js';
 
@@ -72,9 +72,13 @@ export class RequestIntake {
     const max = this.#isDraining ? 0 : this.freePlaces;
     const requests = this.#world.callbacks.getInferenceRequests(max);
     for (const [index, request] of requests.entries()) {
+      // No request but a sign, whenever it comes and however often: it has no answer.
+      if (request.requestId === this.#options.terminateReqId) {
+        this.drain();
+        continue;
+      }
       const refusal = this.#whyIdIsRefused(request) ?? this.#whyThereIsNoPlace(index, max);
       if (refusal !== null) this.#refuse(request, refusal);
-      else if (request.requestId === this.#options.terminateReqId) this.drain();
       else this.#admit(request, counts);
     }
   }

@@ -1,9 +1,9 @@
+import { messageOf } from '../../callbacks/error-text.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { ROW_OK } from '../decoding/sampling-batch.js';
 import { SamplingResults } from '../decoding/sampling-results.js';
 import type { Executor } from '../executor.js';
 import type { LlmRequest } from '../llm-request.js';
-import { messageOf } from '../loop/error-text.js';
 import type { RopeTable } from '../rope-table.js';
 import { DraftBatch, type DraftRows } from './draft-batch.js';
 import { DraftCaches } from './draft-caches.js';

@@ -64,7 +64,7 @@ export class TextStream implements PieceSource<TextPiece> {
         if (out === null) return;
         // A stop string ends the text before the engine knows.
         if (out.finishReason !== null) this.leave(true);
-        listener.onPiece(out);
+        return listener.onPiece(out);
       },
       onError: (error) => listener.onError(this.#inCallersWords(error)),
     });

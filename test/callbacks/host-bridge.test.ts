@@ -66,7 +66,9 @@ describe('callbacks that give what they should not', () => {
       pollStopSignals: () => 7 as unknown as Set<bigint>,
     });
     bridge.wake();
-    expect(errors).toEqual([expect.stringMatching(/^The callback pollStopSignals failed: .*not iterable/)]);
+    expect(errors).toEqual([
+      expect.stringMatching(/^The callback pollStopSignals failed: .*a set of ids is expected/),
+    ]);
     expect(arrived()).toMatchObject({ type: 'requests' });
   });
 

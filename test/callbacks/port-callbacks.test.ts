@@ -13,7 +13,7 @@ afterEach(() => {
 
 describe('the worker end of the bridge', () => {
   it('hears of the shutdown only when the requests sent before it are taken', () => {
-    const callbacks = new PortCallbacks(worker, { statsJson: false, stats: false });
+    const callbacks = new PortCallbacks(worker, { statsJson: false, stats: false, kvEvents: false });
     host.postMessage({ type: 'requests', requests: [makeRequest(1n, [5], 3)] } satisfies HostMessage);
     host.postMessage({ type: 'shutdown' } satisfies HostMessage);
     expect([...callbacks.pollStopSignals()]).toEqual([]); // reads both messages in the middle of an iteration
@@ -30,7 +30,7 @@ describe('rows of logits', () => {
     const everything = { return_context_logits: bool(true), return_generation_logits: bool(true) };
     const whole = { ...everything, top_context_log_probs: i32(2), streaming: bool(false) };
     harness.waiting.push(makeRequest(1n, [1, 2, 3], 20, whole), makeRequest(2n, [4, 5], 3, everything));
-    const callbacks = new PortCallbacks(port2, { statsJson: false, stats: false });
+    const callbacks = new PortCallbacks(port2, { statsJson: false, stats: false, kvEvents: false });
     const own: ArrayBufferLike[] = [];
     harness.endIteration = (report) => {
       for (const { context, generationLogits } of report.responses.returned) {

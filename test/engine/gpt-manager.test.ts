@@ -268,7 +268,7 @@ describe('GptManager with callbacks in a module', () => {
     expect(iterations).toEqual(iterations.map((_, index) => index + 1));
     expect(errors).toContain('The callback onIterationStats failed: of statistics');
     for (const reason of ['not yet', 'send', 'poll', 'stats']) {
-      expect(errors.some((message) => message.endsWith(`threw: ${reason}`))).toBe(true);
+      expect(errors.some((message) => message.endsWith(`: ${reason}`))).toBe(true);
     }
     rmSync(folder, { recursive: true });
   });

@@ -114,7 +114,7 @@ describe('a post-processor that fails ends its request and no other', () => {
     ['leaves +infinity', (_, l) => l.set([Infinity], 5), /not finite after the logits post-processor own/],
     ['leaves nothing', (_, l) => void l.fill(-Infinity), /not finite after the logits post-processor own/],
     ['returns too few', (_, l) => l.slice(1), /it returned Float32Array of 99 values; a Float32Array of 100/],
-    ['is asynchronous', (async () => {}) as never, /it returned Promise; a Float32Array of 100 values/],
+    ['is asynchronous', (async () => {}) as never, /it returned a promise; a post-processor is synchronous/],
   ])('%s', (_, processor, message) => {
     const { result } = runBetween(processor);
     expect(result.error).toMatch(message);
