@@ -3,28 +3,63 @@ import type { ExecutorMemory } from '../engine/executor.js';
 import type { IterationStats, ModelType } from '../engine/gpt-manager-options.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../engine/loop-statistics.js';
 
-/** The batch manager's statistics of the latest iteration, written when they are asked for. */
+/**
+ * The batch manager's statistics of the latest iteration, written when they are asked for. With nothing in flight they say
+ * so: counts of requests and of an iteration's work are 0 and blocks are those still held. The iteration counter and the
+ * timestamp stay those of the latest iteration, and tell how old that is.
+ */
 export class LatestStats {
   readonly #modelType: ModelType;
   readonly #engine: EngineInfo;
+  readonly #isIdle: () => boolean;
   #stats: IterationStats;
   #time = new Date();
 
-  constructor(modelType: ModelType, engine: EngineInfo) {
+  /** `isIdle`: the engine has no request. */
+  constructor(modelType: ModelType, engine: EngineInfo, isIdle: () => boolean) {
     this.#modelType = modelType;
     this.#engine = engine;
+    this.#isIdle = isIdle;
     this.#stats = beforeTheFirst(engine);
   }
 
   note(stats: IterationStats): void {
-    this.#stats = stats;
+    // At once: until the next request's first iteration is over, nobody else would know that there was a rest before it.
+    this.#stats = this.#isIdle() ? atRest(stats) : stats;
+    this.#time = new Date();
+  }
+
+  /** The engine died, and its memory with it. */
+  noteLoss(): void {
+    this.#stats = beforeTheFirst(this.#engine);
     this.#time = new Date();
   }
 
   /** The keys of the batch manager's own scheme: see batchManagerStatsJson. */
   json(): string {
+    if (this.#isIdle()) this.#stats = atRest(this.#stats);
     return batchManagerStatsJson(this.#modelType, this.#stats, bytesOf(this.#engine.memory), this.#time);
   }
+}
+
+/** What is left of an iteration when nothing is in flight. */
+function atRest(stats: IterationStats): IterationStats {
+  return {
+    ...stats,
+    activeRequests: 0,
+    newRequests: 0,
+    newRequestsQueueMs: 0,
+    queuedRequests: 0,
+    scheduledRequests: 0,
+    contextRequests: 0,
+    generationRequests: 0,
+    pausedRequests: 0,
+    contextTokens: 0,
+    generatedTokens: 0,
+    emptyGenerationSlots: 0,
+    usedBlocks: stats.heldBlocks,
+    freeBlocks: stats.maxBlocks - stats.heldBlocks,
+  };
 }
 
 /** All free, and nothing counted. */

@@ -144,7 +144,7 @@ export interface LoadedModel {
   onStateChange(listener: (state: ManagerState, failure: Error | null) => void): void;
   /** Calls the listener with failures that belong to no request. */
   onError(listener: (error: Error) => void): void;
-  /** The batch manager's statistics of the latest iteration, as JSON; before the first one all counts are 0. */
+  /** The batch manager's statistics of the latest iteration, as JSON; with nothing in flight all counts are 0. */
   statsJson(): string;
   /** See InProcessHost.watchFormation. */
   watchFormation(listener: FormationListener): () => void;
@@ -233,8 +233,12 @@ export async function startModel(
   const info = modelInfo(options.model, engine, loaded);
   const { maxInputLen, maxSeqLen } = info;
   const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
-  const latest = new LatestStats(options.modelType ?? 'InflightFusedBatching', loaded);
+  const isIdle = () => host.running === 0;
+  const latest = new LatestStats(options.modelType ?? 'InflightFusedBatching', loaded, isIdle);
   events.onStats((stats) => latest.note(stats));
+  events.onState((_, failure) => {
+    if (failure !== null) latest.noteLoss();
+  });
   return {
     kind: 'generator',
     get info() {

@@ -1,6 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
-import { type BenchReport, InputError, isThisMachine, runBenchmark } from '../../tools/loadgen/index.js';
+import { runOwnBenchmark } from '../../tools/loadgen/benchmark.js';
+import { type BenchReport, InputError, isThisMachine } from '../../tools/loadgen/index.js';
 import { CSV_HEAD, csvLines } from '../../tools/loadgen/report/csv.js';
 import { htmlReport } from '../../tools/loadgen/report/html.js';
 import { LiveView } from '../../tools/loadgen/report/live.js';
@@ -34,7 +35,7 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
       if (path !== undefined && path !== '-') tryWriting(path, '');
     if (flags.csv !== undefined) tryWriting(flags.csv, CSV_HEAD);
     for (const signal of SIGNALS) process.once(signal, onSignal);
-    report = await runBenchmark(options, {
+    report = await runOwnBenchmark(options, {
       signal: interrupt.signal,
       onNote: (note) => void process.stderr.write(`${note}\n`),
       onProgress: (progress, label) => live?.show(progress, label),

@@ -1,4 +1,6 @@
 import { arch, availableParallelism, platform, release } from 'node:os';
+import { warn } from '../../callbacks/error-reporter.js';
+import { tellGuarded } from '../../callbacks/guarded-calls.js';
 import { skeinVersion } from '../../engine/package-info.js';
 import { readText } from '../../engine/read-text.js';
 import { describeMachine } from '../compare/machine.js';
@@ -37,7 +39,7 @@ export interface BenchHooks {
   signal?: AbortSignal;
   /** Called some times a second while a run goes on. */
   onProgress?: (progress: Progress, label: string) => void;
-  /** Called when a run is over; the next one waits for what it returns. */
+  /** Called when a run is over; the next one waits for what it returns. What it throws ends the benchmark with that error. */
   onRun?: (run: RunReport, result: RunResult) => void | Promise<void>;
   /** One line about what is going on before and between runs. */
   onNote?: (note: string) => void;
@@ -47,11 +49,26 @@ const PROGRESS_MS = 250;
 const HEALTH_MS = 1000;
 
 /**
- * Loads a server as the options say and reports what it saw.
+ * Loads a server as the options say and reports what it saw. The process that calls it stays on the processors that it is on:
+ * only worker processes are placed.
  * @throws InputError for options that do not go together or files that cannot be read, TargetError where the server does
- * not answer or refuses a first request.
+ * not answer or refuses a first request, and whatever onRun throws.
  */
-export async function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}): Promise<BenchReport> {
+export function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}): Promise<BenchReport> {
+  return benchmark(options, hooks, false);
+}
+
+/** The same in a process that does nothing else: it is put on processors of its own until the benchmark is over. */
+export function runOwnBenchmark(options: BenchOptions, hooks: BenchHooks = {}): Promise<BenchReport> {
+  return benchmark(options, hooks, true);
+}
+
+async function benchmark(
+  options: BenchOptions,
+  given: BenchHooks,
+  ownsProcess: boolean,
+): Promise<BenchReport> {
+  const hooks = guarded(given);
   const full = parseOptions(options);
   const { target, backend } = await findTarget(full);
   const data = createData(full, await findScale(full, target, backend, hooks));
@@ -63,6 +80,7 @@ export async function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}
     isOn: full.cpuAffinity,
     serverIsHere: isThisMachine(full.url),
     canPin: canPin(),
+    ownsProcess,
     most: mostAtOnce(full),
   });
   const unpin = placement.coordinator === null ? null : pinThisProcess(placement.coordinator);
@@ -83,7 +101,7 @@ export async function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}
       machine: { ...describeMachine(), node: process.version, os: `${platform()} ${release()} ${arch()}` },
       options: publicOptions(full),
       data: { ...description },
-      placement: { isOn: placement.coordinator !== null, ...placement },
+      placement: { isOn: placement.workers.some((cpus) => cpus !== null), ...placement },
       warmup: { requests: 0, completed: 0 },
       runs: [],
       sweep: null,
@@ -97,6 +115,17 @@ export async function runBenchmark(options: BenchOptions, hooks: BenchHooks = {}
   } finally {
     unpin?.();
   }
+}
+
+/** Hooks that only look on: what they throw or are rejected with is a warning, and the load goes on. */
+function guarded({ onProgress, onNote, ...rest }: BenchHooks): BenchHooks {
+  const fail = (error: Error) => warn(error.message);
+  const tell = (callback: string, call: () => unknown) => tellGuarded({ callback }, call, fail);
+  return {
+    ...rest,
+    ...(onProgress && { onProgress: (...args) => tell('onProgress', () => onProgress(...args)) }),
+    ...(onNote && { onNote: (note) => tell('onNote', () => onNote(note)) }),
+  };
 }
 
 /** Requests at once: a closed loop has no more than its slots. */

@@ -13,6 +13,9 @@ export const statsRoute = defineRoute({
   path: '/stats',
   tags: ['Server'],
   summary: "Shows the batch manager's statistics of a model's latest iteration",
+  description:
+    'While nothing is in flight all counts are 0 and blocks are as they are; `Iteration Counter` and `Timestamp` stay those of ' +
+    'the latest iteration.',
   query: query('A name that GET /v1/models lists. Not given: the first that generates text.'),
   responses: async () => (await import('../openai/answers/operations.js')).statsResponses(),
   handle: ({ query: { model } }, context) => {

@@ -42,6 +42,7 @@ const plan = (topology: Topology | null, more: Partial<PlacementRequest> = {}) =
     isOn: true,
     serverIsHere: false,
     canPin: true,
+    ownsProcess: true,
     most: 100,
     ...more,
   });

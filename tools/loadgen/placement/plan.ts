@@ -2,7 +2,7 @@ import { type Core, formatCpuList, type Topology } from './topology.js';
 
 /** Which processors the load generator's processes run on. */
 export interface PlacementPlan {
-  /** Processors of the coordinator, and of each worker; null: wherever the system puts them. */
+  /** Processors of the coordinator, and of each worker; null: wherever they were, or the system puts them. */
   coordinator: string | null;
   workers: (string | null)[];
   /** One sentence for people: what was done, or why nothing was. */
@@ -19,6 +19,8 @@ export interface PlacementRequest {
   serverIsHere: boolean;
   /** There is a command that sets a process's processors. */
   canPin: boolean;
+  /** The coordinator's process does nothing else; any other stays where it is, and its core is left to it. */
+  ownsProcess: boolean;
   /** Requests at once at most: more workers than this have nothing to do. */
   most: number;
 }
@@ -31,7 +33,7 @@ const MOST_WORKERS = 8;
  * is left of that node, from fast to slow, then the next best node. A process owns both threads of its cores.
  */
 export function planPlacement(request: PlacementRequest): PlacementPlan {
-  const { topology, workers, isOn, serverIsHere, canPin, most } = request;
+  const { topology, workers, isOn, serverIsHere, canPin, ownsProcess, most } = request;
   if (topology === null) {
     const count = Math.min(most, workers ?? 1);
     return unplaced(count, 'Not placed: this system does not tell its processors.');
@@ -53,10 +55,12 @@ export function planPlacement(request: PlacementRequest): PlacementPlan {
   if (!canPin) return unplaced(count, 'Not placed: there is no taskset command (of util-linux).');
   const lists = order.slice(0, count + 1).map(({ cpus }) => formatCpuList(cpus));
   const [coordinator, ...own] = lists as [string, ...string[]];
+  const coordinatorText = ownsProcess ? `the coordinator on processors ${coordinator}, ` : '';
+  const rest = ownsProcess ? '' : '; the program that coordinates them is where it was';
   return {
-    coordinator,
+    coordinator: ownsProcess ? coordinator : null,
     workers: own,
-    message: `Placed: the coordinator on processors ${coordinator}, workers on ${own.join(' | ')}, of ${have}.`,
+    message: `Placed: ${coordinatorText}workers on ${own.join(' | ')}, of ${have}${rest}.`,
   };
 }
 

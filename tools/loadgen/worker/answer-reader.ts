@@ -3,6 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { createParser, type EventSourceMessage, type EventSourceParser } from 'eventsource-parser';
 import type { AnswerSink, Backend } from '../backends/backend.js';
 import { RepeatedEvent } from './repeated-event.js';
+import { StreamLines } from './stream-lines.js';
 
 /** Longest event, and longest body that is not a stream, in characters. */
 const LONGEST = 64 * 2 ** 20;
@@ -35,7 +36,10 @@ export class AnswerReader implements AnswerSink {
   /** Of a body that is not a stream. */
   #body: string[] = [];
   #bodyLength = 0;
-  #tail = '';
+  readonly #lines = new StreamLines();
+  /** The stream is over: an event that comes now was not ended by it. */
+  #isAtEnd = false;
+  #endsWithinEvent = false;
   #hasEndMark: boolean;
   #learning: { pieces: number; text: string; isPlain: boolean } | null = null;
 
@@ -46,7 +50,10 @@ export class AnswerReader implements AnswerSink {
     this.#parser = isStream
       ? createParser({
           onEvent: (event) => this.#onEvent(event),
-          onError: (error) => this.#malformed(`${error.message} in an event stream`),
+          // Fields that it does not know, and values that it cannot use, are no faults: the standard skips them.
+          onError: ({ type, message }) => {
+            if (type === 'max-buffer-size-exceeded') this.#malformed(`${message} in an event stream`);
+          },
           maxBufferSize: LONGEST,
         })
       : null;
@@ -77,7 +84,9 @@ export class AnswerReader implements AnswerSink {
     if (this.#texts !== null) this.#texts.length = 0;
     this.#body = [];
     this.#bodyLength = 0;
-    this.#tail = '';
+    this.#lines.reset();
+    this.#isAtEnd = false;
+    this.#endsWithinEvent = false;
     this.#hasEndMark = !this.#backend.endsWithConnection;
     this.#learning = null;
   }
@@ -97,7 +106,7 @@ export class AnswerReader implements AnswerSink {
     if (this.#decoder !== null) this.#feedText(this.#decoder.end());
     if (this.fault !== null) return;
     if (this.#parser === null) this.#readWhole();
-    else if (!this.isFinished && !/(?:\r\n|\n|\r)(?:\r\n|\n|\r)$|^$/.test(this.#tail)) {
+    else if (!this.isFinished && this.#isWithinEvent()) {
       this.#fail('truncated', 'The stream ends within an event.');
     }
     if (this.fault !== null) return;
@@ -146,11 +155,23 @@ export class AnswerReader implements AnswerSink {
       else this.#body.push(text);
       return;
     }
-    this.#tail = text.length < 4 ? (this.#tail + text).slice(-4) : text.slice(-4);
-    this.#parser.feed(text);
+    const lines = this.#lines.take(text);
+    if (lines !== '') this.#parser.feed(lines);
+  }
+
+  /** Its last line has no end, or an event is not followed by an empty line; comments and other fields need none. */
+  #isWithinEvent(): boolean {
+    if (this.#lines.isWithinLine) return true;
+    this.#isAtEnd = true;
+    this.#parser!.feed('\n');
+    return this.#endsWithinEvent;
   }
 
   #onEvent({ data }: EventSourceMessage): void {
+    if (this.#isAtEnd) {
+      this.#endsWithinEvent = true;
+      return;
+    }
     const shape = this.#shape!;
     const length = shape.textLength(data);
     if (length >= 0) {

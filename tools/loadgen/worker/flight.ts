@@ -122,7 +122,7 @@ export class Flight implements Dispatcher.DispatchHandler {
       this.retryAfterMs = retryAfter(headerOf(headers, 'retry-after'));
       return true;
     }
-    this.streamed = headerOf(headers, 'content-type').includes('text/event-stream');
+    this.streamed = headerOf(headers, 'content-type').toLowerCase().includes('text/event-stream');
     const spare = this.#spareReader;
     if (spare?.canReadAgain(this.streamed, this.#keepText)) {
       spare.reset();
