@@ -1,5 +1,5 @@
 import { messageOf } from './error-text.js';
-import { promiseOf } from './guarded-calls.js';
+import { promiseOf, tellGuarded } from './guarded-calls.js';
 import { asSentence } from './sentences.js';
 
 /**
@@ -38,4 +38,17 @@ export class ErrorReporter {
 /** A warning of the process, which says it on stderr unless the program listens for warnings. */
 export function warn(message: string): void {
   process.emitWarning(message, 'SkeinWarning');
+}
+
+/** A function that is told how something goes on and changes nothing of it: what it fails with is a warning. */
+export function onlyTold<Told extends unknown[]>(
+  callback: string,
+  listener: (...told: Told) => unknown,
+): (...told: Told) => void {
+  return (...told) =>
+    tellGuarded(
+      { callback },
+      () => listener(...told),
+      (error) => warn(error.message),
+    );
 }

@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { onlyTold } from '../callbacks/error-reporter.js';
 import { writeProblem } from '../callbacks/system-problem.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { type Checkpoint, CheckpointError } from '../models/checkpoints/checkpoint.js';
@@ -85,9 +86,11 @@ export async function buildEngine(options: BuildOptions): Promise<Engine> {
 /** Builds into a directory beside `target` and returns its path; the caller publishes or discards it. */
 export async function buildAside(
   target: string,
-  options: Omit<BuildOptions, 'outputDirectory'>,
+  given: Omit<BuildOptions, 'outputDirectory'>,
 ): Promise<string> {
-  const { model, onProgress, signal } = options;
+  const onProgress = given.onProgress && onlyTold('onProgress', given.onProgress);
+  const options = { ...given, ...(onProgress && { onProgress }) };
+  const { model, signal } = options;
   const wanted = checkWeightPrecision(options.precision);
   const wantedOutput = checkOutputPrecision(options.outputPrecision ?? 'auto');
   onProgress?.({ phase: 'reading', done: 0, total: 0 });

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { onlyTold } from '../callbacks/error-reporter.js';
 import { writeProblem } from '../callbacks/system-problem.js';
 import { findModelFiles, type ModelFiles } from '../models/checkpoints/model-files.js';
 import { sourceHash } from '../models/checkpoints/source-hash.js';
@@ -127,7 +128,9 @@ async function lockOf(entry: string, options: CachedEngineOptions): Promise<Proc
     const lock = takeLock(`${entry}.lock`);
     if (lock !== null) return lock;
     if (tryOpen(entry)) return null;
-    options.onProgress?.({ phase: 'waiting', done: 0, total: 0 });
+    if (options.onProgress) {
+      onlyTold('onProgress', options.onProgress)({ phase: 'waiting', done: 0, total: 0 });
+    }
     await setTimeout(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
   }
 }

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { onlyTold, warn } from '../callbacks/error-reporter.js';
 import type { FormationListener } from '../callbacks/formation.js';
+import { CallbackError, tellGuarded } from '../callbacks/guarded-calls.js';
 import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
 import type { EngineInfo } from '../callbacks/worker-messages.js';
 import type { BuildProgress } from '../engine/builder.js';
@@ -287,16 +289,22 @@ export class EngineEvents<Stats extends { heldBlocks: number } = IterationStats>
 
   emitStats(stats: Stats): void {
     this.usedBlocks = stats.heldBlocks;
-    for (const listener of this.#statsListeners) listener(stats);
+    for (const listener of this.#statsListeners) this.#tell('onStats', () => listener(stats));
   }
 
   emitState(state: ManagerState, failure: Error | null): void {
     if (failure !== null) this.usedBlocks = 0; // the memory went with the engine
-    for (const listener of this.#stateListeners) listener(state, failure);
+    for (const listener of this.#stateListeners) this.#tell('onStateChange', () => listener(state, failure));
   }
 
   emitError(error: Error): void {
-    for (const listener of this.#errorListeners) listener(error);
+    // Whoever has requests in flight hears of an engine that died; of a callback that failed nobody else would.
+    if (this.#errorListeners.size === 0 && error instanceof CallbackError) warn(error.message);
+    for (const listener of this.#errorListeners) onlyTold('onError', listener)(error);
+  }
+
+  #tell(callback: string, call: () => unknown): void {
+    tellGuarded({ callback }, call, (error) => this.emitError(error));
   }
 
   onStats(listener: (stats: Stats) => void): () => void {
@@ -426,7 +434,8 @@ function given<T extends object, K extends keyof T>(
 }
 
 async function engineOf(options: ModelOptions): Promise<Engine> {
-  const { revision, onDownload, signal } = options;
+  const { revision, signal } = options;
+  const onDownload = options.onDownload && onlyTold('onDownload', options.onDownload);
   const model = await localModel(options.model, { revision, onProgress: onDownload, signal });
   if (existsSync(join(model, 'engine.json'))) return openEngine(model);
   const cached: CachedEngineOptions = { model, precision: options.weights ?? 'auto' };

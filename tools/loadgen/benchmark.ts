@@ -1,6 +1,5 @@
 import { arch, availableParallelism, platform, release } from 'node:os';
-import { warn } from '../../callbacks/error-reporter.js';
-import { tellGuarded } from '../../callbacks/guarded-calls.js';
+import { onlyTold } from '../../callbacks/error-reporter.js';
 import { skeinVersion } from '../../engine/package-info.js';
 import { readText } from '../../engine/read-text.js';
 import { describeMachine } from '../compare/machine.js';
@@ -119,12 +118,10 @@ async function benchmark(
 
 /** Hooks that only look on: what they throw or are rejected with is a warning, and the load goes on. */
 function guarded({ onProgress, onNote, ...rest }: BenchHooks): BenchHooks {
-  const fail = (error: Error) => warn(error.message);
-  const tell = (callback: string, call: () => unknown) => tellGuarded({ callback }, call, fail);
   return {
     ...rest,
-    ...(onProgress && { onProgress: (...args) => tell('onProgress', () => onProgress(...args)) }),
-    ...(onNote && { onNote: (note) => tell('onNote', () => onNote(note)) }),
+    ...(onProgress && { onProgress: onlyTold('onProgress', onProgress) }),
+    ...(onNote && { onNote: onlyTold('onNote', onNote) }),
   };
 }
 

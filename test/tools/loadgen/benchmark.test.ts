@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { type BenchOptions, benchReport, OUTCOMES, runBenchmark } from 'skein/loadgen';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type Answer, FakeLlm, goodChat } from './support/fake-llm.js';
@@ -269,5 +271,61 @@ describe('runBenchmark', () => {
     await expect(runBenchmark({ url, data: { kind: 'trace' } })).rejects.toThrow(/needs its times/);
     await server.close();
     await expect(runBenchmark({ url })).rejects.toThrow(/\/v1\/models does not answer: /);
+  });
+});
+
+describe('hooks that fail', () => {
+  const options = { data, scrape: false, warmup: 0, requests: 12 } as const;
+  const arrivals = { kind: 'constant', rate: 20 } as const; // long enough for a progress or two
+
+  it.each<[string, () => unknown]>([
+    [
+      'throw',
+      () => {
+        throw new Error('on purpose');
+      },
+    ],
+    ['are rejected', () => Promise.reject(new Error('on purpose'))],
+  ])('and %s: who only looks on warns, the load goes on; onRun ends it with its error', async (_, act) => {
+    const warnings: string[] = [];
+    const listen = ({ message }: Error) => void warnings.push(message);
+    process.on('warning', listen);
+    server = await FakeLlm.start(goodChat);
+    const hooks = { onProgress: act, onNote: act };
+    const report = await runBenchmark({ url: server.url, ...options, arrivals }, hooks);
+    expect(report.complete).toBe(true);
+    expect(report.runs[0]!.requests.outcomes.completed).toBe(12);
+    await expect.poll(() => warnings).toContain('The callback onProgress failed: on purpose');
+    process.off('warning', listen);
+    const ends = runBenchmark({ url: server.url, ...options }, { onRun: act as () => void });
+    await expect(ends).rejects.toThrow('on purpose');
+  });
+});
+
+describe('a program that calls it', () => {
+  it('ends by itself afterwards, on the processors that it was on all the time, whatever became of the run', async () => {
+    server = await FakeLlm.start(goodChat);
+    const script = `
+      import { readdirSync, readFileSync } from 'node:fs';
+      import { runBenchmark } from 'skein/loadgen';
+      const processors = () => [...new Set(readdirSync('/proc/self/task').map((thread) =>
+        /Cpus_allowed_list:\\s*(\\S+)/.exec(readFileSync('/proc/self/task/' + thread + '/status', 'utf8'))[1]))].join(' ');
+      const seen = [processors()];
+      const look = { onRun: () => void seen.push(processors()) };
+      const options = { url: process.env.URL_OF_SERVER, scrape: false, warmup: 0, requests: 3, workers: 1,
+        data: ${JSON.stringify(data)} };
+      await runBenchmark(options, look);
+      await runBenchmark(options, { onRun: () => { throw new Error('on purpose'); } }).catch(() => {});
+      seen.push(processors());
+      await runBenchmark({ ...options, url: 'http://127.0.0.1:1' }, look).catch(() => {});
+      await runBenchmark(options, { signal: AbortSignal.abort(new Error('stop')) });
+      seen.push(processors());
+      console.log(JSON.stringify(seen));`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+      env: { ...process.env, URL_OF_SERVER: server.url },
+    });
+    const seen = JSON.parse(stdout) as string[];
+    expect(seen).toHaveLength(4);
+    expect(new Set(seen).size).toBe(1);
   });
 });

@@ -68,6 +68,16 @@ describe('the topology', () => {
 });
 
 describe('the placement', () => {
+  it('leaves a program that coordinates where it is, and a core to it', () => {
+    const { coordinator, workers, message } = plan(topologyOf(BIG), { workers: 5, ownsProcess: false });
+    const own = plan(topologyOf(BIG), { workers: 5 });
+    expect(coordinator).toBeNull();
+    expect(workers).toEqual(own.workers);
+    expect(message).toMatch(
+      /^Placed: workers on 4,12 \| .*; the program that coordinates them is where it was\.$/,
+    );
+  });
+
   it('17, 18: puts the coordinator on the fastest core of its node, workers on the rest of it, then on the next', () => {
     const { coordinator, workers, message } = plan(topologyOf(BIG), { workers: 5 });
     expect(coordinator).toBe('6,14');

@@ -20,7 +20,7 @@ export class WorkerProcess {
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       ...(command === undefined
-        ? {}
+        ? { execArgv: nodeOptions() }
         : { execPath: command, execArgv: [...args, process.execPath, ...nodeOptions()] }),
     });
     this.#child.on('message', (frame: FromWorker) => this.onFrame(frame));
@@ -52,6 +52,9 @@ export class WorkerProcess {
 
 /** As this process was started with, less a program in them (node -e ...), which would run once more and start workers itself. */
 function nodeOptions(): string[] {
-  const isProgram = process.execArgv.some((option) => /^(-[ep]+|--eval|--print)(=|$)/.test(option));
+  // One read from the standard input is told of by --input-type alone, which is refused with a file.
+  const isProgram = process.execArgv.some((option) =>
+    /^(-[ep]+|--eval|--print|--input-type)(=|$)/.test(option),
+  );
   return isProgram ? [] : process.execArgv;
 }
