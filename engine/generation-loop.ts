@@ -160,8 +160,7 @@ export class GenerationLoop {
   resetCache(): number {
     const dropped = this.#world.kvCache.dropReusable();
     if (this.#checksIntegrity) this.#world.kvCache.checkIntegrity();
-    // What happened to blocks is told now: with nothing in flight no iteration follows that would.
-    this.#reporter.report(null, this.#world.kvCache.stats(), this.freePlaces);
+    this.#reporter.reportEvents(this.freePlaces);
     return dropped;
   }
 

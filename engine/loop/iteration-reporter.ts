@@ -51,13 +51,22 @@ export class IterationReporter {
     const { callbacks, kvCache } = this.#world;
     const stats =
       iteration !== null && iteration.counts.activeRequests > 0 ? this.#finish(iteration, blocks) : null;
-    const kvEvents = kvCache.drainEvents();
-    if (stats === null && this.#responses.count === 0 && kvEvents.length === 0) return false;
+    if (stats === null && this.#responses.count === 0) return false;
     const json = stats !== null && callbacks.wantsStatsJson ? this.#statsJson(stats, blocks) : null;
+    const kvEvents = kvCache.drainEvents();
     const report = { responses: this.#responses, stats, json, freePlaces };
     callbacks.endIteration(kvEvents.length > 0 ? { ...report, kvEvents } : report);
     this.#responses.clear();
     return true;
+  }
+
+  /** Hands over what happened to cached blocks between two iterations, where no other may follow soon. */
+  reportEvents(freePlaces: number): void {
+    const kvEvents = this.#world.kvCache.drainEvents();
+    if (kvEvents.length === 0) return;
+    const nothing = { responses: this.#responses, stats: null, json: null };
+    this.#world.callbacks.endIteration({ ...nothing, freePlaces, kvEvents });
+    this.#responses.clear();
   }
 
   /** Where iterations overlap, each counts from the report of the one before, so that their times add up to all time. */

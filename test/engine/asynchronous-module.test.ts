@@ -44,6 +44,9 @@ describe('callbacks of a module that are asynchronous', () => {
     await expect
       .poll(() => seen().filter((line) => /^[12] /.test(line)), { timeout: 20_000 })
       .toHaveLength(2);
+    // Nothing is in flight: the reset itself tells what it drops.
+    expect(await manager.resetCache()).toBeGreaterThan(0);
+    await expect.poll(() => events.some(({ data }) => data.type === 'removed')).toBe(true);
     await manager.shutdown();
     expect([manager.state, manager.failure]).toEqual(['stopped', null]);
     expect(seen()).toEqual(expect.arrayContaining(['1 3', '2 5', 'event created', 'event stored']));
