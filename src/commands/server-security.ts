@@ -48,8 +48,7 @@ export function allowedHosts(
   address: string,
 ): AllowedHosts {
   for (const name of named ?? []) {
-    if (name === '*' || hostnameOf(name.replace(/^\./, '')) === name.replace(/^\./, '').toLowerCase())
-      continue;
+    if (name === '*' || isHostName(name.replace(/^\./, ''))) continue;
     throw new UsageError(
       `--allowed-host is "${name}"; it must be the name of a host such as host.docker.internal, without scheme or port, or .example.com for all below it, or *.`,
     );
@@ -57,6 +56,10 @@ export function allowedHosts(
   if (named?.includes('*')) return '*';
   if (named === undefined && (count > 0 || !isLoopbackAddress(address))) return '*';
   return [host, ...(named ?? [])].map((name) => name.toLowerCase());
+}
+
+function isHostName(name: string): boolean {
+  return !name.includes('*') && hostnameOf(name) === name.toLowerCase();
 }
 
 /** By its name a key's requests and responses are known, and by its text whose it is. */

@@ -54,7 +54,7 @@ async function unlessStalled<T>(
 }
 
 function bodyStalled(limitMs: number): ApiError {
-  const message = `The body is not whole, and nothing has come of it for ${limitMs / 1000} seconds.`;
+  const message = `The body is not whole, and nothing has come of it for ${limitMs / 1000} s.`;
   return new ApiError(408, message, { code: 'body_timeout', headers: { connection: 'close' } });
 }
 

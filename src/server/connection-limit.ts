@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from './openai/errors.js';
 
@@ -29,9 +29,9 @@ export class ConnectionLimit {
     socket.setTimeout(SURPLUS_MS, () => socket.destroy());
   }
 
-  /** Why what was asked on this connection is refused; null: it is not. */
-  refusalOf(socket: Socket): ApiError | null {
-    if (!this.#surplus.has(socket)) return null;
+  /** Why a request on one connection too many is refused; null: it is not. That the process runs is told in any case. */
+  refusalOf({ socket, url }: IncomingMessage): ApiError | null {
+    if (!this.#surplus.has(socket) || url === '/live') return null;
     return new ApiError(
       503,
       `This server has its ${this.#most} connections (--max-connections); try again later.`,

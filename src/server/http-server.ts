@@ -76,7 +76,7 @@ export class HttpServer {
       errorHandler: () => notHttp('the address or a header is malformed').response(),
     });
     const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-      const refusal = refusalOfHead(incoming) ?? limit.refusalOf(incoming.socket);
+      const refusal = refusalOfHead(incoming) ?? limit.refusalOf(incoming);
       if (refusal === null) void listener(incoming, outgoing);
       else refuse(outgoing, refusal);
     };

@@ -2,15 +2,21 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from './openai/errors.js';
 
+const CLOSE = { connection: 'close' };
+
 export function notHttp(reason: string): ApiError {
   return new ApiError(400, `This is not a request that HTTP allows: ${reason}.`, {
     code: 'bad_request',
-    headers: { connection: 'close' },
+    headers: CLOSE,
   });
 }
 
+/** The latest answer on each connection. */
+const answers = new WeakMap<Duplex, ServerResponse>();
+
 /** Answers what Node.js hands to nobody: it would close the connection without a word, or with one that no client can read. */
 export function refuseWhatIsNoRequest(server: Server): void {
+  server.on('request', ({ socket }, outgoing) => answers.set(socket, outgoing));
   server.on('clientError', refuseUnparsed);
   server.on('connect', (_, socket) => {
     socket.on('error', () => socket.destroy());
@@ -44,19 +50,26 @@ export function refusalOfHead({ headers, rawHeaders, httpVersion }: IncomingMess
 
 /** Answers in the place of the app, and ends the connection: what follows on it may be the rest of a body. */
 export function refuse(outgoing: ServerResponse, refusal: ApiError): void {
+  answers.set(outgoing.req.socket, outgoing);
   const body = JSON.stringify(refusal.body());
-  const headers = { 'content-type': 'application/json', ...refusal.headers, connection: 'close' };
-  outgoing.writeHead(refusal.status, { ...headers, 'content-length': Buffer.byteLength(body) });
+  outgoing.statusCode = refusal.status;
+  const headers = { 'content-type': 'application/json', ...refusal.headers, ...CLOSE };
+  for (const [name, value] of Object.entries(headers)) outgoing.setHeader(name, value);
   outgoing.end(body);
 }
 
 /** What cannot be parsed has no response object: the refusal is written to the socket, which is then closed. */
 function refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const answer = answers.get(socket);
+  const isRefused = answer?.writableEnded === true && answer.getHeader('connection') === CLOSE.connection;
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
-    return;
-  }
-  if (error.code === 'HPE_HEADER_OVERFLOW') {
+  } else if (isRefused) {
+    socket.end();
+  } else if (answer?.headersSent === true && !answer.writableFinished) {
+    // A second answer would be read as a part of the one that is being written.
+    socket.destroy();
+  } else if (error.code === 'HPE_HEADER_OVERFLOW') {
     endWith(socket, '431 Request Header Fields Too Large', notHttp('its headers are too long'));
   } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     endWith(socket, '408 Request Timeout', notHttp('it did not come in time'));
@@ -67,7 +80,7 @@ function endWith(socket: Duplex, status: string, refusal: ApiError): void {
   const body = JSON.stringify(refusal.body());
   const headers = {
     ...refusal.headers,
-    connection: 'close',
+    ...CLOSE,
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
   };
