@@ -45,7 +45,7 @@ export function refusalOfHead({ headers, rawHeaders, httpVersion }: IncomingMess
   const coding = headers['transfer-encoding'];
   if (coding === undefined || coding.toLowerCase() === 'chunked') return null;
   const message = `The Transfer-Encoding '${coding}' is not supported; send the body as it is, or in chunks.`;
-  return new ApiError(501, message, { type: 'invalid_request_error', code: 'unsupported_encoding' });
+  return new ApiError(415, message, { code: 'unsupported_encoding' });
 }
 
 /** Answers in the place of the app, and ends the connection: what follows on it may be the rest of a body. */

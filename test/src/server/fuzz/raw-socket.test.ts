@@ -73,8 +73,8 @@ const NOT_HAD: Readonly<Record<string, readonly [string, number]>> = {
   'a tunnel': ['CONNECT other:443 HTTP/1.1\r\nHost: other:443\r\n\r\n', 405],
   'a tunnel to a path, with more behind it': ['CONNECT /live HTTP/1.1\r\nHost: h\r\n\r\nGET /live', 405],
   'an expectation': [post(`${length(body)}\r\nExpect: a-miracle`, body), 417],
-  'an encoding that hides chunks': [post('Transfer-Encoding: xchunked', body), 501],
-  'a body that is packed': [post('Transfer-Encoding: gzip, chunked', '0\r\n\r\n'), 501],
+  'an encoding that hides chunks': [post('Transfer-Encoding: xchunked', body), 415],
+  'a body that is packed': [post('Transfer-Encoding: gzip, chunked', '0\r\n\r\n'), 415],
   // Of these the rest does not come, and the client waits.
   'a chunk as long as a number can be': [
     post('Transfer-Encoding: chunked', 'ffffffffffffffff\r\nabc\r\n'),
