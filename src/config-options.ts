@@ -130,13 +130,18 @@ export const OPTIONS = {
   }),
   apiKeyFile: text({
     metavar: 'FILE',
-    help: 'further keys, as JSON or YAML: a list of {name, key, weight, admin}; the weight is the share of a key with --fair-queueing (1 where it is not given); where a key is an admin (false where it is not given), the others may not reset the cache',
+    help: 'further keys, as JSON or YAML: a list of {name, key, weight, admin, group}; the weight is the share of a key with --fair-queueing (1 where it is not given); an admin may reset the cache and sees the ids of all requests (false where it is not given, true for a key that is the only one); keys of a group find what was computed for the prompts of each other (not given: no other key does)',
     defaultText: 'none',
   }),
   corsOrigin: list(TEXTS, {
     metavar: 'ORIGIN',
-    help: 'web pages that may use the server, such as https://example.com; repeated, several; * for all and none for none',
-    defaultText: '*',
+    help: 'web pages that may use the server beside its own, such as https://example.com; repeated, several; loopback for those of this machine (any port of localhost, 127.0.0.0/8 or [::1]), * for all and none for none',
+    defaultText: 'loopback',
+  }),
+  allowedHost: list(NAMES, {
+    metavar: 'NAME',
+    help: 'further name by which the server may be asked (the Host header) beside localhost, 127.0.0.0/8 and [::1], such as host.docker.internal, or .example.com for all below it; repeated, several; * for any; where it is given, no other name is answered',
+    defaultText: 'any with API keys or where --host is no loopback address, else none',
   }),
   tlsCert: text({
     metavar: 'FILE',
@@ -154,7 +159,10 @@ export const OPTIONS = {
   }),
   streamStallTimeout: integerWithDefault(30, 1, 86_400, {
     metavar: 'SECONDS',
-    help: 'a client that does not read its answer for this long is cut off, and its request ended',
+    help: 'a client that does not read its answer for this long is cut off, and its request ended; one that stops in the middle of a body is refused with 408',
+  }),
+  maxConnections: integerWithDefault(10_000, 1, 1_000_000, {
+    help: 'connections that may be open at once; what is asked on further ones is refused with 503',
   }),
   weights: choice(['auto', 'f32', 'bf16', 'int8', 'int4'], 'auto', {
     help: 'precision of the weights; auto is int4 or int8 for checkpoints of 4 or 8 bits, else bf16',

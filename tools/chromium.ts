@@ -20,8 +20,9 @@ function chromiumPath(): string {
   );
 }
 
-export function launchChromium(): Promise<Browser> {
+/** @param more command line arguments. */
+export function launchChromium(more: readonly string[] = []): Promise<Browser> {
   // In containers one often is root, which Chromium's sandbox does not take.
-  const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
+  const args = process.getuid?.() === 0 ? ['--no-sandbox', ...more] : [...more];
   return chromium.launch({ executablePath: chromiumPath(), args });
 }

@@ -2,6 +2,7 @@ import { skeinVersion } from '../../engine/package-info.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { LoadedAny } from '../load-models.js';
 import { createApp } from '../server/app.js';
+import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
 import type { ModelMetrics, ObservedModel } from '../server/metrics/model-metrics.js';
@@ -37,7 +38,7 @@ export interface RunningModel {
 export async function openServer(
   running: readonly RunningModel[],
   config: Config,
-  security: ServerSecurity,
+  security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
   const { app, state, metrics, failed } = serveModels(running, config, security);
   try {
@@ -47,6 +48,7 @@ export async function openServer(
       host: config.host,
       port: config.port,
       tls: security.tls,
+      maxConnections: config.maxConnections,
       stallLimitMs: 1000 * config.streamStallTimeout,
       onStall: () => metrics.readerStalled(),
     });
@@ -61,7 +63,7 @@ export async function openServer(
 export function serveModels(
   running: readonly RunningModel[],
   config: Config,
-  security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'>,
+  security: Pick<ServerSecurity, 'apiKeys' | 'corsOrigins'> & { allowedHosts?: AllowedHosts },
 ): ServedApp {
   const names = running.map(({ entry }) => entry.name);
   const state = new ServerState(names);
@@ -84,6 +86,7 @@ export function serveModels(
     ...(config.accessLog ? { accessLog: createLog('info') } : {}),
     apiKeys: security.apiKeys,
     corsOrigins: security.corsOrigins,
+    allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodySize,
     requestTimeoutMs: config.requestTimeout === 0 ? null : 1000 * config.requestTimeout,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeout },

@@ -11,12 +11,13 @@ import { checkAddress } from '../server/listen-address.js';
 import { threadCount } from '../thread-count.js';
 import { loadConfigured } from './load-configured.js';
 import type { RunningModel } from './open-server.js';
-import { readSecurity } from './server-security.js';
+import { allowedHosts, readSecurity } from './server-security.js';
 
 /** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
-  const security = readSecurity(config);
-  await checkAddress(config.host, config.port);
+  const keysAndOrigins = readSecurity(config);
+  const address = await checkAddress(config.host, config.port);
+  const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const interruption = listenForInterruption('interrupted while loading');
   const { models } = config;
   const loading = loadConfigured(config, interruption.signal);

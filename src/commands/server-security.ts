@@ -4,11 +4,14 @@ import { type Config, UsageError } from '../config.js';
 import { fileProblem } from '../file-problem.js';
 import { parseYaml } from '../parse-yaml.js';
 import { type ApiKey, ApiKeys } from '../server/api-keys.js';
+import { type AllowedHosts, hostnameOf } from '../server/host-check.js';
+import { isLoopbackAddress } from '../server/loopback.js';
+import { type AllowedOrigins, LOOPBACK_ORIGINS } from '../server/origin-check.js';
 
 /** Who may use the server, and how. */
 export interface ServerSecurity {
   apiKeys: ApiKeys;
-  corsOrigins: readonly string[] | '*';
+  corsOrigins: AllowedOrigins;
   /** undefined: plain HTTP. */
   tls: { cert: Buffer; key: Buffer } | undefined;
 }
@@ -34,16 +37,49 @@ export function readSecurity(config: Config): ServerSecurity {
   };
 }
 
+/**
+ * The names that the server answers to beside those of the loopback. Any where it needs keys, which no web page has, or where
+ * it is meant to be reached from elsewhere; else a page of a name that leads to this machine would be let in.
+ * @param address what it listens on. @throws UsageError.
+ */
+export function allowedHosts(
+  { host, allowedHost: named }: Config,
+  { count }: ApiKeys,
+  address: string,
+): AllowedHosts {
+  for (const name of named ?? []) {
+    if (name === '*' || isHostName(name.replace(/^\./, ''))) continue;
+    throw new UsageError(
+      `--allowed-host is "${name}"; it must be the name of a host such as host.docker.internal, without scheme or port, or .example.com for all below it, or *.`,
+    );
+  }
+  if (named?.includes('*')) return '*';
+  if (named === undefined && (count > 0 || !isLoopbackAddress(address))) return '*';
+  return [host, ...(named ?? [])].map((name) => name.toLowerCase());
+}
+
+function isHostName(name: string): boolean {
+  return !name.includes('*') && hostnameOf(name) === name.toLowerCase();
+}
+
+/** By its name a key's requests and responses are known, and by its text whose it is. */
 function checkDistinct(keys: readonly ApiKey[]): void {
+  const names = new Set<string>();
   const seen = new Map<string, string>();
   for (const { name, key } of keys) {
     const other = seen.get(key);
     if (other !== undefined) throw new UsageError(`The API keys ${other} and ${name} are the same key.`);
+    if (names.has(name)) {
+      throw new UsageError(
+        `There are two API keys of the name ${name}; those of --api-key are key-1, key-2 and so on.`,
+      );
+    }
+    names.add(name);
     seen.set(key, name);
   }
 }
 
-/** A list of {name, key, weight, admin}. */
+/** A list of {name, key, weight, admin, group}. */
 function readKeyFile(path: string): ApiKey[] {
   const what = `The file of --api-key-file, ${path},`;
   const text = readFile('--api-key-file', path).toString('utf8');
@@ -66,12 +102,14 @@ function keyOf(entry: unknown, what: string): ApiKey {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
     throw new UsageError(`${what} must be an object with name and key.`);
   }
-  const { name, key, weight = 1, admin = false, ...rest } = entry as Record<string, unknown>;
+  const { name, key, weight = 1, admin, group, ...rest } = entry as Record<string, unknown>;
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) {
-    throw new UsageError(`${what} has an unknown field ${unknown}; fields are name, key, weight and admin.`);
+    throw new UsageError(
+      `${what} has an unknown field ${unknown}; fields are name, key, weight, admin and group.`,
+    );
   }
-  if (typeof name !== 'string' || !/^[\x21-\x7e]{1,64}$/.test(name)) {
+  if (!isName(name)) {
     throw new UsageError(`${what}: name must be 1 to 64 letters, digits or signs without blanks.`);
   }
   if (typeof key !== 'string' || key.trim() === '' || key !== key.trim()) {
@@ -82,23 +120,30 @@ function keyOf(entry: unknown, what: string): ApiKey {
   if (typeof weight !== 'number' || !(weight > 0 && weight <= 1000)) {
     throw new UsageError(`${what} (${name}): weight must be a number above 0 and at most 1000.`);
   }
-  if (typeof admin !== 'boolean') {
+  if (admin !== undefined && typeof admin !== 'boolean') {
     throw new UsageError(`${what} (${name}): admin must be true or false.`);
   }
-  return { name, key, weight, admin };
+  if (group !== undefined && !isName(group)) {
+    throw new UsageError(`${what} (${name}): group must be 1 to 64 letters, digits or signs without blanks.`);
+  }
+  return { name, key, weight, admin, group };
 }
 
-function corsOriginsOf(origins: readonly string[]): readonly string[] | '*' {
-  if (origins.length === 0) return '*';
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]{1,64}$/.test(value);
+}
+
+function corsOriginsOf(origins: readonly string[]): AllowedOrigins {
+  if (origins.length === 0) return [LOOPBACK_ORIGINS];
   if (origins.length > 1 && origins.some((origin) => origin === '*' || origin === 'none')) {
     throw new UsageError('--cors-origin is * or none, or names origins; not both.');
   }
   if (origins[0] === '*') return '*';
   if (origins[0] === 'none') return [];
   for (const origin of origins) {
-    if (URL.canParse(origin) && new URL(origin).origin === origin) continue;
+    if (origin === LOOPBACK_ORIGINS || (URL.canParse(origin) && new URL(origin).origin === origin)) continue;
     throw new UsageError(
-      `--cors-origin is "${origin}"; it must be an origin such as https://example.com:8080, without a path, or * or none.`,
+      `--cors-origin is "${origin}"; it must be an origin such as https://example.com:8080, without a path, or loopback, * or none.`,
     );
   }
   return origins;

@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 
-import { cors } from 'hono/cors';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
+import { type AllowedHosts, requireKnownHost } from './host-check.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import { type FeedOptions, ModelFeed } from './model-feed.js';
 import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
+import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } from './origin-check.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
@@ -30,8 +31,10 @@ export interface AppOptions {
   accessLog?: ServerLog;
   /** Default: none, and everyone is welcome. */
   apiKeys?: ApiKeys;
-  /** Origins of web pages that may use the server; default: all. */
-  corsOrigins?: readonly string[] | '*';
+  /** Web pages that may use the server beside its own; default: those of this machine. */
+  corsOrigins?: AllowedOrigins;
+  /** Names that the server has beside those of the loopback; default: any. */
+  allowedHosts?: AllowedHosts;
   /** Where the requests that are being answered are found; default: a registry of the app's own. */
   requests?: RequestRegistry;
   maxBodyBytes?: number;
@@ -46,7 +49,7 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 
 /** The HTTP API as a Hono app; it knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
-  const { log, metrics, state } = options;
+  const { log, metrics, state, apiKeys = new ApiKeys([]) } = options;
   const context: ServerContext = {
     models: options.models,
     state,
@@ -54,6 +57,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     version: options.version,
     log,
     responses: new ResponseStore(),
+    apiKeys,
     feeds: feedsOf(options.models, options.feed),
     requests: options.requests ?? new RequestRegistry(),
     requestTimeoutMs: options.requestTimeoutMs ?? null,
@@ -83,15 +87,17 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   app.use(requestIds);
   app.use(observeHttp(metrics, options.accessLog ?? log));
-  const { corsOrigins = '*', maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
+  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
+  app.use(requireKnownHost(options.allowedHosts ?? '*'));
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
-  app.use(requireApiKey(options.apiKeys ?? new ApiKeys([]), openPaths(ROUTES)));
+  app.use(refuseOtherPages(corsOrigins));
+  app.use(requireApiKey(apiKeys, openPaths(ROUTES)));
   app.use(async (c, next) => {
     if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
     await next();
   });
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
-  app.use(bodyLimit({ maxSize: maxBodyBytes, onError }));
+  app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));
 
   mountRoutes(app, context);
   return app;
@@ -109,16 +115,6 @@ function feedsOf(
 ): ReadonlyMap<string, ModelFeed> {
   const generators = models.filter((served) => served.kind === 'generator');
   return new Map(generators.map(({ id, watch }) => [id, new ModelFeed(id, watch, options)]));
-}
-
-/** Browsers ask without a key whether they may ask with one; headers that they name are allowed, Authorization too. */
-function crossOrigin(origins: readonly string[] | '*') {
-  return cors({
-    origin: typeof origins === 'string' ? origins : [...origins],
-    allowMethods: ['GET', 'POST', 'DELETE'],
-    exposeHeaders: ['X-Request-Id', 'Retry-After'],
-    maxAge: 600,
-  });
 }
 
 /** The client's X-Request-Id, where it is one, or a new one; it comes back with every answer. */

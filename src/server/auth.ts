@@ -21,17 +21,16 @@ export function requireApiKey(keys: ApiKeys, isOpen: (path: string) => boolean):
   };
 }
 
-/** @throws ApiError 403 where others are the admins. */
-export function requireAdmin({ name, isAdmin }: Caller): void {
+/** @throws ApiError 403 where the caller is none. */
+export function requireAdmin({ name, isAdmin }: Caller, { hasAdmin }: ApiKeys): void {
   if (isAdmin) return;
-  throw new ApiError(
-    403,
-    `The API key '${name}' may not do this: it concerns all keys, and others are admins.`,
-    {
-      type: 'permission_error',
-      code: 'admin_key_required',
-    },
-  );
+  const why = hasAdmin
+    ? 'others are admins'
+    : 'none of this server\'s keys is an admin\'s; "admin": true in the file of --api-key-file makes one';
+  throw new ApiError(403, `The API key '${name}' may not do this: it concerns all keys, and ${why}.`, {
+    type: 'permission_error',
+    code: 'admin_key_required',
+  });
 }
 
 function notAuthorized(hasKey: boolean): ApiError {

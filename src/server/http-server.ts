@@ -1,15 +1,31 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
+import { ConnectionLimit } from './connection-limit.js';
 import { listenError } from './listen-address.js';
-import { ApiError } from './openai/errors.js';
+import { notHttp, refusalOfHead, refuse, refuseWhatIsNoRequest } from './raw-refusals.js';
 import type { ServerState } from './server-state.js';
 
 /** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
 const KEEP_ALIVE_MS = 75_000;
+/** From a connection, or the end of the request before, to the end of a request's headers; then 408. */
+const HEADERS_MS = 60_000;
+/** The same to the end of its body. Of a body of which nothing more comes, the app is tired earlier. */
+const REQUEST_MS = 300_000;
+/** How often those two are looked at. */
+const CHECK_MS = 15_000;
+const DEFAULT_MAX_CONNECTIONS = 10_000;
+
+const OPTIONS = {
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  headersTimeout: HEADERS_MS,
+  requestTimeout: REQUEST_MS,
+  connectionsCheckingInterval: CHECK_MS,
+  // The refusal would have no body: refusalOfHead has one.
+  requireHostHeader: false,
+};
 
 export interface HttpServerOptions {
   app: ReturnType<typeof createApp>;
@@ -19,6 +35,8 @@ export interface HttpServerOptions {
   port: number;
   /** Certificate chain and private key in PEM: HTTPS. */
   tls?: { cert: Buffer; key: Buffer } | undefined;
+  /** Most connections at once; default 10,000. */
+  maxConnections?: number | undefined;
   /** How long a client may leave what was sent to it unread before it is cut off. */
   stallLimitMs?: number | undefined;
   /** Called when one is. */
@@ -49,21 +67,25 @@ export class HttpServer {
 
   /** @throws ListenError where the address cannot be listened on. */
   static async listen(options: HttpServerOptions): Promise<HttpServer> {
-    const { app, host, port, tls } = options;
+    const { app, host, port, tls, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
+      // Of a request of HTTP/1.0 that names none.
+      hostname: 'localhost',
       // What is no request to the library, such as one to an address that is none, never reaches the app.
       errorHandler: () => notHttp('the address or a header is malformed').response(),
     });
-    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => void listener(incoming, outgoing);
-    // The refusal would have no body; the listener refuses such a request too.
-    const requireHostHeader = false;
+    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      const refusal = refusalOfHead(incoming) ?? limit.refusalOf(incoming);
+      if (refusal === null) void listener(incoming, outgoing);
+      else refuse(outgoing, refusal);
+    };
     const server =
-      tls === undefined
-        ? createServer({ requireHostHeader }, answer)
-        : createTlsServer({ ...tls, requireHostHeader }, answer);
-    server.keepAliveTimeout = KEEP_ALIVE_MS;
-    server.on('clientError', refuseRaw);
+      tls === undefined ? createServer(OPTIONS, answer) : createTlsServer({ ...tls, ...OPTIONS }, answer);
+    // The length of all headers is limited; beyond a number of them some would be dropped, Host or a key among them.
+    server.maxHeadersCount = 0;
+    const limit = new ConnectionLimit(server, maxConnections, tls !== undefined);
+    refuseWhatIsNoRequest(server);
     const running = new HttpServer(server, options);
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
@@ -106,29 +128,6 @@ export class HttpServer {
     this.#server.closeAllConnections();
     await closed;
   }
-}
-
-function notHttp(reason: string): ApiError {
-  return new ApiError(400, `This is not a request that HTTP allows: ${reason}.`, { code: 'bad_request' });
-}
-
-/** What cannot be parsed has no response object: the refusal is written to the socket, which is then closed. */
-function refuseRaw(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const [status, refusal] =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', notHttp('its headers are too long')]
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', notHttp('it did not come in time')]
-        : ['400 Bad Request', notHttp('it cannot be parsed')];
-  const body = JSON.stringify(refusal.body());
-  socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
 }
 
 /**

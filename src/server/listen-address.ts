@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { asSentence } from '../../callbacks/sentences.js';
 
 /** The address that was asked for cannot be listened on. */
@@ -6,14 +6,16 @@ export class ListenError extends Error {
   override name = 'ListenError';
 }
 
-/** Fails where an address cannot be listened on, before anything costly is begun. @throws ListenError */
-export async function checkAddress(host: string, port: number): Promise<void> {
+/** The address that a host is here. Fails where it cannot be listened on, before anything costly is begun. @throws ListenError */
+export async function checkAddress(host: string, port: number): Promise<string> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {
     probe.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));
     probe.listen(port, host, resolve);
   });
+  const { address } = probe.address() as AddressInfo;
   await new Promise((resolve) => probe.close(resolve));
+  return address;
 }
 
 /** Why a server cannot listen, in words that name host and port. */

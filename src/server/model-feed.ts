@@ -1,4 +1,4 @@
-import type { Formation, FormationListener, FormationRow } from '../../callbacks/formation.js';
+import type { Formation, FormationEnd, FormationListener, FormationRow } from '../../callbacks/formation.js';
 
 /** What can be watched of a model's engine. */
 export interface ModelWatch {
@@ -22,9 +22,14 @@ export const DEFAULT_FEED_OPTIONS: Readonly<FeedOptions> = { statsIntervalMs: 20
 /** Takes a server-sent event as text. */
 export type EventListener = (event: string) => void;
 
+export interface Subscription {
+  /** Whether the names that clients gave their requests are left in, or blank. */
+  showsLabels: boolean;
+}
+
 /**
- * The events of one model for any number of listeners, each written once for all of them. While there is no listener
- * nothing is asked of the engine and no timer runs.
+ * The events of one model for any number of listeners, each written once for all that may see the same of it. While there is
+ * no listener nothing is asked of the engine and no timer runs.
  *
  *   event: stats        the batch manager's JSON, when an iteration has been; none while the engine is idle
  *   event: formation    what is in flight; repeated with a new time as a heartbeat when nothing else was sent
@@ -33,7 +38,7 @@ export class ModelFeed {
   readonly #model: string;
   readonly #watch: ModelWatch;
   readonly #options: FeedOptions;
-  readonly #listeners = new Set<EventListener>();
+  readonly #listeners = new Map<EventListener, Subscription>();
   #stop: (() => void) | null = null;
   #formation: Formation | null = null;
   #lastEventMs = 0;
@@ -56,10 +61,10 @@ export class ModelFeed {
   }
 
   /** The listener gets what is in flight at once, and every event until the function that this returns is called. */
-  subscribe(listener: EventListener): () => void {
-    this.#listeners.add(listener);
+  subscribe(listener: EventListener, subscription: Subscription = { showsLabels: true }): () => void {
+    this.#listeners.set(listener, subscription);
     if (this.#stop === null) this.#start();
-    else if (this.#formation !== null) listener(this.#formationEvent(this.#formation));
+    else if (this.#formation !== null) listener(this.#formationEvent(this.#formation, subscription));
     return () => {
       this.#listeners.delete(listener);
       if (this.#listeners.size === 0) this.#stop?.();
@@ -70,7 +75,7 @@ export class ModelFeed {
     const heartbeat = setInterval(() => this.#beat(), this.#options.heartbeatMs).unref();
     const unwatch = this.#watch.watchFormation((formation) => {
       this.#formation = formation;
-      this.#emit(this.#formationEvent(formation));
+      this.#emitFormation(formation);
     });
     const unstats = this.#watch.onStats(() => this.#noteStats());
     this.#stop = () => {
@@ -95,24 +100,42 @@ export class ModelFeed {
   #emitStats(): void {
     this.#statsTimer = null;
     this.#lastStatsMs = performance.now();
-    this.#emit(`event: stats\ndata: ${this.stats()}\n\n`);
+    const event = `event: stats\ndata: ${this.stats()}\n\n`;
+    this.#emit(() => event);
   }
 
   #beat(): void {
     const silentMs = performance.now() - this.#lastEventMs;
     if (this.#formation === null || silentMs < this.#options.heartbeatMs / 2) return;
     this.#formation = repeated(this.#formation, Date.now());
-    this.#emit(this.#formationEvent(this.#formation));
+    this.#emitFormation(this.#formation);
   }
 
-  #formationEvent(formation: Formation): string {
-    return `event: formation\ndata: ${JSON.stringify({ model: this.#model, ...formation })}\n\n`;
+  #emitFormation(formation: Formation): void {
+    const written = new Map<boolean, string>();
+    this.#emit((subscription) => {
+      const event = written.get(subscription.showsLabels) ?? this.#formationEvent(formation, subscription);
+      written.set(subscription.showsLabels, event);
+      return event;
+    });
   }
 
-  #emit(event: string): void {
+  #formationEvent(formation: Formation, { showsLabels }: Subscription): string {
+    const shown = showsLabels ? formation : withoutLabels(formation);
+    return `event: formation\ndata: ${JSON.stringify({ model: this.#model, ...shown })}\n\n`;
+  }
+
+  #emit(eventFor: (subscription: Subscription) => string): void {
     this.#lastEventMs = performance.now();
-    for (const listener of [...this.#listeners]) listener(event);
+    for (const [listener, subscription] of [...this.#listeners]) listener(eventFor(subscription));
   }
+}
+
+/** Requests and their numbers, but not by the names that others could know them by. */
+function withoutLabels(formation: Formation): Formation {
+  const requests = formation.requests.map((row) => row.with(1, '') as FormationRow);
+  const ended = formation.ended.map((row) => row.with(1, '') as FormationEnd);
+  return { ...formation, requests, ended };
 }
 
 /** What is still so, at a later time; what happened was told. */

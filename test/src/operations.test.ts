@@ -87,7 +87,7 @@ describe('a client that does not read', () => {
     socket.on('error', () => {});
     socket.pause();
     socket.write(
-      `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      `POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
     const counted = async () => {
       const metrics = await (await fetch(`${server.url}/metrics`)).text();

@@ -23,7 +23,7 @@ export class RawStream {
     const startMs = performance.now();
     this.#socket = connect(Number(port), hostname, () => {
       this.#socket.write(
-        `POST ${path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n` +
+        `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
           `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
       );
     });

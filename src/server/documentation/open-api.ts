@@ -1,6 +1,7 @@
 // The API's description of itself. Loaded when it is asked for: it needs the generator.
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
+import { errors } from '../openai/answers/shared.js';
 import { optional } from '../openai/schemas/fields.js';
 import { type Route, TAGS } from '../routes/route.js';
 
@@ -37,8 +38,10 @@ export async function openApiDocument(routes: readonly Route[], version: string)
   for (const route of routes) {
     const config = await route.describe();
     const request = { ...config.request, headers: requestHeaders };
+    // Refused before any route has it.
+    const responses = { ...config.responses, ...errors(403), ...(request.body && errors(408)) };
     const security = route.open ? [] : [{ Bearer: [] }, { ApiKey: [] }];
-    registry.registerPath(createRoute({ ...config, request, security }));
+    registry.registerPath(createRoute({ ...config, request, responses, security }));
   }
   return app.getOpenAPI31Document({
     openapi: '3.1.0',

@@ -2,6 +2,7 @@ import type { PieceSource } from '../../../callbacks/piece-source.js';
 import type { PromptLogProb } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
+import { cacheSaltFor } from '../cache-salt.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { LiveRequest } from '../request-registry.js';
 import type { RequestTerms } from '../request-terms.js';
@@ -224,7 +225,7 @@ function withoutTokens(piece: TextPiece): TextPiece {
 }
 
 /** What the server adds to a request of its own. */
-function termsOf({ timeLimitMs }: TextRequest, terms: RequestTerms): Partial<TextRequest> {
+function termsOf({ timeLimitMs, cacheSalt }: TextRequest, terms: RequestTerms): Partial<TextRequest> {
   const { caller } = terms;
   const limit = Math.min(
     timeLimitMs ?? Number.POSITIVE_INFINITY,
@@ -234,6 +235,7 @@ function termsOf({ timeLimitMs }: TextRequest, terms: RequestTerms): Partial<Tex
     label: terms.requestId,
     queueKey: caller.name,
     queueWeight: caller.weight,
+    cacheSalt: cacheSaltFor(caller, cacheSalt),
     ...(Number.isFinite(limit) ? { timeLimitMs: limit } : {}),
   };
 }

@@ -7,7 +7,7 @@ import { withFlagNames } from '../../flag-names.js';
 import { InvalidRequestError } from '../../generation/errors.js';
 import { inCallersWords } from '../../generation/refusals.js';
 
-type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 413 | 415 | 429 | 499 | 500 | 503;
+type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 417 | 429 | 499 | 500 | 503;
 
 /** Characters of a message, which may quote the request: its beginning and its end say what is wrong. */
 const MAX_MESSAGE = 1000;

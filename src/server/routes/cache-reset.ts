@@ -11,11 +11,11 @@ export const cacheResetRoute = defineRoute({
   summary: 'Drops what later prompts could find in the KV cache',
   description:
     'What runs keeps its blocks and goes on; later prompts find nothing of it. Without a model, the caches of all. Where ' +
-    'some API keys are those of admins, only these may do it, since the prompts of all keys take longer afterwards.',
+    'there are several API keys, only those of admins may do it, since the prompts of all keys take longer afterwards.',
   query: z.strictObject({ model: optional(z.string(), 'A name that GET /v1/models lists.') }),
   responses: async () => (await import('../openai/answers/operations.js')).cacheResetResponses(),
   handle: async ({ query: { model }, exchange }, context) => {
-    requireAdmin(exchange.terms.caller);
+    requireAdmin(exchange.terms.caller, context.apiKeys);
     const generators =
       model === undefined
         ? context.models.filter((served) => served.kind === 'generator')

@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
-import type { Caller } from '../api-keys.js';
+import type { ApiKeys, Caller } from '../api-keys.js';
 import type { ServerMetrics } from '../metrics/server-metrics.js';
 import type { ModelFeed } from '../model-feed.js';
 import type { Exchange } from '../openai/respond.js';
@@ -24,6 +24,7 @@ export interface ServerContext extends RouteContext {
   version: string;
   log: ServerLog;
   responses: ResponseStore;
+  apiKeys: ApiKeys;
   /** What can be watched of each model that generates text, by name. */
   feeds: ReadonlyMap<string, ModelFeed>;
   /** Requests that are being answered. */

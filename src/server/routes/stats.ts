@@ -32,10 +32,11 @@ export const statsStreamRoute = defineRoute({
   description:
     "`stats` carries the batch manager's statistics, a few times a second while iterations run and not while the engine is " +
     'idle. `formation` carries the requests in flight and who holds which blocks of the KV cache, as often, and ' +
-    'every 5 seconds while nothing happens. A listener that is behind misses events; one that does not read is cut off.',
+    'every 5 seconds while nothing happens; where there are several API keys, only those of admins see the X-Request-Ids. ' +
+    'A listener that is behind misses events; one that does not read is cut off.',
   query: query('A name that GET /v1/models lists. Not given: all that generate text.'),
   responses: async () => (await import('../openai/answers/operations.js')).statsStreamResponses(),
-  handle: ({ query: { model }, exchange: { signal, connection } }, context) => {
+  handle: ({ query: { model }, exchange: { signal, connection, terms } }, context) => {
     if (context.state.status === 'draining') throw shuttingDown(context.state.drainEndsInMs);
     const names = model === undefined ? [...context.feeds.keys()] : [findGenerator(context, model).id];
     const leave: (() => void)[] = [];
@@ -56,7 +57,8 @@ export const statsStreamRoute = defineRoute({
     };
     // So that the headers go out at once.
     send(': skein\n\n');
-    for (const name of names) leave.push(context.feeds.get(name)!.subscribe(send));
+    const subscription = { showsLabels: terms.caller.isAdmin };
+    for (const name of names) leave.push(context.feeds.get(name)!.subscribe(send, subscription));
     if (signal.aborted) end();
     return new Response(stream.body, { headers: STREAM_HEADERS });
   },

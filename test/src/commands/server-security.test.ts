@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readSecurity } from '../../../src/commands/server-security.js';
+import { allowedHosts, readSecurity } from '../../../src/commands/server-security.js';
 import { loadConfig, UsageError } from '../../../src/config.js';
 import { certificateFixture } from '../support/tls.js';
 
@@ -32,14 +32,16 @@ function refusal(flags: Record<string, unknown>): string {
 
 describe('API keys', () => {
   it('come from flags, the environment and a file, with names and weights', () => {
-    const path = file('- {name: alice, key: sk-a, weight: 3}\n- {name: bob, key: sk-b}\n');
+    const path = file(
+      '- {name: alice, key: sk-a, weight: 3, admin: true, group: team}\n- {name: bob, key: sk-b}\n',
+    );
     const { apiKeys } = read({ apiKey: ['one', 'two'], apiKeyFile: path });
     expect(apiKeys.count).toBe(4);
     expect(['one', 'two', 'sk-a', 'sk-b', 'sk-', ''].map((key) => apiKeys.callerOf(key))).toEqual([
-      { name: 'key-1', weight: 1, isAdmin: true },
-      { name: 'key-2', weight: 1, isAdmin: true },
-      { name: 'alice', weight: 3, isAdmin: true },
-      { name: 'bob', weight: 1, isAdmin: true },
+      { name: 'key-1', weight: 1, isAdmin: false, cacheGroup: 'key key-1' },
+      { name: 'key-2', weight: 1, isAdmin: false, cacheGroup: 'key key-2' },
+      { name: 'alice', weight: 3, isAdmin: true, cacheGroup: 'group team' },
+      { name: 'bob', weight: 1, isAdmin: false, cacheGroup: 'key bob' },
       null,
       null,
     ]);
@@ -58,10 +60,18 @@ describe('API keys', () => {
     ['[{key: k}]', 'name must be 1 to 64'],
     ['[{name: a, key: k, weigth: 1}]', 'has an unknown field weigth'],
     ['[{name: a, key: k, weight: 0}]', 'weight must be a number above 0'],
+    ['[{name: a, key: k, admin: 1}]', 'admin must be true or false'],
+    ['[{name: a, key: k, group: ""}]', 'group must be 1 to 64'],
+    ['[{name: a, key: k, group: a b}]', 'group must be 1 to 64'],
     ['[{name: a, key: k}, {name: a, key: l}]', 'has two keys of the name a'],
     ['[{name: a, key: k}, {name: b, key: k}]', 'The API keys a and b are the same key'],
   ])('%s in a file is refused in a sentence', (content, message) => {
     expect(refusal({ apiKeyFile: file(content) })).toContain(message);
+  });
+
+  it('have a name each, also those of flags beside those of a file', () => {
+    const named = { apiKey: ['one'], apiKeyFile: file('[{name: key-1, key: k}]') };
+    expect(refusal(named)).toContain('two API keys of the name key-1; those of --api-key are key-1, key-2');
   });
 
   it('are needed for fair queueing, two of them', () => {
@@ -72,17 +82,54 @@ describe('API keys', () => {
 });
 
 describe('origins', () => {
-  it('are all, none, or named', () => {
-    expect(read({}).corsOrigins).toBe('*');
+  it('are those of this machine, all, none, or named', () => {
+    expect(read({}).corsOrigins).toEqual(['loopback']);
     expect(read({ corsOrigin: ['*'] }).corsOrigins).toBe('*');
     expect(read({ corsOrigin: ['none'] }).corsOrigins).toEqual([]);
     const two = ['https://a.example', 'http://localhost:3000'];
     expect(read({ corsOrigin: two }).corsOrigins).toEqual(two);
+    const more = ['loopback', 'https://a.example'];
+    expect(read({ corsOrigin: more }).corsOrigins).toEqual(more);
     for (const origin of ['a.example', 'https://a.example/', 'https://a.example/x']) {
       expect(refusal({ corsOrigin: [origin] })).toContain('without a path');
     }
     expect(refusal({ corsOrigin: ['*', 'https://a.example'] })).toContain('not both');
   });
+});
+
+describe('the names of the server', () => {
+  const names = (flags: Record<string, unknown>, address: string) => {
+    const config = loadConfig({ flags: { model: 'm', ...flags } });
+    return allowedHosts(config, readSecurity(config).apiKeys, address);
+  };
+
+  it('are those of the loopback where it listens there and has no keys, else any, unless some are given', () => {
+    for (const address of ['127.0.0.1', '127.0.1.1', '::1', '::ffff:127.0.0.1']) {
+      expect(names({ host: 'mybox' }, address)).toEqual(['mybox']);
+      expect(names({ apiKey: ['k'] }, address)).toBe('*');
+    }
+    for (const address of ['0.0.0.0', '::', '10.0.0.7', 'fe80::1']) expect(names({}, address)).toBe('*');
+    const given = { allowedHost: ['host.docker.internal', '.NGROK.example'] };
+    for (const more of [{}, { apiKey: ['k'] }]) {
+      for (const address of ['127.0.0.1', '0.0.0.0']) {
+        expect(names({ ...given, ...more }, address)).toEqual([
+          '127.0.0.1',
+          'host.docker.internal',
+          '.ngrok.example',
+        ]);
+      }
+    }
+    expect(names({ allowedHost: ['*'] }, '127.0.0.1')).toBe('*');
+  });
+
+  it.each(['http://a.example', 'a.example:80', 'a.example/', 'a b', '.', '*.example.com', 'u@a.example'])(
+    'are no %s',
+    (name) => {
+      expect(() => names({ allowedHost: [name] }, '127.0.0.1')).toThrow(
+        /^--allowed-host is ".*"; it must be the name/,
+      );
+    },
+  );
 });
 
 describe('TLS', () => {

@@ -27,7 +27,7 @@ export function stays(way: Way): boolean {
 /** All that a server says to one request, whose client leaves in its own way. */
 export function exchange(port: number, asked: Asked, way: Way, random: Random): Promise<string> {
   const body = JSON.stringify(asked.body);
-  const head = `POST ${asked.path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const head = `POST ${asked.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`;
   const after = random.integer(1, 3000);
   const pauseMs = random.integer(10, 200);
   return new Promise((resolve) => {

@@ -102,12 +102,24 @@ describe('POST /v1/requests/{id}/cancel', () => {
       { messages, stream: true },
       asked({ 'x-api-key': 'ka', 'x-request-id': 'r' }),
     );
-    const cancel = async (key: string) =>
-      (await toy.post('/v1/requests/r/cancel', '', asked({ 'x-api-key': key }))).status;
-    expect(await cancel('kb')).toBe(404);
+    // Neither by the id that its client chose nor by that of its answer, and as if there were none.
+    const reader = answer.body!.getReader();
+    const { id } = dataFrames(new TextDecoder().decode((await reader.read()).value))[0]!;
+    for (const one of ['r', id, 'guessed']) {
+      const refused = await toy.post(`/v1/requests/${one}/cancel`, '', asked({ 'x-api-key': 'kb' }));
+      expect(refused.status).toBe(404);
+      expect(await refused.json()).toMatchObject({
+        error: { message: `There is no request '${one}' that is being answered.` },
+      });
+    }
     expect(toy.engine.active).toBe(1);
-    expect(await cancel('ka')).toBe(200);
-    expect(await answer.text()).toContain('"stop_reason":"cancelled"');
+    const cancelled = await toy.post('/v1/requests/r/cancel', '', asked({ 'x-api-key': 'ka' }));
+    expect(cancelled.status).toBe(200);
+    let rest = '';
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      rest += new TextDecoder().decode(part.value);
+    }
+    expect(rest).toContain('"stop_reason":"cancelled"');
   });
 
   it('knows nothing of requests that have ended, were refused, or were left by their clients', async () => {
@@ -134,26 +146,25 @@ describe('POST /v1/cache/reset', () => {
   });
 
   it.each([
-    { what: 'any key, where none is an admin', admin: false, statusOfOther: 200 },
-    { what: 'admins alone, where there are some', admin: true, statusOfOther: 403 },
-  ])('is for $what', async ({ admin, statusOfOther }) => {
-    const apiKeys = new ApiKeys([
+    { what: 'the only key', admin: undefined, others: 0, statuses: [200] },
+    { what: 'none of several keys', admin: undefined, others: 1, statuses: [403, 403] },
+    { what: 'admins alone', admin: true, others: 1, statuses: [200, 403] },
+  ])('is for $what', async ({ admin, others, statuses }) => {
+    const keys = [
       { name: 'a', key: 'ka', weight: 1, admin },
       { name: 'b', key: 'kb', weight: 1 },
-    ]);
-    const toy = toyServer(endless, { apiKeys });
-    const reset = (key: string) => toy.post('/v1/cache/reset', '', asked({ 'x-api-key': key }));
-    expect((await reset('ka')).status).toBe(200);
-    const other = await reset('kb');
-    expect(other.status).toBe(statusOfOther);
-    if (admin) {
-      expect(await other.json()).toMatchObject({
-        error: {
-          type: 'permission_error',
-          code: 'admin_key_required',
-          message: expect.stringContaining("'b'"),
-        },
-      });
+    ].slice(0, 1 + others);
+    const toy = toyServer(endless, { apiKeys: new ApiKeys(keys) });
+    for (const [index, { name, key }] of keys.entries()) {
+      const answer = await toy.post('/v1/cache/reset', '', asked({ 'x-api-key': key }));
+      expect(answer.status).toBe(statuses[index]);
+      if (answer.status === 200) continue;
+      const { error } = (await answer.json()) as { error: { message: string } };
+      expect(error).toMatchObject({ type: 'permission_error', code: 'admin_key_required' });
+      expect(error.message).toContain(`'${name}'`);
+      expect(error.message).toContain(
+        admin ? 'others are admins' : '"admin": true in the file of --api-key-file',
+      );
     }
   });
 });

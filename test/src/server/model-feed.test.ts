@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Formation, FormationListener } from '../../../callbacks/formation.js';
+import { ApiKeys } from '../../../src/server/api-keys.js';
 import { ModelFeed } from '../../../src/server/model-feed.js';
 import { say, toyServer } from '../support/toy-server.js';
 
@@ -82,6 +83,30 @@ describe('the feed of a model', () => {
     expect([engine.watchers, feed.numListeners]).toEqual([0, 0]);
   });
 
+  it('leaves out the names of requests where the listener may not know them, and nothing else', () => {
+    const engine = new Engine();
+    const feed = new ModelFeed('m', engine);
+    const heard: string[][] = [[], [], []];
+    const leave = heard.map((events, index) =>
+      feed.subscribe((event) => events.push(event), { showsLabels: index === 0 }),
+    );
+    engine.tell(formation(3));
+    // Who comes later, while it is in flight.
+    const late: string[] = [];
+    leave.push(feed.subscribe((event) => late.push(event), { showsLabels: false }));
+    engine.step();
+    expect(parse(heard[0]![0]!)[1]).toEqual({ model: 'm', ...formation(3) });
+    const { requests, ended, ...rest } = formation(3);
+    const blank = <T extends readonly unknown[]>(rows: readonly T[]) => rows.map((row) => row.with(1, ''));
+    const anonymous = { model: 'm', ...rest, requests: blank(requests), ended: blank(ended) };
+    for (const events of [heard[1]!, late]) expect(parse(events[0]!)[1]).toEqual(anonymous);
+    expect(heard[1]).toEqual(heard[2]);
+    // Statistics have no names.
+    expect(heard[1]![1]).toBe(heard[0]![1]);
+    for (const one of leave) one();
+    expect(engine.watchers).toBe(0);
+  });
+
   it('tells the first iteration at once, then the latest of many', async () => {
     const engine = new Engine();
     const events: string[] = [];
@@ -122,6 +147,27 @@ describe('the routes', () => {
     expect((await toy.get('/stats?model=toy')).status).toBe(200);
     expect((await toy.get('/stats?model=other')).status).toBe(404);
     expect((await toy.get('/stats?x=1')).status).toBe(400);
+  });
+
+  it('GET /stats/stream has the names for admins alone', async () => {
+    const keys = (admin?: boolean) => [
+      { name: 'a', key: 'ka', weight: 1, admin },
+      { name: 'b', key: 'kb', weight: 1 },
+    ];
+    const labelsFor = async (apiKeys: ApiKeys, key: string) => {
+      const engine = new Engine();
+      const toy = toyServer(() => say('x'), { model: { watch: engine }, apiKeys });
+      const stream = await toy.get('/stats/stream', { headers: { 'x-api-key': key } });
+      engine.tell(formation(1));
+      toy.state.drain();
+      const { requests, ended } = parse((await stream.text()).replace(': skein\n\n', ''))[1];
+      return [requests[0][1], ended[0][1]];
+    };
+    expect(await labelsFor(new ApiKeys([]), '')).toEqual(['b', 'a']);
+    expect(await labelsFor(new ApiKeys(keys().slice(0, 1)), 'ka')).toEqual(['b', 'a']);
+    expect(await labelsFor(new ApiKeys(keys()), 'ka')).toEqual(['', '']);
+    expect(await labelsFor(new ApiKeys(keys(true)), 'ka')).toEqual(['b', 'a']);
+    expect(await labelsFor(new ApiKeys(keys(true)), 'kb')).toEqual(['', '']);
   });
 
   it('GET /stats/stream ends when the server drains and when the listener leaves, and is refused after that', async () => {

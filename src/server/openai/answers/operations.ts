@@ -33,7 +33,7 @@ export function cacheResetResponses(): Responses {
     dropped_blocks: about(z.int(), 'Blocks that could have been found, of all models.'),
     models: z.array(z.object({ model: z.string(), dropped_blocks: z.int() })),
   });
-  return { 200: jsonAnswer('Nothing of before will be found.', answer), ...errors(400, 401, 403, 404, 503) };
+  return { 200: jsonAnswer('Nothing of before will be found.', answer), ...errors(400, 401, 404, 503) };
 }
 
 const model = about(z.string(), 'The model whose engine it is.');

@@ -39,15 +39,16 @@ const refusalHeaders = z.object({ 'X-Request-Id': requestId, 'Retry-After': retr
 const ERRORS = {
   400: 'The request is at fault; `param` names the field.',
   401: 'The API key is missing or wrong.',
-  403: 'The API key may not do this.',
+  403: 'The API key may not do this, the web page that asks is of an origin that may not use the server, or the Host is none of its names.',
   404: 'There is no such thing.',
+  408: 'The body did not come in time.',
   413: 'The body is too long.',
   429: 'The queue is full: come again after Retry-After seconds. No stream was begun.',
   500: 'The server or the engine failed.',
   503: 'The server is shutting down, or its engine does not run.',
 } as const;
 
-/** Answers with errors. Every route that is not open to all has the 401 besides. */
+/** Answers with errors; see documentation/open-api.ts for those that every route has. */
 export function errors(...statuses: (keyof typeof ERRORS)[]): Responses {
   return Object.fromEntries(
     statuses.map((status) => [

@@ -4,12 +4,13 @@ import { launchChromium } from '../../../../tools/chromium.js';
 import { accessSuite } from './access.suite.js';
 import { chatSuite } from './chat.suite.js';
 import { formationSuite } from './formation.suite.js';
+import { otherPagesSuite, PAGES_OF_ELSEWHERE } from './other-pages.suite.js';
 import { shellSuite } from './shell.suite.js';
 
 // All that is tested in a browser is one file, so that it is started once.
 let browser: Browser;
 beforeAll(async () => {
-  browser = await launchChromium();
+  browser = await launchChromium(PAGES_OF_ELSEWHERE);
 });
 afterAll(() => browser?.close());
 
@@ -17,3 +18,4 @@ describe('the page', () => shellSuite(() => browser));
 describe('the chat', () => chatSuite(() => browser));
 describe('access', () => accessSuite(() => browser));
 describe('the formation', () => formationSuite(() => browser));
+describe('pages of elsewhere', () => otherPagesSuite(() => browser));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HttpServer } from '../../../../src/server/http-server.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
-const toy = toyServer(() => say('ok'));
+const toy = toyServer(() => say('ok'), { eventStream: { stallLimitMs: 200 } });
 let server: HttpServer;
 
 beforeAll(async () => {
@@ -12,10 +12,10 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 /** All that comes back for these bytes, until the server closes or this side has waited in vain for more. */
-function exchange(bytes: string | Uint8Array, end = true): Promise<string> {
+function exchange(bytes: string | Uint8Array, end = true, port = server.port): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
-    const socket = connect(server.port, '127.0.0.1', () => {
+    const socket = connect(port, '127.0.0.1', () => {
       socket.write(bytes);
       if (end) socket.end();
     });
@@ -52,32 +52,139 @@ const REFUSED: Readonly<Record<string, string | Uint8Array>> = {
   'a length that is negative': post('Content-Length: -1', body),
   'a length that is no number': post('Content-Length: 0x10', body),
   'a length beyond all numbers': post('Content-Length: 99999999999999999999999', body),
-  'an encoding that hides chunks': post('Transfer-Encoding: xchunked', body),
   'a chunk of a size that is none': post('Transfer-Encoding: chunked', 'zz\r\nabc\r\n0\r\n\r\n'),
   'a chunk longer than it says': post('Transfer-Encoding: chunked', '3\r\nabcdef\r\n0\r\n\r\n'),
   'a chunk size beyond all numbers': post('Transfer-Encoding: chunked', 'ffffffffffffffffff\r\nabc\r\n'),
+  'a chunk size of 20 digits': post('Transfer-Encoding: chunked', 'ffffffffffffffffffff\r\nabc\r\n'),
+  'two hosts': 'GET /health HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\n',
+  'an empty host': 'GET /health HTTP/1.1\r\nHost:\r\n\r\n',
+  'a header on two lines': 'GET /health HTTP/1.1\r\nHost: h\r\nX-A: a\r\n b\r\n\r\n',
+  'lines without carriage returns': 'GET /health HTTP/1.1\nHost: h\n\n',
+  'a line that ends with a carriage return alone': 'GET /health HTTP/1.1\r\nHost: h\rX-A: b\r\n\r\n',
+  'one length twice': post(`${length(body)}\r\n${length(body)}`, body),
+  'too many headers': `GET /health HTTP/1.1\r\nHost: h\r\n${'X: 12345678\r\n'.repeat(5000)}\r\n`,
+  'no version': 'GET /health\r\n\r\n',
+  'the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0',
+  'an address that is none': 'OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n',
+};
+
+/** What HTTP allows and this server does not have: the status that says so. The connection ends, for what follows is not known. */
+const NOT_HAD: Readonly<Record<string, readonly [string, number]>> = {
+  'a tunnel': ['CONNECT other:443 HTTP/1.1\r\nHost: other:443\r\n\r\n', 405],
+  'a tunnel to a path, with more behind it': ['CONNECT /live HTTP/1.1\r\nHost: h\r\n\r\nGET /live', 405],
+  'an expectation': [post(`${length(body)}\r\nExpect: a-miracle`, body), 417],
+  'an encoding that hides chunks': [post('Transfer-Encoding: xchunked', body), 415],
+  'a body that is packed': [post('Transfer-Encoding: gzip, chunked', '0\r\n\r\n'), 415],
+  // Of these the rest does not come, and the client waits.
+  'a chunk as long as a number can be': [
+    post('Transfer-Encoding: chunked', 'ffffffffffffffff\r\nabc\r\n'),
+    408,
+  ],
+  'a chunk longer than any body': [post('Transfer-Encoding: chunked', 'fffffffff\r\nabc\r\n'), 408],
+  'half a body': [post('Content-Length: 50', body), 408],
+  'no body': [post('Content-Length: 50', ''), 408],
 };
 
 describe('bytes that are no request', () => {
   it.each(Object.entries(REFUSED))('%s: one refusal, and the connection ends', async (_, bytes) => {
     const text = await exchange(bytes);
     // Of a body that is refused on its way nothing may be left that could be read as a request.
-    expect(statuses(text).length).toBeLessThanOrEqual(1);
-    for (const status of statuses(text)) {
-      expect(status).toBeGreaterThanOrEqual(400);
-      expect(status).toBeLessThan(500);
-      expect(JSON.parse(text.slice(text.indexOf('{')))).toMatchObject({
-        error: { message: expect.stringMatching(/\w{3}/), type: 'invalid_request_error' },
-      });
-    }
+    const [status] = statuses(text);
+    expect(statuses(text)).toHaveLength(1);
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+    expect(JSON.parse(text.slice(text.indexOf('{')))).toMatchObject({
+      error: { message: expect.stringMatching(/\w{3}/), type: 'invalid_request_error' },
+    });
     expect(statuses(await exchange('GET /live HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'))).toEqual([
       200,
     ]);
   });
 });
 
+describe('requests that this server has nothing for', () => {
+  it.each(Object.entries(NOT_HAD))(
+    '%s: one answer, though the client waits on, and the connection ends',
+    async (_, [bytes, status]) => {
+      const before = toy.engine.requests.length;
+      const text = await exchange(bytes, false);
+      expect(statuses(text)).toEqual([status]);
+      expect(text).toMatch(/^connection: close\r$/im);
+      const { error } = JSON.parse(text.slice(text.indexOf('{'))) as {
+        error: { code: string; message: string };
+      };
+      expect(error).toMatchObject({
+        code: expect.stringMatching(/^\w+$/),
+        message: expect.stringMatching(/^.+\.$/),
+      });
+      expect(toy.engine.requests).toHaveLength(before);
+    },
+  );
+
+  it('are no connections of another protocol: what is offered is left unheard, and the request answered', async () => {
+    for (const protocol of ['websocket', 'h2c', 'tls/1.0', 'x'.repeat(1000)]) {
+      const upgrade = `Upgrade: ${protocol}\r\nConnection: Upgrade, close\r\nSec-WebSocket-Version: 13`;
+      const text = await exchange(`GET /live HTTP/1.1\r\nHost: h\r\n${upgrade}\r\n\r\n`, false);
+      expect(statuses(text)).toEqual([200]);
+    }
+    // Not even for a page of elsewhere, which may open one without asking.
+    const foreign = 'Origin: https://evil.example\r\nUpgrade: websocket\r\nConnection: Upgrade, close';
+    expect(statuses(await exchange(`GET / HTTP/1.1\r\nHost: h\r\n${foreign}\r\n\r\n`, false))).toEqual([403]);
+  });
+
+  it('have a method that no path has', async () => {
+    for (const method of ['TRACE', 'PUT', 'PATCH', 'PROPFIND', 'M-SEARCH']) {
+      const text = await exchange(`${method} /live HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`);
+      expect([method, statuses(text)]).toEqual([method, [405]]);
+      expect(text).toContain('"error":{"message"');
+    }
+  });
+});
+
+describe('a server with all the connections that it takes', () => {
+  it('says so to whom asks on a further one, still lives, and takes new ones when others have gone', async () => {
+    const few = await HttpServer.listen({
+      app: toy.app,
+      state: toy.state,
+      host: '127.0.0.1',
+      port: 0,
+      maxConnections: 2,
+    });
+    const idle = [connect(few.port, '127.0.0.1'), connect(few.port, '127.0.0.1')];
+    await Promise.all(idle.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
+    const get = (path: string) =>
+      exchange(`GET ${path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`, false, few.port);
+    await expect.poll(async () => statuses(await get('/health'))).toEqual([503]);
+    const refused = await get('/v1/models');
+    expect(refused).toMatch(/^retry-after: \d+\r$/im);
+    expect(refused).toContain('"code":"too_many_connections"');
+    expect(statuses(await get('/live'))).toEqual([200]);
+    for (const socket of idle) socket.destroy();
+    await expect.poll(async () => statuses(await get('/health'))).toEqual([200]);
+    await few.close();
+  });
+});
+
 describe('requests that are only unusual', () => {
   const close = 'Connection: close';
+
+  it('may be of HTTP/1.0, which names no host', async () => {
+    expect(statuses(await exchange('GET /live HTTP/1.0\r\n\r\n', false))).toEqual([200]);
+  });
+
+  it('may have a thousand headers, of which none is overlooked', async () => {
+    const many = 'X:\r\n'.repeat(1500);
+    const text = await exchange(
+      `GET /live HTTP/1.1\r\n${many}Host: h\r\nX-Request-Id: last\r\n${close}\r\n\r\n`,
+    );
+    expect(statuses(text)).toEqual([200]);
+    expect(text).toContain('x-request-id: last');
+  });
+
+  it('may wait to be told that the body is wanted', async () => {
+    const text = await exchange(post(`${length(body)}\r\nExpect: 100-continue\r\n${close}`, body), false);
+    expect(statuses(text)).toEqual([100, 200]);
+  });
 
   it('takes a body in chunks of one byte, with extensions and trailers', async () => {
     const chunks = [...body].map((byte) => `1;x=y\r\n${byte}\r\n`).join('');

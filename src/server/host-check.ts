@@ -1,0 +1,41 @@
+import type { MiddlewareHandler } from 'hono';
+import { isLoopbackName } from './loopback.js';
+import { ApiError } from './openai/errors.js';
+import type { AppEnv } from './routes/route.js';
+
+/** Names by which the server may be asked beside those of the loopback, `.example.com` for all below it; * for any. */
+export type AllowedHosts = readonly string[] | '*';
+
+/**
+ * Refuses a Host that is none of the server's names. A web page whose own name suddenly leads to this machine (DNS rebinding)
+ * is of the server's origin, as far as its browser can tell; what gives it away is the name. HTTP/1.0 may name none.
+ */
+export function requireKnownHost(allowed: AllowedHosts): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    const host = c.req.header('host');
+    if (host !== undefined && allowed !== '*' && !isKnown(host, allowed)) throw hostNotAllowed(host);
+    await next();
+  };
+}
+
+function isKnown(host: string, allowed: readonly string[]): boolean {
+  const name = hostnameOf(host);
+  if (name === null) return false;
+  if (isLoopbackName(name)) return true;
+  return allowed.some((one) => name === one || (one.startsWith('.') && name.endsWith(one)));
+}
+
+/** `LOCALHOST:8000` -> `localhost`; null where it is no host. */
+export function hostnameOf(host: string): string | null {
+  const url = `http://${host}`;
+  // What would be a path, a query or a user in a URL belongs to no host.
+  if (/[/\\?#@\s]/.test(host) || !URL.canParse(url)) return null;
+  return new URL(url).hostname;
+}
+
+function hostNotAllowed(host: string): ApiError {
+  const message =
+    `This server is not known as '${host}': it answers to localhost, 127.0.0.1, [::1] and the names of --allowed-host, ` +
+    'so that no web page can reach it under a name of its own.';
+  return new ApiError(403, message, { type: 'permission_error', code: 'host_not_allowed' });
+}

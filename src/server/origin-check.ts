@@ -1,0 +1,71 @@
+import type { MiddlewareHandler } from 'hono';
+import { cors } from 'hono/cors';
+import { isLoopbackName } from './loopback.js';
+import { ApiError } from './openai/errors.js';
+import type { AppEnv } from './routes/route.js';
+
+/** Stands for every origin on this machine: http or https, `localhost`, 127.0.0.0/8 or `[::1]`, any port. */
+export const LOOPBACK_ORIGINS = 'loopback';
+
+/** Origins of web pages that may use the server beside its own; LOOPBACK_ORIGINS may be among them; * for all. */
+export type AllowedOrigins = readonly string[] | '*';
+
+/** What allowed pages may read. Browsers ask without a key whether they may ask with one; the headers that they name are allowed. */
+export function crossOrigin(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> {
+  return cors({
+    origin: allowed === '*' ? '*' : (origin) => (isAllowed(origin, allowed) ? origin : null),
+    allowMethods: ['GET', 'POST', 'DELETE'],
+    exposeHeaders: ['X-Request-Id', 'Retry-After'],
+    maxAge: 600,
+  });
+}
+
+/**
+ * Refuses what a page of another origin makes its reader's browser send, before anything of it runs. That the page cannot
+ * read the answer is not enough: a form, or a body of text, is sent without asking, and would be computed. Programs, which
+ * say nothing of origins, pass.
+ */
+export function refuseOtherPages(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    if (allowed === '*') return next();
+    const origin = c.req.header('origin');
+    const site = c.req.header('sec-fetch-site');
+    if (origin === undefined) {
+      // Browsers name no origin where a page shows a picture, or its reader follows a link.
+      const isElsewhere = site === 'cross-site' || site === 'same-site';
+      if (isElsewhere && !isVisit(c.req.method, c.req.header())) throw originNotAllowed('another origin');
+    } else if (c.req.method !== 'OPTIONS' && site !== 'same-origin') {
+      // A question whether it may is answered by crossOrigin, with what it may.
+      if (!isOwn(origin, c.req.header('host')) && !isAllowed(origin, allowed)) throw originNotAllowed(origin);
+    }
+    await next();
+  };
+}
+
+/** Somebody opens a page of this server, from a link elsewhere. */
+function isVisit(method: string, headers: Record<string, string>): boolean {
+  return (
+    method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
+  );
+}
+
+/** The scheme is not compared: behind a proxy that speaks HTTPS the server does not know its own. */
+function isOwn(origin: string, host: string | undefined): boolean {
+  if (host === undefined || !URL.canParse(origin)) return false;
+  const { protocol, host: ofPage } = new URL(origin);
+  // As a URL of the page's scheme, which leaves out the port that goes without saying.
+  const own = `${protocol}//${host}`;
+  return ofPage !== '' && URL.canParse(own) && new URL(own).host === ofPage;
+}
+
+function isAllowed(origin: string, allowed: readonly string[]): boolean {
+  if (allowed.includes(origin)) return true;
+  if (!allowed.includes(LOOPBACK_ORIGINS) || !URL.canParse(origin)) return false;
+  const { protocol, hostname, origin: parsed } = new URL(origin);
+  return /^https?:$/.test(protocol) && parsed === origin && isLoopbackName(hostname);
+}
+
+function originNotAllowed(origin: string): ApiError {
+  const message = `Web pages of ${origin} may not use this server; --cors-origin names those that may.`;
+  return new ApiError(403, message, { type: 'permission_error', code: 'origin_not_allowed' });
+}
