@@ -1,7 +1,9 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { LoadedAny } from '../load-models.js';
+import type { ApiKeys } from '../server/api-keys.js';
 import { createApp } from '../server/app.js';
+import { MemoryLedger } from '../server/held-memory.js';
 import { HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
 import type { ModelMetrics, ObservedModel } from '../server/metrics/model-metrics.js';
@@ -9,6 +11,7 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ServedModel } from '../server/served-model.js';
 import type { ServerLog } from '../server/server-log.js';
 import { type ModelState, ServerState } from '../server/server-state.js';
+import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import type { ServerSecurity } from './server-security.js';
 
 /** The API of models that run. */
@@ -16,6 +19,8 @@ export interface ServedApp {
   app: ReturnType<typeof createApp>;
   state: ServerState;
   metrics: ServerMetrics;
+  /** What clients make the server hold. */
+  ledger: MemoryLedger;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -39,7 +44,7 @@ export async function openServer(
   config: Config,
   security: ServerSecurity,
 ): Promise<OpenServer> {
-  const { app, state, metrics, failed } = serveModels(running, config, security);
+  const { app, state, metrics, ledger, failed } = serveModels(running, config, security);
   try {
     const server = await HttpServer.listen({
       app,
@@ -47,6 +52,7 @@ export async function openServer(
       host: config.host,
       port: config.port,
       tls: security.tls,
+      ledger,
       stallLimitMs: 1000 * config.streamStallTimeout,
       onStall: () => metrics.readerStalled(),
     });
@@ -70,6 +76,8 @@ export function serveModels(
     { process: true },
   );
   const log = createLog(config.logLevel);
+  const ledger = memoryLedger(running, config, security.apiKeys);
+  metrics.watchMemory(ledger);
   const failures = running.map(({ entry: { name }, loaded }) => {
     const own = { name, state: state.model(name), metrics: metrics.model(name), log };
     loaded.onStats((stats) => own.metrics.iteration(stats));
@@ -85,10 +93,21 @@ export function serveModels(
     apiKeys: security.apiKeys,
     corsOrigins: security.corsOrigins,
     maxBodyBytes: config.maxBodySize,
+    ledger,
     requestTimeoutMs: config.requestTimeout === 0 ? null : 1000 * config.requestTimeout,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeout },
   });
-  return { app, state, metrics, failed: Promise.race(failures) };
+  return { app, state, metrics, ledger, failed: Promise.race(failures) };
+}
+
+function memoryLedger(
+  running: readonly RunningModel[],
+  { maxHeldMemory, maxBodySize }: Config,
+  apiKeys: ApiKeys,
+): MemoryLedger {
+  const loaded = running.map((model) => model.loaded);
+  const limit = maxHeldMemory ?? heldMemoryLimitBeside(loaded, maxBodySize);
+  return new MemoryLedger({ limit, isShared: apiKeys.count > 1 });
 }
 
 interface Followers {

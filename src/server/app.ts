@@ -5,13 +5,15 @@ import { cors } from 'hono/cors';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
+import { MemoryLedger } from './held-memory.js';
+import { holdMemory } from './hold-memory.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import { type FeedOptions, ModelFeed } from './model-feed.js';
 import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
-import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
+import { DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
@@ -35,6 +37,8 @@ export interface AppOptions {
   /** Where the requests that are being answered are found; default: a registry of the app's own. */
   requests?: RequestRegistry;
   maxBodyBytes?: number;
+  /** What all requests hold together; default: one without a limit. */
+  ledger?: MemoryLedger;
   /** Default: no limit. */
   requestTimeoutMs?: number | null;
   feed?: Partial<FeedOptions>;
@@ -46,14 +50,14 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 
 /** The HTTP API as a Hono app; it knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
-  const { log, metrics, state } = options;
+  const { log, metrics, state, ledger = new MemoryLedger() } = options;
   const context: ServerContext = {
     models: options.models,
     state,
     metrics,
     version: options.version,
     log,
-    responses: new ResponseStore(),
+    responses: new ResponseStore({}, ledger.open('stored')),
     feeds: feedsOf(options.models, options.feed),
     requests: options.requests ?? new RequestRegistry(),
     requestTimeoutMs: options.requestTimeoutMs ?? null,
@@ -90,8 +94,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
     await next();
   });
-  const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
-  app.use(bodyLimit({ maxSize: maxBodyBytes, onError }));
+  app.use(holdMemory(ledger));
+  app.use(bodyLimit(maxBodyBytes));
 
   mountRoutes(app, context);
   return app;
