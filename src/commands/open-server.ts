@@ -19,8 +19,6 @@ export interface ServedApp {
   app: ReturnType<typeof createApp>;
   state: ServerState;
   metrics: ServerMetrics;
-  /** What clients make the server hold. */
-  ledger: MemoryLedger;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -44,7 +42,7 @@ export async function openServer(
   config: Config,
   security: ServerSecurity,
 ): Promise<OpenServer> {
-  const { app, state, metrics, ledger, failed } = serveModels(running, config, security);
+  const { app, state, metrics, failed } = serveModels(running, config, security);
   try {
     const server = await HttpServer.listen({
       app,
@@ -52,7 +50,6 @@ export async function openServer(
       host: config.host,
       port: config.port,
       tls: security.tls,
-      ledger,
       stallLimitMs: 1000 * config.streamStallTimeout,
       onStall: () => metrics.readerStalled(),
     });
@@ -97,7 +94,7 @@ export function serveModels(
     requestTimeoutMs: config.requestTimeout === 0 ? null : 1000 * config.requestTimeout,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeout },
   });
-  return { app, state, metrics, ledger, failed: Promise.race(failures) };
+  return { app, state, metrics, failed: Promise.race(failures) };
 }
 
 function memoryLedger(

@@ -13,7 +13,7 @@ import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
-import { DEFAULT_MAX_BODY_BYTES } from './read-json.js';
+import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
@@ -95,7 +95,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     await next();
   });
   app.use(holdMemory(ledger));
-  app.use(bodyLimit(maxBodyBytes));
+  const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
+  app.use(bodyLimit({ maxSize: maxBodyBytes, onError }));
 
   mountRoutes(app, context);
   return app;

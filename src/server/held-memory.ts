@@ -1,5 +1,5 @@
 /** What memory is held for. */
-export const HOLDINGS = ['request', 'stored', 'connection'] as const;
+export const HOLDINGS = ['request', 'stored'] as const;
 export type Holding = (typeof HOLDINGS)[number];
 
 export interface MemoryLedgerOptions {
@@ -13,15 +13,13 @@ export interface MemoryLedgerOptions {
 const SMALL_SHARE = 1 / 64;
 const LARGE_ONES_SHARE = 7 / 8;
 const KEY_SHARE = 1 / 2;
-/** What connections may take, whatever requests hold: somebody who asks how the server is has to be answered. */
-const CONNECTIONS_SHARE = 1 / 4;
 
 /**
  * The bytes that everything which clients make the server hold may take together, by estimate. Nothing waits for room: what
  * does not fit is refused at once, so that nothing can wait for itself.
  *
  *   0                                               7/8         limit
- *   |  large and small requests, stored, connections |  small    |
+ *   |  large and small requests, stored responses     |  small    |
  *
  * A request is let in while the rest leaves room for it. Without another request it may fill the limit; beside others a
  * large one leaves the last eighth free, so that a flood of long bodies does not lock out chats. Where several API keys
@@ -30,7 +28,7 @@ const CONNECTIONS_SHARE = 1 / 4;
 export class MemoryLedger {
   readonly limit: number;
   readonly #isShared: boolean;
-  readonly #byHolding: Record<Holding, number> = { request: 0, stored: 0, connection: 0 };
+  readonly #byHolding: Record<Holding, number> = { request: 0, stored: 0 };
   /** Of requests, by the name of the key. */
   readonly #byKey = new Map<string, number>();
   #held = 0;
@@ -59,16 +57,16 @@ export class MemoryLedger {
     return new MemoryHold(this, holding, key);
   }
 
-  /** Whether a hold that now has `own` bytes may have `bytes`. */
-  hasRoom(holding: Holding, key: string, own: number, bytes: number): boolean {
+  /** Whether a hold that has `own` bytes now, and `expected` at its end at least, may have `bytes`. */
+  hasRoom({ holding, key, bytes: own, expected }: HoldState, bytes: number): boolean {
     if (bytes <= own) return true;
     const most = this.limit;
-    if (holding === 'connection') return this.#byHolding.connection - own + bytes <= most * CONNECTIONS_SHARE;
     const total = this.#held - own + bytes;
     if (total > most) return false;
     if (holding !== 'request') return total <= most * LARGE_ONES_SHARE;
     const ofOthers = this.#byHolding.request - own;
-    if (ofOthers > 0 && bytes > most * SMALL_SHARE && total > most * LARGE_ONES_SHARE) return false;
+    const isLarge = Math.max(bytes, expected) > most * SMALL_SHARE;
+    if (ofOthers > 0 && isLarge && total > most * LARGE_ONES_SHARE) return false;
     const ofKey = (this.#byKey.get(key) ?? 0) - own;
     return !this.#isShared || ofKey === 0 || ofKey + bytes <= most * KEY_SHARE;
   }
@@ -84,18 +82,28 @@ export class MemoryLedger {
   }
 }
 
+/** What decides whether a hold may grow. */
+interface HoldState {
+  readonly holding: Holding;
+  readonly key: string;
+  readonly bytes: number;
+  readonly expected: number;
+}
+
 /** What one request, or one other thing, holds of a ledger. */
 export class MemoryHold {
+  readonly holding: Holding;
+  readonly key: string;
+  /** Bytes that it will have in the end, as far as that is known: a request is large from its beginning. */
+  expected = 0;
   readonly #ledger: MemoryLedger;
-  readonly #holding: Holding;
-  readonly #key: string;
   #bytes = 0;
   #isReleased = false;
 
   constructor(ledger: MemoryLedger, holding: Holding, key: string) {
     this.#ledger = ledger;
-    this.#holding = holding;
-    this.#key = key;
+    this.holding = holding;
+    this.key = key;
   }
 
   get bytes(): number {
@@ -104,14 +112,14 @@ export class MemoryHold {
 
   /** Whether it could be resized to so many bytes now. */
   hasRoomFor(bytes: number): boolean {
-    return !this.#isReleased && this.#ledger.hasRoom(this.#holding, this.#key, this.#bytes, bytes);
+    return !this.#isReleased && this.#ledger.hasRoom(this, bytes);
   }
 
   /** Whole bytes from now on; false, and nothing changes, where there is no room for them or it was released. */
   resize(bytes: number): boolean {
     const whole = Math.ceil(bytes);
     if (!this.hasRoomFor(whole)) return false;
-    this.#ledger.change(this.#holding, this.#key, whole - this.#bytes);
+    this.#ledger.change(this.holding, this.key, whole - this.#bytes);
     this.#bytes = whole;
     return true;
   }
@@ -120,7 +128,7 @@ export class MemoryHold {
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    this.#ledger.change(this.#holding, this.#key, -this.#bytes);
+    this.#ledger.change(this.holding, this.key, -this.#bytes);
     this.#bytes = 0;
   }
 }

@@ -4,8 +4,6 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
-import type { MemoryLedger } from './held-memory.js';
-import { holdConnections } from './hold-connections.js';
 import { listenError } from './listen-address.js';
 import { ApiError } from './openai/errors.js';
 import type { ServerState } from './server-state.js';
@@ -25,8 +23,6 @@ export interface HttpServerOptions {
   stallLimitMs?: number | undefined;
   /** Called when one is. */
   onStall?: (() => void) | undefined;
-  /** What connections hold counts here; default: nowhere. */
-  ledger?: MemoryLedger | undefined;
 }
 
 /** The listening socket of an app, and the exchanges on it. */
@@ -68,7 +64,6 @@ export class HttpServer {
         : createTlsServer({ ...tls, requireHostHeader }, answer);
     server.keepAliveTimeout = KEEP_ALIVE_MS;
     server.on('clientError', refuseRaw);
-    if (options.ledger !== undefined) holdConnections(server, options.ledger);
     const running = new HttpServer(server, options);
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)));

@@ -7,8 +7,6 @@ import type { ServedGenerator } from './served-model.js';
 export const REQUEST_BYTES = 16 * 1024;
 /** What waits for a reader that is behind, in the stream and in the socket, besides what the engine has made. */
 export const STREAM_BYTES = 128 * 1024;
-/** An open connection, with the headers that it may bring. */
-export const CONNECTION_BYTES = 32 * 1024;
 
 /** Of each byte of a body: as a text, the strings of its values, what a template makes of them, and that again in a helper thread. */
 const PER_BODY_BYTE = 4;

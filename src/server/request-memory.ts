@@ -19,15 +19,20 @@ export class RequestMemory {
     return this.#hold.bytes;
   }
 
-  /** Whether it could hold so many bytes in all. @throws ApiError 429, 413. */
-  checkBody(bytes: number): void {
+  /** Its body will take so many bytes in all, by what is known of it. @throws ApiError 429, 413 where it could not have them now. */
+  expectBody(bytes: number): void {
+    this.#hold.expected = bytes;
+    this.#checkBody(bytes);
+  }
+
+  #checkBody(bytes: number): void {
     if (bytes > this.#limit) throw this.#neverFits(413, 'body', bytes, 'body_too_large');
     if (!this.#hold.hasRoomFor(bytes)) throw memoryFull();
   }
 
   /** Its body takes so many bytes in all. @throws ApiError 429, 413. */
   holdBody(bytes: number): void {
-    this.checkBody(bytes);
+    this.#checkBody(bytes);
     this.#hold.resize(bytes);
   }
 
@@ -41,6 +46,11 @@ export class RequestMemory {
   /** So many bytes in all, should it have less. False where there is no room. */
   raiseTo(bytes: number): boolean {
     return this.#hold.resize(Math.max(bytes, this.#hold.bytes));
+  }
+
+  /** Gives back what it has, to go on with nothing. */
+  clear(): void {
+    this.#hold.resize(0);
   }
 
   release(): void {

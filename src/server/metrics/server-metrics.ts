@@ -56,7 +56,7 @@ export class ServerMetrics {
 
   readonly #heldMemory = new Gauge({
     name: 'skein:held_memory_bytes',
-    help: 'Memory that clients make the server hold, by estimate: of requests and their answers, stored responses, connections',
+    help: 'Memory that clients make the server hold, by estimate: of requests with their answers, and of stored responses',
     labelNames: ['holding'] as const,
     registers: [this.#registry],
   });

@@ -30,7 +30,7 @@ export class RawRequest {
     const length = isChunked ? 'transfer-encoding: chunked' : `content-length: ${body.length}`;
     const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     socket.write(
-      `${method} ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n${length}\r\n${more.join('')}\r\n`,
+      `${method} ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${length}\r\n${more.join('')}\r\n`,
     );
     if (isChunked) {
       socket.write(`${body.length.toString(16)}\r\n`);
