@@ -89,7 +89,6 @@ async function metric(name: RegExp): Promise<number> {
 }
 
 const heldByRequests = () => metric(/skein:held_memory_bytes\{holding="request"\}/);
-const refusedForMemory = () => metric(/skein:requests_refused_total\{code="memory_full"\}/);
 
 function expectAnswers(statuses: readonly (number | null)[], ...some: number[]): void {
   expect(statuses.filter((status) => status === null || !ANSWERS.has(status))).toEqual([]);
@@ -119,8 +118,7 @@ describe('what many clients make the server hold', () => {
   });
 
   it('is bounded: of bodies whose end does not come', async () => {
-    const held = () => expect.poll(refusedForMemory).toBeGreaterThan(before);
-    const before = await refusedForMemory();
+    const held = () => expect.poll(heldByRequests).toBeGreaterThan(LIMIT / 2);
     const manners = { sentAtOnce: BODY_BYTES - 10_000 };
     await attack({ path: '/v1/completions', body: longText, manners, until: held });
   });
@@ -131,7 +129,8 @@ describe('what many clients make the server hold', () => {
       path: '/v1/completions',
       body: Buffer.from(JSON.stringify(body)),
       manners: { reads: false },
-      until: () => expect.poll(heldByRequests).toBeGreaterThan(CLIENTS * 100_000),
+      // Some answers may be whole before anybody looks.
+      until: stream,
     });
   });
 
@@ -147,7 +146,6 @@ describe('what many clients make the server hold', () => {
 
   it('is told by the metrics, and given back', async () => {
     expect(await metric(/skein:held_memory_limit_bytes/)).toBe(LIMIT);
-    expect(await refusedForMemory()).toBeGreaterThan(0);
     expect(rss() - firstRss).toBeLessThan(LIMIT + SLACK);
   });
 });
