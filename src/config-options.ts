@@ -153,6 +153,11 @@ export const OPTIONS = {
     metavar: 'BYTES',
     help: 'longest body of a request; a longer one is refused with 413',
   }),
+  maxHeldMemory: integer(2 ** 20, Number.MAX_SAFE_INTEGER, {
+    metavar: 'BYTES',
+    help: 'memory that all requests together may take, by estimate: their bodies, prompts that wait, answers and stored responses; what does not fit is refused with 429, before its body is read where its length is told',
+    defaultText: 'a quarter of what the models leave',
+  }),
   requestTimeout: integerWithDefault(0, 0, 2_000_000, {
     metavar: 'SECONDS',
     help: 'time after which an answer ends with what it has (finish_reason length, stop_reason time_limit), waiting included; a request may ask for less with time_limit_ms; 0 for no limit',

@@ -119,6 +119,8 @@ export interface ModelInfo {
   maxChunkMs: number | null;
   /** Tokens that the KV cache holds over all requests. */
   kvTokens: number;
+  /** What it takes where all of it is in use, and that of a draft model, in bytes. */
+  kvCacheBytes: number;
   /** Tokens of one block of it. */
   tokensPerBlock: number;
   /** Blocks of its secondary pool: see ModelOptions.hostCacheSize. */
@@ -337,6 +339,7 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
     kvDtype: loaded.kvDtype,
     maxChunkMs: loaded.maxChunkMs,
     kvTokens,
+    kvCacheBytes: loaded.memory.kvCacheBytes + (loaded.memory.draft?.kvCacheBytes ?? 0),
     tokensPerBlock: loaded.tokensPerBlock,
     secondaryBlocks: secondaryBlocks(loaded),
     maxInputLen: Math.min(loaded.maxInputLen, maxSeqLen - 1),

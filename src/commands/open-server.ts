@@ -1,7 +1,9 @@
 import { skeinVersion } from '../../engine/package-info.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { LoadedAny } from '../load-models.js';
+import type { ApiKeys } from '../server/api-keys.js';
 import { createApp } from '../server/app.js';
+import { MemoryLedger } from '../server/held-memory.js';
 import type { AllowedHosts } from '../server/host-check.js';
 import { HttpServer } from '../server/http-server.js';
 import { createLog } from '../server/log.js';
@@ -10,6 +12,7 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import type { ServedModel } from '../server/served-model.js';
 import type { ServerLog } from '../server/server-log.js';
 import { type ModelState, ServerState } from '../server/server-state.js';
+import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import type { ServerSecurity } from './server-security.js';
 
 /** The API of models that run. */
@@ -72,6 +75,8 @@ export function serveModels(
     { process: true },
   );
   const log = createLog(config.logLevel);
+  const ledger = memoryLedger(running, config, security.apiKeys);
+  metrics.watchMemory(ledger);
   const failures = running.map(({ entry: { name }, loaded }) => {
     const own = { name, state: state.model(name), metrics: metrics.model(name), log };
     loaded.onStats((stats) => own.metrics.iteration(stats));
@@ -88,10 +93,21 @@ export function serveModels(
     corsOrigins: security.corsOrigins,
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodySize,
+    ledger,
     requestTimeoutMs: config.requestTimeout === 0 ? null : 1000 * config.requestTimeout,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeout },
   });
   return { app, state, metrics, failed: Promise.race(failures) };
+}
+
+function memoryLedger(
+  running: readonly RunningModel[],
+  { maxHeldMemory, maxBodySize }: Config,
+  apiKeys: ApiKeys,
+): MemoryLedger {
+  const loaded = running.map((model) => model.loaded);
+  const limit = maxHeldMemory ?? heldMemoryLimitBeside(loaded, maxBodySize);
+  return new MemoryLedger({ limit, isShared: apiKeys.count > 1 });
 }
 
 interface Followers {

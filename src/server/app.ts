@@ -4,6 +4,8 @@ import { type Context, Hono } from 'hono';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
+import { MemoryLedger } from './held-memory.js';
+import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import { type FeedOptions, ModelFeed } from './model-feed.js';
@@ -38,6 +40,8 @@ export interface AppOptions {
   /** Where the requests that are being answered are found; default: a registry of the app's own. */
   requests?: RequestRegistry;
   maxBodyBytes?: number;
+  /** What all requests hold together; default: one without a limit. */
+  ledger?: MemoryLedger;
   /** Default: no limit. */
   requestTimeoutMs?: number | null;
   feed?: Partial<FeedOptions>;
@@ -49,14 +53,14 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 
 /** The HTTP API as a Hono app; it knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
-  const { log, metrics, state, apiKeys = new ApiKeys([]) } = options;
+  const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
   const context: ServerContext = {
     models: options.models,
     state,
     metrics,
     version: options.version,
     log,
-    responses: new ResponseStore(),
+    responses: new ResponseStore({}, ledger.open('stored')),
     apiKeys,
     feeds: feedsOf(options.models, options.feed),
     requests: options.requests ?? new RequestRegistry(),
@@ -96,6 +100,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
     await next();
   });
+  app.use(holdMemory(ledger));
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
   app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));
 

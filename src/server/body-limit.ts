@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context, MiddlewareHandler } from 'hono';
 import { ApiError } from './openai/errors.js';
+import { readBody } from './read-body.js';
 import type { AppEnv } from './routes/route.js';
 
 export interface BodyLimitOptions {
@@ -12,16 +13,17 @@ export interface BodyLimitOptions {
 }
 
 /**
- * Reads the body, and refuses one that is too long: by its declared length, which Node holds its sender to, or where none is
- * declared as soon as more has come. Hono's own makes a second request around such a body, which the request of its server
- * for Node does not let it. A sender that stops in the middle is refused too, whatever length it has announced.
+ * Reads the body, and refuses one that is too long, or that there is no memory for: by its declared length before anything of
+ * it is read, and where none is declared as it grows. Node holds senders to the length that they declare. A sender that stops
+ * in the middle is refused too. Hono's own limit makes a second request around a body without a length, which the request of
+ * its server for Node does not let it.
  */
 export function bodyLimit({ maxSize, stallLimitMs, onError }: BodyLimitOptions): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const declared = c.req.header('content-length');
     if (declared !== undefined && Number(declared) > maxSize) return onError(c);
     if (declared === '0' || c.req.method === 'GET' || c.req.method === 'HEAD') return next();
-    const reading = declared === undefined ? readUpTo(c.req.raw.body, maxSize) : c.req.arrayBuffer();
+    const reading = readBody(c, declared === undefined ? null : Number(declared), maxSize);
     const bytes = await unlessStalled(reading, c.env?.incoming, stallLimitMs);
     if (bytes === null) return onError(c);
     // A promise is what is kept there, whatever the type says.
@@ -56,26 +58,4 @@ async function unlessStalled<T>(
 function bodyStalled(limitMs: number): ApiError {
   const message = `The body is not whole, and nothing has come of it for ${limitMs / 1000} s.`;
   return new ApiError(408, message, { code: 'body_timeout', headers: { connection: 'close' } });
-}
-
-/** All of a body; null where it is longer. */
-async function readUpTo(
-  body: ReadableStream<Uint8Array> | null,
-  maxSize: number,
-): Promise<ArrayBuffer | null> {
-  if (body === null) return new ArrayBuffer(0);
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > maxSize) return null;
-    chunks.push(chunk);
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole.buffer;
 }

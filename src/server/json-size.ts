@@ -6,6 +6,7 @@ export const MAX_JSON_VALUES = 500_000;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
@@ -14,13 +15,27 @@ const CLOSE_OBJECT = 0x7d;
 /** Bytes that are looked at in one go: a millisecond or two. */
 export const SLICE = 2 ** 20;
 
+/** What a JSON text is made of. */
+export interface JsonCounts {
+  values: number;
+  /** Lists and objects among them. */
+  containers: number;
+  /** Fields of objects. */
+  keys: number;
+  /** Texts, the names of fields included. */
+  strings: number;
+}
+
 /**
- * How deep a JSON text nests and how many values it has, counted without parsing it, slice by slice: the parser takes a
- * text as a whole, and what works on its result recurses. Text that is not JSON is counted as if it were.
+ * How deep a JSON text nests, how many values it has and of what kinds, counted without parsing it, slice by slice: the
+ * parser takes a text as a whole, and what works on its result recurses. Text that is not JSON is counted as if it were.
  */
-export class JsonSize {
+export class JsonSize implements JsonCounts {
   depth = 0;
   values = 1;
+  containers = 0;
+  keys = 0;
+  strings = 0;
   #open = 0;
   #isInText = false;
   #isEscaped = false;
@@ -35,11 +50,16 @@ export class JsonSize {
       if (isInText) {
         if (isEscaped) isEscaped = false;
         else if (byte === BACKSLASH) isEscaped = true;
-        else if (byte === QUOTE) isInText = false;
+        else if (byte === QUOTE) {
+          isInText = false;
+          this.strings++;
+        }
       } else if (byte === QUOTE) isInText = true;
       else if (byte === COMMA) this.values++;
+      else if (byte === COLON) this.keys++;
       else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
         open++;
+        this.containers++;
         this.values++;
         if (open > this.depth) this.depth = open;
       } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) open--;

@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES, SLICE } from './json-size.js';
+import { bodyMemory, REQUEST_BYTES } from './memory-estimates.js';
 import { ApiError } from './openai/errors.js';
+import type { RequestMemory } from './request-memory.js';
 
 /** Bytes of the longest body, unless another is asked for: some hundred thousand tokens of prompt. */
 export const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024;
@@ -16,7 +18,7 @@ export function bodyTooLarge(maxBytes: number): ApiError {
  * What the body holds is no more than can be parsed and walked without a stall. Others get their turn between two
  * slices. @throws ApiError 400.
  */
-async function checkSize(bytes: Uint8Array): Promise<void> {
+async function checkedSize(bytes: Uint8Array): Promise<JsonSize> {
   const size = new JsonSize();
   for (let start = 0; start < bytes.length && !size.isTooMuch; start += SLICE) {
     if (start > 0) await nextTurn();
@@ -30,17 +32,24 @@ async function checkSize(bytes: Uint8Array): Promise<void> {
     const message = `The body holds more than ${MAX_JSON_VALUES} values, which is the limit.`;
     throw new ApiError(400, message, { code: 'invalid_json' });
   }
+  return size;
 }
 
-/** The body as JSON. @throws ApiError 400, 415 where it is not UTF-8, not JSON, or more than is taken. */
-export async function readJson(c: Context): Promise<unknown> {
+/**
+ * The body as JSON.
+ * @param memory holds what the body becomes, before it is parsed.
+ * @throws ApiError 400, 415 where it is not UTF-8, not JSON, or more than is taken; 413, 429 where there is no memory for it.
+ */
+export async function readJson(c: Context, memory: RequestMemory): Promise<unknown> {
   const encoding = c.req.header('content-encoding') ?? 'identity';
   if (encoding !== 'identity') {
     const message = `The Content-Encoding '${encoding}' is not supported; send the body as it is.`;
     throw new ApiError(415, message, { code: 'unsupported_encoding' });
   }
   const bytes = new Uint8Array(await c.req.arrayBuffer());
-  await checkSize(bytes);
+  // The context lives as long as the answer is made; nobody reads the bytes again.
+  c.req.bodyCache = {};
+  memory.holdBody(REQUEST_BYTES + bodyMemory(bytes.length, await checkedSize(bytes)));
   let text: string;
   try {
     text = strict.decode(bytes);

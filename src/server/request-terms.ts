@@ -1,4 +1,5 @@
 import type { Caller } from './api-keys.js';
+import type { RequestMemory } from './request-memory.js';
 import type { RequestRegistry } from './request-registry.js';
 
 /** On what terms a request is served. */
@@ -10,4 +11,6 @@ export interface RequestTerms {
   timeLimitMs: number | null;
   /** Where it can be found, to be cancelled. */
   registry: RequestRegistry;
+  /** What it may hold, and does. */
+  memory: RequestMemory;
 }

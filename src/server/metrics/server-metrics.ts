@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
@@ -53,6 +54,19 @@ export class ServerMetrics {
     registers: [this.#registry],
   });
 
+  readonly #heldMemory = new Gauge({
+    name: 'skein:held_memory_bytes',
+    help: 'Memory that clients make the server hold, by estimate: of requests with their answers, and of stored responses',
+    labelNames: ['holding'] as const,
+    registers: [this.#registry],
+  });
+  readonly #heldMemoryLimit = new Gauge({
+    name: 'skein:held_memory_limit_bytes',
+    help: 'What all of it may be; requests beyond it are refused with the error code memory_full',
+    registers: [this.#registry],
+  });
+  #ledger: MemoryLedger | null = null;
+
   /** @param models all that will be observed: a histogram has the same buckets for each. */
   constructor(models: readonly ObservedModel[], options: { process?: boolean } = {}) {
     this.#families = modelFamilies(this.#registry, Math.max(1, ...models.map((model) => model.maxSeqLen)));
@@ -68,6 +82,7 @@ export class ServerMetrics {
 
   text(): Promise<string> {
     for (const model of this.#models.values()) model.collect();
+    for (const holding of HOLDINGS) this.#heldMemory.set({ holding }, this.#ledger?.heldFor(holding) ?? 0);
     return this.#registry.metrics();
   }
 
@@ -87,6 +102,14 @@ export class ServerMetrics {
     this.#httpRequests.inc({ handler, method, status: `${Math.floor(status / 100)}xx` });
     this.#httpResponses.inc({ handler, status: String(status) });
     this.#httpDuration.observe({ handler, method }, durationMs / 1000);
+  }
+
+  /** What is held by this ledger is told from now on. */
+  watchMemory(ledger: MemoryLedger): void {
+    this.#ledger = ledger;
+    this.#heldMemoryLimit.set(ledger.limit);
+    // A rate needs a sample from before the first refusal.
+    this.#refusals.inc({ code: 'memory_full' }, 0);
   }
 
   /** A client did not read its answer and was cut off. */

@@ -3,6 +3,7 @@ import type { PromptLogProb } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import { cacheSaltFor } from '../cache-salt.js';
+import { answersMemory } from '../memory-estimates.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { LiveRequest } from '../request-registry.js';
 import type { RequestTerms } from '../request-terms.js';
@@ -49,7 +50,7 @@ export class ChoiceRun {
 
   /**
    * Queues every choice, or none: one that is refused takes its neighbours along. `live` is released when all have ended.
-   * @throws InvalidRequestError, QueueFullError.
+   * @throws InvalidRequestError, QueueFullError; ApiError where there is no memory for all that they may say.
    */
   constructor(
     model: ServedGenerator,
@@ -67,6 +68,7 @@ export class ChoiceRun {
     this.#requests = requests;
     this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
     this.#live = live;
+    terms.memory.addAnswer(answersMemory(model, requests, counts));
     try {
       for (const [prompt, request] of requests.entries()) {
         const asked: TextRequest = {

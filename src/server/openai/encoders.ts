@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { RequestError } from '../../../callbacks/token-request.js';
 import { embed, type OnAccepted } from '../../encoding/embed.js';
 import { ranking, type Scores, scorePairs } from '../../encoding/score.js';
+import { embeddingsMemory } from '../memory-estimates.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { ServedEncoder } from '../served-model.js';
 import { ApiError, clientLeft } from './errors.js';
@@ -13,9 +14,10 @@ import type { EmbeddingRequest, RerankRequest, ScoreRequest } from './schemas/en
 export async function embeddings(
   context: RouteContext,
   request: EmbeddingRequest,
-  { signal }: Exchange,
+  { signal, terms }: Exchange,
 ): Promise<Response> {
   const model = findEncoder(context, request.model, 'embedding');
+  terms.memory.addAnswer(embeddingsMemory(request.input.length, model.outputWidth));
   const options = {
     dimensions: request.dimensions,
     truncatePromptTokens: request.truncate_prompt_tokens,

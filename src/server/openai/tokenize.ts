@@ -1,14 +1,22 @@
 import type { PromptTokens } from '../../generation/text-model.js';
+import { toldTokensMemory } from '../memory-estimates.js';
 import type { ServedGenerator } from '../served-model.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ApiError } from './errors.js';
+import type { Exchange } from './respond.js';
 import { findGenerator, type RouteContext } from './route-context.js';
 import type { DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
 
 /** POST /tokenize: the tokens of a text, or of the prompt that a conversation becomes. */
-export async function tokenize(context: RouteContext, request: TokenizeRequest): Promise<Response> {
+export async function tokenize(
+  context: RouteContext,
+  request: TokenizeRequest,
+  { terms }: Exchange,
+): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const tokens = Array.from(await tokensOf(model, request));
+  const found = await tokensOf(model, request);
+  terms.memory.addAnswer(toldTokensMemory(found.length));
+  const tokens = Array.from(found);
   return Response.json({
     count: tokens.length,
     max_model_len: model.maxSeqLen,

@@ -10,12 +10,16 @@ import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { parseRequest } from '../openai/schemas/parse.js';
 import { readJson } from '../read-json.js';
+import type { RequestMemory } from '../request-memory.js';
 import type { RequestRegistry } from '../request-registry.js';
 import type { ServerLog } from '../server-log.js';
 import type { ServerState } from '../server-state.js';
 import { HttpStreamConnection } from '../stream-connection.js';
 
-export type AppEnv = { Bindings: Partial<HttpBindings>; Variables: { requestId: string; caller: Caller } };
+export type AppEnv = {
+  Bindings: Partial<HttpBindings>;
+  Variables: { requestId: string; caller: Caller; memory: RequestMemory };
+};
 
 /** What all routes work with. */
 export interface ServerContext extends RouteContext {
@@ -112,7 +116,7 @@ export function defineRoute<
     open: definition.open ?? false,
     handle: async (c, context) => {
       const request = {
-        body: body && parseRequest(body, await readJson(c)),
+        body: body && parseRequest(body, await readJson(c, c.get('memory'))),
         params: params && parseRequest(params, c.req.param()),
         query: query && parseRequest(query, c.req.query()),
         exchange: exchangeOf(c, context),
@@ -167,6 +171,7 @@ function exchangeOf(c: Context<AppEnv>, { log, requests, requestTimeoutMs }: Ser
       requestId: c.get('requestId'),
       timeLimitMs: requestTimeoutMs,
       registry: requests,
+      memory: c.get('memory'),
     },
   };
 }

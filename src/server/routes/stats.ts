@@ -1,9 +1,11 @@
 import * as z from 'zod';
+import { readerMemory } from '../memory-estimates.js';
 import { shuttingDown } from '../openai/errors.js';
 import { EventStream } from '../openai/event-stream.js';
 import { STREAM_HEADERS } from '../openai/respond.js';
 import { findGenerator } from '../openai/route-context.js';
 import { optional } from '../openai/schemas/fields.js';
+import { memoryFull } from '../request-memory.js';
 import { defineRoute } from './route.js';
 
 const query = (text: string) => z.strictObject({ model: optional(z.string(), text) });
@@ -38,6 +40,7 @@ export const statsStreamRoute = defineRoute({
   responses: async () => (await import('../openai/answers/operations.js')).statsStreamResponses(),
   handle: ({ query: { model }, exchange: { signal, connection, terms } }, context) => {
     if (context.state.status === 'draining') throw shuttingDown(context.state.drainEndsInMs);
+    if (!terms.memory.raiseTo(readerMemory(0))) throw memoryFull();
     const names = model === undefined ? [...context.feeds.keys()] : [findGenerator(context, model).id];
     const leave: (() => void)[] = [];
     const end = () => {
@@ -51,9 +54,9 @@ export const statsStreamRoute = defineRoute({
         stream.close();
       }),
     );
-    // None while the reader is behind: the next event that it gets is newer.
+    // None while the reader is behind, or no memory is left for it: the next event that it gets is newer.
     const send = (event: string) => {
-      if (!stream.isBehind) stream.write(event);
+      if (!stream.isBehind && terms.memory.raiseTo(readerMemory(event.length))) stream.write(event);
     };
     // So that the headers go out at once.
     send(': skein\n\n');

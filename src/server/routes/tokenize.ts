@@ -13,7 +13,7 @@ export const tokenizeRoute = defineRoute({
     'A conversation': { messages: [{ role: 'user', content: 'Hello' }] },
   },
   responses: async () => (await import('../openai/answers/operations.js')).tokenizeResponses(),
-  handle: ({ body }, context) => tokenize(context, body),
+  handle: ({ body, exchange }, context) => tokenize(context, body, exchange),
 });
 
 export const detokenizeRoute = defineRoute({

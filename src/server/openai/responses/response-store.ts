@@ -1,4 +1,7 @@
 import type { Caller } from '../../api-keys.js';
+import type { MemoryHold } from '../../held-memory.js';
+import { JsonSize } from '../../json-size.js';
+import { storedMemory } from '../../memory-estimates.js';
 import { ApiError } from '../errors.js';
 import type { InputItem } from '../schemas/response-items.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
@@ -26,7 +29,7 @@ export interface ActiveResponse {
 
 export interface ResponseStoreLimits {
   maxResponses: number;
-  /** Of JSON, a conversation counted with each response that goes on with it. */
+  /** Of memory, by estimate, a conversation counted with each response that goes on with it. */
   maxBytes: number;
 }
 
@@ -57,10 +60,13 @@ export class ResponseStore {
   readonly #entries = new Map<string, Entry>();
   readonly #active = new Map<string, { active: ActiveResponse; owner: string }>();
   readonly #holdings = new Map<string, Holding>();
+  readonly #hold: MemoryHold | null;
   #bytes = 0;
 
-  constructor(limits: Partial<ResponseStoreLimits> = {}) {
+  /** @param hold what is kept counts there too, and makes room where that has none. */
+  constructor(limits: Partial<ResponseStoreLimits> = {}, hold: MemoryHold | null = null) {
     this.#limits = { ...DEFAULT_STORE_LIMITS, ...limits };
+    this.#hold = hold;
   }
 
   get size(): number {
@@ -85,7 +91,7 @@ export class ResponseStore {
     this.#entries.set(id, { stored, bytes, owner });
     this.#count(owner, 1, bytes);
     while (this.#entries.size > this.#limits.maxResponses) this.#forgetOldestOf(this.#greatest('responses'));
-    while (this.#bytes > this.#limits.maxBytes) this.#forgetOldestOf(this.#greatest('bytes'));
+    while (this.#isTooMuch()) this.#forgetOldestOf(this.#greatest('bytes'));
   }
 
   begin(owner: string, id: string, active: ActiveResponse): void {
@@ -128,11 +134,17 @@ export class ResponseStore {
     return null;
   }
 
+  #isTooMuch(): boolean {
+    if (this.#entries.size === 0) return false;
+    return this.#bytes > this.#limits.maxBytes || this.#hold?.resize(this.#bytes) === false;
+  }
+
   #count(owner: string, responses: number, bytes: number): void {
     const holding = this.#holdings.get(owner) ?? { responses: 0, bytes: 0 };
     holding.responses += responses;
     holding.bytes += bytes;
     this.#bytes += bytes;
+    if (bytes < 0) this.#hold?.resize(this.#bytes);
     if (holding.responses === 0) this.#holdings.delete(owner);
     else this.#holdings.set(owner, holding);
   }
@@ -197,7 +209,10 @@ export class OwnResponses {
 function bytesOf(stored: StoredResponse): number {
   let bytes = 0;
   for (let link: StoredResponse | null = stored; link !== null; link = link.previous) {
-    bytes += Buffer.byteLength(JSON.stringify([link.response, link.input]));
+    const text = Buffer.from(JSON.stringify([link.response, link.input]));
+    const size = new JsonSize();
+    size.add(text);
+    bytes += storedMemory(text.length, size);
   }
   return bytes;
 }

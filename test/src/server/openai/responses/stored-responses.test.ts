@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiKeys } from '../../../../../src/server/api-keys.js';
+import { MemoryLedger } from '../../../../../src/server/held-memory.js';
 import {
   ResponseStore,
   type StoredResponse,
@@ -267,14 +268,31 @@ describe('the store of responses', () => {
   });
 
   it('takes bytes from the key that keeps the most', () => {
-    const store = new ResponseStore({ maxBytes: 3000 });
-    store.of(B).put(stored('b', 'x'.repeat(900)));
+    const store = new ResponseStore({ maxBytes: 12_000 });
+    store.of(B).put(stored('b', 'x'.repeat(3600)));
     for (let i = 0; i < 20; i++) {
-      store.of(A).put(stored(`a${i}`, 'x'.repeat(400)));
-      expect(store.bytes).toBeLessThanOrEqual(3000);
+      store.of(A).put(stored(`a${i}`, 'x'.repeat(1600)));
+      expect(store.bytes).toBeLessThanOrEqual(12_000);
     }
     expect(store.of(B).get('b').response.id).toBe('b');
     expect(store.of(A).get('a19').response.id).toBe('a19');
+  });
+
+  it('makes room where others hold the memory', () => {
+    const ledger = new MemoryLedger({ limit: 32_000 });
+    const store = new ResponseStore({}, ledger.open('stored'));
+    const own = store.of(A);
+    for (let i = 0; i < 30; i++) own.put(stored(`a${i}`, 'x'.repeat(1600)));
+    const { size } = store;
+    expect(size).toBeGreaterThan(1);
+    expect(ledger.held).toBe(store.bytes);
+    expect(ledger.held).toBeLessThanOrEqual(28_000);
+    const others = ledger.open('request');
+    expect(others.resize(28_000 - ledger.held)).toBe(true);
+    own.put(stored('larger', 'x'.repeat(3600)));
+    expect(own.get('larger').response.id).toBe('larger');
+    expect(store.size).toBeLessThan(size);
+    expect(ledger.held).toBe(store.bytes + others.bytes);
   });
 
   it('has nothing of a key for another', () => {

@@ -1,0 +1,80 @@
+import type { Context } from 'hono';
+import { REQUEST_BYTES, textMemory } from './memory-estimates.js';
+import type { RequestMemory } from './request-memory.js';
+import type { AppEnv } from './routes/route.js';
+
+/** Bodies up to this length are read by the HTTP library, whose way is the shortest. */
+const SMALL_BODY = 64 * 1024;
+/** What is held beyond what has come, of a body whose length is declared: who sends slowly does not hold all of it. */
+const AHEAD = 1024 * 1024;
+
+/**
+ * All of a body, which the request's memory holds as it comes; null where it is longer than `maxSize`.
+ * @param declared its length, where that was told. @throws ApiError 413, 429 where there is no memory for it.
+ */
+export async function readBody(
+  c: Context<AppEnv>,
+  declared: number | null,
+  maxSize: number,
+): Promise<ArrayBuffer | null> {
+  const memory = c.get('memory');
+  if (declared === null) {
+    memory.holdBody(REQUEST_BYTES + SMALL_BODY);
+    return readWithin(c.req.raw.body, { length: null, maxSize, memory });
+  }
+  memory.expectBody(REQUEST_BYTES + textMemory(declared));
+  if (declared > SMALL_BODY) return readWithin(c.req.raw.body, { length: declared, maxSize, memory });
+  memory.holdBody(REQUEST_BYTES + declared);
+  return c.req.arrayBuffer();
+}
+
+interface Bounds {
+  length: number | null;
+  maxSize: number;
+  memory: RequestMemory;
+}
+
+async function readWithin(
+  body: ReadableStream<Uint8Array> | null,
+  { length, maxSize, memory }: Bounds,
+): Promise<ArrayBuffer | null> {
+  if (body === null) return new ArrayBuffer(0);
+  // Pages that nothing has been written to take no memory.
+  let whole: Uint8Array<ArrayBuffer> | null = new Uint8Array(length ?? SMALL_BODY);
+  let refusal: unknown;
+  let size = 0;
+  for await (const chunk of body) {
+    const end = size + chunk.length;
+    if (end > maxSize) return null;
+    try {
+      if (whole !== null) whole = withRoom(whole, { size, end, length, maxSize, memory });
+      whole?.set(chunk, size);
+    } catch (error) {
+      // A client that is still sending would not read why it is refused: the rest comes, and is dropped.
+      refusal = error;
+      whole = null;
+      memory.clear();
+    }
+    size = end;
+  }
+  if (whole === null) throw refusal;
+  return size === whole.length ? whole.buffer : whole.buffer.slice(0, size);
+}
+
+/** The bytes, or longer ones that begin like them, with room up to `end`. @throws ApiError 413, 429. */
+function withRoom(
+  bytes: Uint8Array<ArrayBuffer>,
+  { size, end, length, maxSize, memory }: Bounds & { size: number; end: number },
+): Uint8Array<ArrayBuffer> {
+  if (length !== null) {
+    memory.holdBody(REQUEST_BYTES + Math.min(length, end + AHEAD));
+    return bytes;
+  }
+  if (end <= bytes.length) return bytes;
+  const longer = new Uint8Array(Math.min(maxSize, 2 * Math.max(end, bytes.length)));
+  // It will be longer still, for all that is known, and is there twice while it is copied.
+  memory.expectBody(REQUEST_BYTES + textMemory(end));
+  memory.holdBody(REQUEST_BYTES + bytes.length + longer.length);
+  longer.set(bytes.subarray(0, size));
+  return longer;
+}

@@ -1,0 +1,80 @@
+import type { MemoryHold } from './held-memory.js';
+import { ApiError } from './openai/errors.js';
+
+/**
+ * What one HTTP request makes the server hold, from its headers to the last byte of its answer. What it asks for beyond the
+ * room that there is ends it before the work is begun: with 429 where others hold the room, so that it may come again, and
+ * with 413 or 400 where it would never fit.
+ */
+export class RequestMemory {
+  readonly #hold: MemoryHold;
+  readonly #limit: number;
+
+  constructor(hold: MemoryHold, limit: number) {
+    this.#hold = hold;
+    this.#limit = limit;
+  }
+
+  get bytes(): number {
+    return this.#hold.bytes;
+  }
+
+  /** Its body will take so many bytes in all, by what is known of it. @throws ApiError 429, 413 where it could not have them now. */
+  expectBody(bytes: number): void {
+    this.#hold.expected = bytes;
+    this.#checkBody(bytes);
+  }
+
+  #checkBody(bytes: number): void {
+    if (bytes > this.#limit) throw this.#neverFits(413, 'body', bytes, 'body_too_large');
+    if (!this.#hold.hasRoomFor(bytes)) throw memoryFull();
+  }
+
+  /** Its body takes so many bytes in all. @throws ApiError 429, 413. */
+  holdBody(bytes: number): void {
+    this.#checkBody(bytes);
+    this.#hold.resize(bytes);
+  }
+
+  /** Its answer takes so many bytes more. @throws ApiError 429, 400. */
+  addAnswer(bytes: number): void {
+    const all = this.#hold.bytes + bytes;
+    if (all > this.#limit) throw this.#neverFits(400, 'request', all, 'answer_too_large');
+    if (!this.#hold.resize(all)) throw memoryFull();
+  }
+
+  /** So many bytes in all, should it have less. False where there is no room. */
+  raiseTo(bytes: number): boolean {
+    return this.#hold.resize(Math.max(bytes, this.#hold.bytes));
+  }
+
+  /** Gives back what it has, to go on with nothing. */
+  clear(): void {
+    this.#hold.resize(0);
+  }
+
+  release(): void {
+    this.#hold.release();
+  }
+
+  #neverFits(status: 400 | 413, what: string, bytes: number, code: string): ApiError {
+    const how = status === 400 ? ' Ask for fewer answers, tokens or log-probs.' : '';
+    return new ApiError(
+      status,
+      `This ${what} may take ${Math.ceil(bytes)} bytes of memory, but all requests together have ${this.#limit} ` +
+        `(--max-held-memory).${how}`,
+      { code },
+    );
+  }
+}
+
+/** 429 and not 503, as for a full queue: the process is well, and has room again when others have had their answers. */
+export function memoryFull(): ApiError {
+  const message =
+    'The requests that are being served hold all the memory there is for them; try again later.';
+  return new ApiError(429, message, {
+    type: 'rate_limit_error',
+    code: 'memory_full',
+    headers: { 'retry-after': '1' },
+  });
+}
