@@ -9,7 +9,12 @@ import { adjustForLibrary } from './library-adjustments.js';
 import { runWithin } from './run-within.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
 import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
-import { parseTokenizerJson, TokenizerError, type TokenizerJson } from './tokenizer-json.js';
+import {
+  checkTokenizerConfig,
+  parseTokenizerJson,
+  TokenizerError,
+  type TokenizerJson,
+} from './tokenizer-json.js';
 import { decodableUtf8Length } from './utf8.js';
 
 export interface EncodeOptions {
@@ -88,6 +93,7 @@ export class Tokenizer {
   constructor(files: TokenizerSourceFiles) {
     const json = parseTokenizerJson(files.tokenizerJson);
     const config = files.tokenizerConfig;
+    checkTokenizerConfig(config);
     for (const token of json.added_tokens) this.#addedById.set(token.id, addedToken(token));
     const added = [...this.#addedById.values()];
     const specials = added.filter((token) => token.special);
