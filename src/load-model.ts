@@ -449,6 +449,11 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
   if (options.threads !== undefined) cached.threads = options.threads;
   if (options.onProgress !== undefined) cached.onProgress = options.onProgress;
   if (options.signal !== undefined) cached.signal = options.signal;
+  cached.onDamaged = (message) =>
+    process.emitWarning(`${message} It is built anew.`, {
+      type: 'SkeinWarning',
+      code: 'SKEIN_ENGINE_DAMAGED',
+    });
   return cachedEngine(cached);
 }
 

@@ -28,7 +28,9 @@ describe('the checksums of weights.bin', () => {
       flip(engine, tensor.offset + tensor.byteLength - 1);
       const refused = checkWeights(engine);
       await expect(refused).rejects.toThrow(EngineError);
-      await expect(refused).rejects.toThrow(`${engine.weightsFile}: the bytes of ${tensor.name} are not those`);
+      await expect(refused).rejects.toThrow(
+        `${engine.weightsFile}: the bytes of ${tensor.name} are not those`,
+      );
       flip(engine, tensor.offset + tensor.byteLength - 1);
     }
     await checkWeights(engine);

@@ -26,7 +26,7 @@ describe('variables that begin with SKEIN_', () => {
     expect(unknownVariables({ SKEIN_QQQQQQQQQQ: '' })).toEqual([
       'The variable SKEIN_QQQQQQQQQQ is of no option and has no effect.',
     ]);
-    expect(unknownVariables({ "SKEIN_\nX": "" })[0]).not.toContain("\n");
+    expect(unknownVariables({ 'SKEIN_\nX': '' })[0]).not.toContain('\n');
   });
 
   it('are known where they are an option, or where the product, its tests, tools or deployments read them', () => {
