@@ -35,6 +35,7 @@ import {
   checkWeightPrecision,
   storedBytes,
 } from './weight-precision.js';
+import { withChecksums } from './weights-checksum.js';
 
 /** `waiting`: another process builds the same engine. done and total are bytes of weights (0 where none are known). */
 export interface BuildProgress {
@@ -141,7 +142,7 @@ async function writeEngine(
     maxSeqLen: longestSequence(config),
     source: { path: resolve(checkpoint.path), format, hash: sourceHash },
     weightsByteLength: byteLength,
-    tensors,
+    tensors: await withChecksums(weightsFile, tensors),
   };
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
 }

@@ -13,12 +13,15 @@ import { type Engine, EngineError, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { ProcessLock } from './process-lock.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
+import { checkWeights } from './weights-checksum.js';
 
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
   /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
   cacheDirectory?: string;
   /** After a build the engines used longest ago are removed until the cache is no larger; default 50 GiB. */
   maxCacheBytes?: number;
+  /** Hears of an engine whose weights have changed on the disk; it is built anew. */
+  onDamaged?: (message: string) => void;
 }
 
 export const DEFAULT_MAX_CACHE_BYTES = 50 * 1024 ** 3;
@@ -45,12 +48,12 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   const precision = checkWeightPrecision(options.precision);
   const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
   const entry = join(directory, entryName(files, precision, outputPrecision));
-  const present = tryOpen(entry);
+  const present = await tryOpenWhole(entry, options.onDamaged);
   if (present) return touched(present);
 
   const lock = await lockOf(entry, options);
   try {
-    const built = tryOpen(entry);
+    const built = await tryOpenWhole(entry);
     if (built) return touched(built);
     await buildInto(entry, {
       ...options,
@@ -85,6 +88,21 @@ function tryOpen(entry: string): Engine | null {
   } catch (error) {
     if (error instanceof EngineError) return null;
     throw error;
+  }
+}
+
+/** The same for one whose weights have changed since: it is removed, so that no other process takes it meanwhile. */
+async function tryOpenWhole(entry: string, onDamaged?: (message: string) => void): Promise<Engine | null> {
+  const engine = tryOpen(entry);
+  if (engine === null) return null;
+  try {
+    await checkWeights(engine);
+    return engine;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    onDamaged?.(error.message);
+    rmSync(entry, { recursive: true, force: true }); // who has it mapped keeps its pages
+    return null;
   }
 }
 

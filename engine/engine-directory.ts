@@ -18,6 +18,8 @@ export interface EngineTensor {
   columns: number;
   offset: number;
   byteLength: number;
+  /** CRC-32 of its bytes; absent in engines of versions that wrote none. */
+  checksum?: number;
 }
 
 export interface EngineManifest {

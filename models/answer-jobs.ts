@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import type { HelperReply } from './helper-pool.js';
+import { type HelperReply, READY } from './helper-pool.js';
 
 /** The life of a HelperPool's thread. @param transfer what of a result is handed over instead of copied */
 export function answerJobs<Job, Result>(
@@ -18,4 +18,5 @@ export function answerJobs<Job, Result>(
     }
     port.postMessage(reply, 'result' in reply ? transfer(reply.result) : []);
   });
+  port.postMessage(READY);
 }

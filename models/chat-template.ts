@@ -1,5 +1,14 @@
-import { Environment, Interpreter, Template } from '@huggingface/jinja';
+import { Environment, Template } from '@huggingface/jinja';
 import { asSentence } from '../callbacks/sentences.js';
+import {
+  type Allowance,
+  countingInterpreter,
+  MAX_TEMPLATE_STEPS,
+  RenderingCount,
+  range,
+  StepsError,
+  textUnits,
+} from './rendering-limits.js';
 import { strftime } from './strftime.js';
 import { type GuardedRendering, SpecialTextGuard } from './tokenizer/special-text-guard.js';
 import type { TextSegment, Tokenizer } from './tokenizer/tokenizer.js';
@@ -45,6 +54,11 @@ export interface ChatTemplateOptions {
   /** The clock of strftime_now. */
   now?: () => Date;
 }
+
+/** Units of a text that a template makes, beside those for the values that it is given. */
+const MAX_TEXT_UNITS = 1_048_576;
+/** For each unit of a value: tojson writes one as six (\\u001f), and templates write some values twice. */
+const UNITS_PER_UNIT = 16;
 
 /** Variables that the caller's templateKwargs cannot be named after. */
 const RESERVED = new Set([
@@ -97,24 +111,24 @@ export class ChatTemplate {
 
   /** @throws ChatTemplateError where the template refuses the messages, or the options contradict each other. */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): RenderedPrompt {
-    return this.#render(messages, options, MAX_TEMPLATE_STEPS);
+    return this.#render(messages, options, { steps: MAX_TEMPLATE_STEPS, grows: true });
   }
 
-  /** The same, or null where it takes more than `steps` steps. */
+  /** The same, or null where it takes more than `steps` steps, or one step of it may do the work of very many. */
   renderWithin(
     steps: number,
     messages: readonly ChatMessage[],
     options: RenderOptions,
   ): RenderedPrompt | null {
     try {
-      return this.#render(messages, options, steps);
+      return this.#render(messages, options, { steps, grows: false });
     } catch (error) {
       if (error instanceof ChatTemplateError && error.cause instanceof StepsError) return null;
       throw error;
     }
   }
 
-  #render(messages: readonly ChatMessage[], options: RenderOptions, steps: number): RenderedPrompt {
+  #render(messages: readonly ChatMessage[], options: RenderOptions, allowance: Allowance): RenderedPrompt {
     if (this.#template === null || this.#source === null) {
       throw new ChatTemplateError(
         'The model has no chat template: give it one (chat_template.jinja beside its tokenizer.json), ' +
@@ -137,7 +151,8 @@ export class ChatTemplate {
       tools: options.tools ?? null,
       kwargs: options.templateKwargs ?? {},
     });
-    let text = this.#run(steps, given.kwargs, {
+    const units = MAX_TEXT_UNITS + UNITS_PER_UNIT * textUnits(given);
+    let text = this.#run(new RenderingCount(allowance, units), given.kwargs, {
       messages: given.messages,
       tools: given.tools,
       add_generation_prompt: addGenerationPrompt,
@@ -159,9 +174,8 @@ export class ChatTemplate {
     }
   }
 
-  #run(steps: number, kwargs: Record<string, unknown>, variables: Record<string, unknown>): string {
+  #run(count: RenderingCount, kwargs: Record<string, unknown>, variables: Record<string, unknown>): string {
     const environment = new Environment();
-    const count = new StepCount(steps);
     const globals: Record<string, unknown> = {
       ...{ true: true, false: false, none: null, True: true, False: false, None: null },
       range: (...args: Parameters<typeof range>) => {
@@ -253,61 +267,7 @@ function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): s
   return text.slice(0, start + (keepsSpace ? untilEnd.length : core.length));
 }
 
-/**
- * Steps that a rendering may take: fifty for each of the ten thousand messages of a very long conversation. A template that takes
- * more loops without an end, and the server with it.
- */
-export const MAX_TEMPLATE_STEPS = 500_000;
-
-/** Numbers of one range(). */
-const MAX_RANGE = 100_000;
-
-class StepsError extends Error {}
-
-/** Counts what a rendering does, and gives up. */
-class StepCount {
-  readonly #most: number;
-  #steps = 0;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  spend(steps: number): void {
-    this.#steps += steps;
-    if (this.#steps > this.#most) throw new StepsError(`it took more than ${this.#most} steps`);
-  }
-}
-
-/** An interpreter that counts what it evaluates, and the rounds of loops, in which there may be nothing to evaluate. */
-function countingInterpreter(environment: Environment, count: StepCount): Interpreter {
-  const interpreter = new Interpreter(environment);
-  const counted = interpreter as unknown as Record<
-    'evaluate' | 'evaluateBlock',
-    (...args: unknown[]) => unknown
-  >;
-  for (const name of ['evaluate', 'evaluateBlock'] as const) {
-    const original = counted[name].bind(interpreter);
-    counted[name] = (...args) => {
-      count.spend(1);
-      return original(...args);
-    };
-  }
-  return interpreter;
-}
-
-/** Python's range, as an array. */
-function range(first: number, second?: number | null, step = 1): number[] {
-  const [start, stop] = second === undefined || second === null ? [0, first] : [first, second];
-  if (step === 0) throw new ChatTemplateError('range() step must not be zero');
-  const length = (stop - start) / step;
-  if (length > MAX_RANGE)
-    throw new ChatTemplateError(`range() of ${length} numbers; ${MAX_RANGE} is the limit`);
-  const numbers: number[] = [];
-  for (let value = start; step > 0 ? value < stop : value > stop; value += step) numbers.push(value);
-  return numbers;
-}
-
 function reasonOf(error: unknown): string {
+  if (error instanceof RangeError && /call stack/.test(error.message)) return 'it is nested too deeply';
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,18 +1,29 @@
-import { Worker } from 'node:worker_threads';
+import { type ResourceLimits, Worker } from 'node:worker_threads';
 
-export interface HelperPoolOptions {
-  /** Module of a thread: it answers each message, a job, with one HelperReply, in order (see answerJobs). */
+export interface HelperPoolOptions<Job = unknown> {
+  /** Module of a thread: it says 'ready', then answers each message, a job, with one HelperReply, in order (see answerJobs). */
   script: URL;
   workerData?: unknown;
   /** Threads at most; each is started when it is first needed. Default 1. */
   workers?: number | undefined;
   /** Jobs that may wait or be in work at a time. Default 256. */
   maxJobs?: number | undefined;
-  /** A thread that works longer on one job is ended, and the job fails with a HelperTimeError. Default: no limit. */
-  timeLimitMs?: number | undefined;
+  /**
+   * A thread that works longer on one job is ended, and the job fails with a HelperTimeError. Counts from when the thread is
+   * ready. Default: no limit.
+   */
+  timeLimitMs?: number | ((job: Job) => number) | undefined;
+  /** What a thread may have of memory; one that needs more ends, and its job fails with a HelperLostError. */
+  resourceLimits?: ResourceLimits | undefined;
 }
 
 export type HelperReply<Result> = { result: Result } | { failure: { name: string; message: string } };
+
+/** First message of a thread. */
+export const READY = 'ready';
+
+/** Milliseconds that a thread may take to be ready. */
+const START_LIMIT_MS = 60_000;
 
 /** More jobs at a time than the pool takes: try again later. */
 export class HelperBusyError extends Error {
@@ -45,6 +56,8 @@ interface PendingJob<Job, Result> {
 
 interface PoolWorker<Job, Result> {
   thread: Worker;
+  /** Its module is loaded, and it takes jobs as they come. */
+  ready: boolean;
   pending: PendingJob<Job, Result> | null;
   timer: NodeJS.Timeout | null;
 }
@@ -54,12 +67,12 @@ interface PoolWorker<Job, Result> {
  * crosses the border by structured clone.
  */
 export class HelperPool<Job, Result> {
-  readonly #options: HelperPoolOptions;
+  readonly #options: HelperPoolOptions<Job>;
   readonly #workers = new Set<PoolWorker<Job, Result>>();
   #waiting: PendingJob<Job, Result>[] = [];
   #closed = false;
 
-  constructor(options: HelperPoolOptions) {
+  constructor(options: HelperPoolOptions<Job>) {
     this.#options = options;
   }
 
@@ -138,9 +151,18 @@ export class HelperPool<Job, Result> {
       }
       worker.pending = pending;
       worker.thread.ref();
-      const { timeLimitMs } = this.#options;
-      if (timeLimitMs !== undefined) worker.timer = setTimeout(() => this.#giveUp(worker), timeLimitMs);
+      this.#limitTime(worker);
     }
+  }
+
+  /** A thread that is not ready yet has longer: to start on a busy machine is not the job's fault. */
+  #limitTime(worker: PoolWorker<Job, Result>): void {
+    const { timeLimitMs } = this.#options;
+    if (timeLimitMs === undefined || worker.pending === null) return;
+    const own = typeof timeLimitMs === 'number' ? timeLimitMs : timeLimitMs(worker.pending.job);
+    const limit = worker.ready ? own : Math.max(own, START_LIMIT_MS);
+    if (worker.timer !== null) clearTimeout(worker.timer);
+    worker.timer = setTimeout(() => this.#giveUp(worker, limit), limit);
   }
 
   #idleWorker(): PoolWorker<Job, Result> | null {
@@ -149,11 +171,16 @@ export class HelperPool<Job, Result> {
   }
 
   #startWorker(): PoolWorker<Job, Result> {
-    const { script, workerData } = this.#options;
-    const thread = new Worker(script, { workerData });
-    const worker: PoolWorker<Job, Result> = { thread, pending: null, timer: null };
+    const { script, workerData, resourceLimits } = this.#options;
+    const thread = new Worker(script, { workerData, ...(resourceLimits && { resourceLimits }) });
+    const worker: PoolWorker<Job, Result> = { thread, ready: false, pending: null, timer: null };
     this.#workers.add(worker);
-    thread.on('message', (reply: HelperReply<Result>) => {
+    thread.on('message', (reply: HelperReply<Result> | typeof READY) => {
+      worker.ready = true;
+      if (reply === READY) {
+        this.#limitTime(worker);
+        return;
+      }
       const { pending } = worker;
       this.#rest(worker);
       // An idle thread does not keep the process alive.
@@ -173,8 +200,8 @@ export class HelperPool<Job, Result> {
     worker.pending = null;
   }
 
-  #giveUp(worker: PoolWorker<Job, Result>): void {
-    const error = new HelperTimeError(`It took more than ${this.#options.timeLimitMs! / 1000} s.`);
+  #giveUp(worker: PoolWorker<Job, Result>, limitMs: number): void {
+    const error = new HelperTimeError(`It took more than ${Math.round(limitMs / 100) / 10} s.`);
     this.#end(worker, error);
     void worker.thread.terminate();
   }

@@ -14,6 +14,7 @@ import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { topCommand } from './commands/top-command.js';
 import { loadConfig, UsageError } from './config.js';
 import { OPTIONS, type OptionName } from './config-options.js';
+import { unknownVariables } from './environment.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
 import { InterruptedError } from './interruption.js';
 import { flagsOf } from './option-flags.js';
@@ -219,6 +220,9 @@ async function program(): Promise<Command> {
     .addCommand(simulateCommand())
     .addCommand(await benchCommand())
     .addCommand(completionCommand());
+  root.hook('preAction', () => {
+    for (const line of unknownVariables(process.env)) process.stderr.write(`skein: ${line}\n`);
+  });
   for (const command of [root, ...root.commands, ...root.commands.flatMap(({ commands }) => commands)]) {
     command.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
     command.configureOutput({ outputError: () => {} });

@@ -17,6 +17,7 @@ import type { IterationStats, ModelType, OptionalParams, Speculate } from '../en
 import type { LoadRequest } from '../engine/load-executor.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
+import { checkWeights } from '../engine/weights-checksum.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
 import { blocksToCompletion } from '../scheduler/block-needs.js';
@@ -440,13 +441,22 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
   const { revision, signal } = options;
   const onDownload = options.onDownload && onlyTold('onDownload', options.onDownload);
   const model = await localModel(options.model, { revision, onProgress: onDownload, signal });
-  if (existsSync(join(model, 'engine.json'))) return openEngine(model);
+  if (existsSync(join(model, 'engine.json'))) {
+    const engine = openEngine(model);
+    await checkWeights(engine);
+    return engine;
+  }
   const cached: CachedEngineOptions = { model, precision: options.weights ?? 'auto' };
   if (options.outputWeights !== undefined) cached.outputPrecision = options.outputWeights;
   if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
   if (options.threads !== undefined) cached.threads = options.threads;
   if (options.onProgress !== undefined) cached.onProgress = options.onProgress;
   if (options.signal !== undefined) cached.signal = options.signal;
+  cached.onDamaged = (message) =>
+    process.emitWarning(`${message} It is built anew.`, {
+      type: 'SkeinWarning',
+      code: 'SKEIN_ENGINE_DAMAGED',
+    });
   return cachedEngine(cached);
 }
 

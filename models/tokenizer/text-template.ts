@@ -16,15 +16,17 @@ export interface TemplatedText {
 }
 
 const first: TemplatePiece = { text: 0, type: 0 };
+const second: TemplatePiece = { text: 1, type: 1 };
 
 export function textTemplate(json: TokenizerJson): TextTemplate {
   for (const part of flattenComponents(json.post_processor)) {
     if (part.type === 'TemplateProcessing') {
-      return { single: templatePieces(part, 'single'), pair: templatePieces(part, 'pair') };
+      const single = templatePieces(part, 'single');
+      return { single, pair: part.pair ? templatePieces(part, 'pair') : [...single, second] };
     }
     if (part.type === 'BertProcessing' || part.type === 'RobertaProcessing') return processing(part);
   }
-  return { single: [first], pair: [first, { text: 1, type: 1 }] };
+  return { single: [first], pair: [first, second] };
 }
 
 /** [CLS] a [SEP] b [SEP] with the types 0 and 1; RoBERTa has a second separator between them and one type. */

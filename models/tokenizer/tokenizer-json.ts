@@ -1,3 +1,5 @@
+import { checkConfigShape, checkTokenizerShape, type Refuse } from './tokenizer-shape.js';
+
 /** The parts of Hugging Face's tokenizer.json that Skein reads; everything else goes to the library untouched. */
 export interface AddedTokenJson {
   id: number;
@@ -37,26 +39,35 @@ export class TokenizerError extends Error {
   override name = 'TokenizerError';
 }
 
-/** Checks the outer shape of a parsed tokenizer.json and fills in what older files leave out. */
+/** Checks the shape of a parsed tokenizer.json and fills in what older files leave out. */
 export function parseTokenizerJson(value: unknown): TokenizerJson {
   if (!isObject(value)) {
     throw new TokenizerError(`tokenizer.json should be an object, found ${describe(value)}.`);
   }
-  const model = value.model;
-  if (!isObject(model) || !isObject(model.vocab)) {
-    throw new TokenizerError(`tokenizer.json should have model.vocab, found model ${describe(model)}.`);
-  }
-  const addedTokens = value.added_tokens ?? [];
-  if (!Array.isArray(addedTokens) || !addedTokens.every(isAddedToken)) {
-    throw new TokenizerError('tokenizer.json: added_tokens should be an array of {id, content}.');
-  }
+  checkTokenizerShape(value, refuseIn('tokenizer.json'));
+  const json = value as Partial<TokenizerJson>;
   return {
-    added_tokens: addedTokens,
-    normalizer: component(value, 'normalizer'),
-    pre_tokenizer: component(value, 'pre_tokenizer'),
-    post_processor: component(value, 'post_processor'),
-    decoder: component(value, 'decoder'),
-    model: model as ModelJson,
+    added_tokens: json.added_tokens ?? [],
+    normalizer: json.normalizer ?? null,
+    pre_tokenizer: json.pre_tokenizer ?? null,
+    post_processor: json.post_processor ?? null,
+    decoder: json.decoder ?? null,
+    model: json.model!,
+  };
+}
+
+/** @throws TokenizerError where what is read of tokenizer_config.json is not what it should be. */
+export function checkTokenizerConfig(value: unknown): void {
+  if (!isObject(value)) {
+    throw new TokenizerError(`tokenizer_config.json should be an object, found ${describe(value)}.`);
+  }
+  checkConfigShape(value, refuseIn('tokenizer_config.json'));
+}
+
+function refuseIn(file: string): Refuse {
+  return (where, expected, found) => {
+    const shown = found === undefined ? 'nothing' : (JSON.stringify(found) ?? typeof found).slice(0, 100);
+    throw new TokenizerError(`${file}: ${where} should be ${expected}, found ${shown}.`);
   };
 }
 
@@ -69,22 +80,8 @@ export function flattenComponents(part: ComponentJson | null): ComponentJson[] {
   return inner.flatMap((item) => flattenComponents(item as ComponentJson));
 }
 
-function component(json: Record<string, unknown>, key: string): ComponentJson | null {
-  const value = json[key] ?? null;
-  if (value === null || (isObject(value) && typeof value.type === 'string')) {
-    return value as ComponentJson | null;
-  }
-  throw new TokenizerError(
-    `tokenizer.json: ${key} should be null or an object with a type, found ${describe(value)}.`,
-  );
-}
-
-function isAddedToken(value: unknown): value is AddedTokenJson {
-  return isObject(value) && Number.isInteger(value.id) && typeof value.content === 'string';
-}
-
 function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function describe(value: unknown): string {

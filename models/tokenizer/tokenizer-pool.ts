@@ -23,13 +23,17 @@ export interface TokenizerPoolOptions {
   /** Threads at most; each is started when it is first needed. Default 1. */
   workers?: number;
   /**
-   * Texts longer than this many UTF-16 units go to a worker. Default 8192: some 10 ms of work for prose, ten times
-   * that for one endless word. A chat's values count too, 32 units each: a template has work with each of them.
+   * Texts longer than this many UTF-16 units go to a worker; all of them where the tokenizer is unproven. Default 2048: some
+   * 3 ms of work for prose, ten times that for one endless word. A chat's values count too, 32 units each: a template has
+   * work with each of them.
    */
   threshold?: number;
   /** Texts that may wait or be in work at a time. Default 256. */
   maxJobs?: number;
-  /** Milliseconds that one of them may take. Default 60,000. */
+  /**
+   * Milliseconds that one of them may take. Default 60,000; with an unproven tokenizer, whose short texts wait behind each
+   * other in the workers, 2,000 and as much again for each 16,384 units of the text, up to 60,000.
+   */
   timeLimitMs?: number;
 }
 
@@ -69,6 +73,12 @@ export interface PoolEncodeOptions {
 
 /** Units that a value of a chat counts beside its text. */
 const UNITS_PER_VALUE = 32;
+/** The library pushes all pieces of an endless word at once, which takes eight bytes of stack each. */
+const WORKER_LIMITS = { maxOldGenerationSizeMb: 2048, stackSizeMb: 64 };
+const MAX_TIME_MS = 60_000;
+/** With an unproven tokenizer: for so many units. */
+const UNPROVEN_TIME_MS = 2000;
+const UNPROVEN_TIME_UNITS = 16_384;
 /** Steps of a template in the thread that asks; one that needs more is rendered in a worker, from the beginning. */
 const MAX_STEPS_HERE = 20_000;
 
@@ -79,14 +89,23 @@ const MAX_STEPS_HERE = 20_000;
 export class TokenizerPool {
   readonly #tokenizer: Tokenizer;
   readonly #threshold: number;
+  /** Units of a text that is encoded in the thread that asks. */
+  readonly #encodesHere: number;
   readonly #helpers: HelperPool<TokenizerJob, Int32Array>;
 
   constructor(tokenizer: Tokenizer, source: TokenizerSource, options: TokenizerPoolOptions = {}) {
-    const { workers, threshold = 8192, maxJobs, timeLimitMs = 60_000 } = options;
+    const { workers, threshold = 2048, maxJobs, timeLimitMs } = options;
     this.#tokenizer = tokenizer;
+    // Below every length: an empty text too may become another one, and meet a pattern.
+    this.#encodesHere = tokenizer.unproven === null ? threshold : -1;
     this.#threshold = threshold;
     const script = new URL('./tokenizer-worker.js', import.meta.url);
-    this.#helpers = new HelperPool({ script, workerData: source, workers, maxJobs, timeLimitMs });
+    const limit = timeLimitMs ?? (tokenizer.unproven === null ? MAX_TIME_MS : unprovenTime);
+    this.#helpers = new HelperPool({
+      ...{ script, workerData: source, workers, maxJobs },
+      timeLimitMs: limit,
+      resourceLimits: WORKER_LIMITS,
+    });
   }
 
   /** Like Tokenizer.encode. @throws TokenizerBusyError when too many long texts are waiting, PromptTimeError. */
@@ -100,8 +119,8 @@ export class TokenizerPool {
     segments: readonly TextSegment[],
     { addSpecialTokens = false, signal }: PoolEncodeOptions = {},
   ): Promise<Int32Array> {
-    const length = segments.reduce((sum, segment) => sum + segment.text.length, 0);
-    if (length <= this.#threshold) return this.#tokenizer.encodeSegments(segments, { addSpecialTokens });
+    if (lengthOf(segments) <= this.#encodesHere)
+      return this.#tokenizer.encodeSegments(segments, { addSpecialTokens });
     return this.#run({ segments, addSpecialTokens }, signal);
   }
 
@@ -145,6 +164,18 @@ export class TokenizerPool {
       throw inTokenizersWords(error);
     }
   }
+}
+
+function unprovenTime(job: TokenizerJob): number {
+  const units =
+    'segments' in job
+      ? lengthOf(job.segments)
+      : unitsOf([job.messages, job.render], Number.POSITIVE_INFINITY);
+  return Math.min(MAX_TIME_MS, UNPROVEN_TIME_MS * (1 + units / UNPROVEN_TIME_UNITS));
+}
+
+function lengthOf(segments: readonly TextSegment[]): number {
+  return segments.reduce((sum, { text }) => sum + text.length, 0);
 }
 
 function inTokenizersWords(error: unknown): unknown {

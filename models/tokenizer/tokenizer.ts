@@ -4,10 +4,17 @@ import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
 import type { BpeTables } from './bpe-tables.js';
 import { isControlToken } from './control-tokens.js';
+import { unprovenComponents, whyUnproven } from './encoding-cost.js';
 import { adjustForLibrary } from './library-adjustments.js';
+import { runWithin } from './run-within.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
 import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
-import { parseTokenizerJson, TokenizerError, type TokenizerJson } from './tokenizer-json.js';
+import {
+  checkTokenizerConfig,
+  parseTokenizerJson,
+  TokenizerError,
+  type TokenizerJson,
+} from './tokenizer-json.js';
 import { decodableUtf8Length } from './utf8.js';
 
 export interface EncodeOptions {
@@ -47,6 +54,8 @@ export type TokenizerSourceFiles = Pick<TokenizerFiles, 'tokenizerJson' | 'token
 };
 
 const NOTHING = new Uint8Array(0);
+/** For all added tokens, with a normalizer that is not known to be quick. */
+const NORMALIZE_LIMIT_MS = 5000;
 
 /**
  * Text to token ids and back, for one model. @huggingface/tokenizers does the work on plain text; added and special
@@ -67,6 +76,8 @@ export class Tokenizer {
   readonly controlTokenTexts: readonly string[];
   /** SentencePiece: the first space of a sequence is not part of its text. */
   readonly dropsLeadingSpace: boolean;
+  /** Why encoding may take more than time in proportion to a text's length; null where it is known that it does not. */
+  readonly unproven: string | null;
 
   readonly #parts: LibraryParts;
   readonly #rawTokens: AddedTokenFinder;
@@ -82,6 +93,7 @@ export class Tokenizer {
   constructor(files: TokenizerSourceFiles) {
     const json = parseTokenizerJson(files.tokenizerJson);
     const config = files.tokenizerConfig;
+    checkTokenizerConfig(config);
     for (const token of json.added_tokens) this.#addedById.set(token.id, addedToken(token));
     const added = [...this.#addedById.values()];
     const specials = added.filter((token) => token.special);
@@ -107,16 +119,18 @@ export class Tokenizer {
         .filter((token) => !normalizedIds.has(token.id))
         .map((token) => [token.content, { ...token, special: isControl(token) }]),
     );
+    const normalized = boundedNormalizer(json, normalizer);
     this.#normalizedTokens =
       normalizer === null || normalizedIds.size === 0
         ? null
         : new AddedTokenFinder(
             added
               .filter((token) => normalizedIds.has(token.id))
-              .map((token) => [normalizer.normalize(token.content), token]),
+              .map((token) => [normalized(token.content), token]),
           );
 
-    this.vocabSize = Math.max(model.vocab.length, ...added.map((token) => token.id + 1));
+    this.vocabSize = added.reduce((most, { id }) => Math.max(most, id + 1), model.vocab.length);
+    this.unproven = whyUnproven(json, model.vocab);
     this.bosTokenId = this.#configuredId(config, 'bos_token');
     this.eosTokenId = this.#configuredId(config, 'eos_token');
     this.padTokenId = this.#configuredId(config, 'pad_token');
@@ -282,6 +296,27 @@ function libraryParts(
     const reason = error instanceof Error ? error.message : String(error);
     throw new TokenizerError(`tokenizer.json cannot be used: ${asSentence(reason)}`, { cause: error });
   }
+}
+
+/** A start must not wait for ever for a pattern that is not known: not with one added token, not with all of them. */
+function boundedNormalizer(
+  json: TokenizerJson,
+  normalizer: LibraryParts['normalizer'],
+): (text: string) => string {
+  if (normalizer === null) return (text) => text;
+  if (unprovenComponents(json.normalizer, 'normalizer') === null) return (text) => normalizer.normalize(text);
+  const end = performance.now() + NORMALIZE_LIMIT_MS;
+  return (text) => {
+    try {
+      return runWithin(Math.max(1, Math.ceil(end - performance.now())), () => normalizer.normalize(text));
+    } catch (error) {
+      const shown = JSON.stringify(text.slice(0, 60));
+      throw new TokenizerError(
+        `tokenizer.json: the normalizer does not get through with the added token ${shown}: ${asSentence(String((error as Error).message))}`,
+        { cause: error },
+      );
+    }
+  };
 }
 
 /** Does what the library's constructor does with a vocabulary and merges. */

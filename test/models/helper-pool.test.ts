@@ -21,6 +21,7 @@ const script = new URL(
       }
       parentPort.postMessage({ result: 2 * job });
     });
+    parentPort.postMessage('ready');
   `)}`,
 );
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ChatTemplate, MAX_TEMPLATE_STEPS } from '../../models/chat-template.js';
+import { ChatTemplate } from '../../models/chat-template.js';
+import { MAX_TEMPLATE_STEPS } from '../../models/rendering-limits.js';
 
 const tokenizer = {
   bosToken: null,
@@ -13,14 +14,33 @@ const render = (source: string, count = 1, templateKwargs = {}) =>
     { templateKwargs },
   ).text;
 
+const DOUBLES = (sign: string) =>
+  `{% set x = 'ab' %}{% for i in range(60) %}{% set x = x ${sign} x %}{% endfor %}{{ x }}`;
+
 describe('a template that would not end', () => {
   it.each([
     ['loops in loops', '{% for a in range(50000) %}{% for b in range(50000) %}x{% endfor %}{% endfor %}'],
     ['a macro that calls itself', '{% macro m(a) %}{{ m(a) }}{{ m(a) }}{% endmacro %}{{ m(1) }}'],
     ['numbers without an end', '{% for a in range(999999999999) %}x{% endfor %}'],
     ['numbers of the client', '{% for a in range(n) %}x{% endfor %}'],
+    ['a text that doubles', DOUBLES('~')],
+    ['a text that doubles by addition', DOUBLES('+')],
+    [
+      'a list that doubles',
+      '{% set x = [1, 2] %}{% for i in range(60) %}{% set x = x + x %}{% endfor %}{{ x | length }}',
+    ],
+    [
+      'a text out of replacements',
+      "{% set x = 'aaaaaaaa' %}{% for i in range(60) %}{% set x = x.replace('a', 'aaaaaaaa') %}{% endfor %}{{ x }}",
+    ],
+    ['a text times a number', "{{ 'x' * 1000000000 }}"],
+    ['a wide indentation', "{{ 'a\nb' | indent(1000000000) }}"],
+    ['a wide indentation by name', "{{ 'a\nb' | indent(width=1000000000) }}"],
+    ['a wide indentation of JSON', '{{ messages | tojson(indent=1000000000) }}'],
+    ['a macro without an end', '{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}'],
+    ['deep brackets', `{{ ${'('.repeat(20_000)}1${')'.repeat(20_000)} }}`],
   ])('is given up, as the fault of the request: %s', (_, source) => {
-    const refusal = /^The chat template refused the messages: /;
+    const refusal = /^The (chat template refused the messages|model's chat template cannot be parsed): /;
     expect(() => render(source, 1, { n: 1e12 })).toThrow(
       expect.objectContaining({ name: 'ChatTemplateError', message: expect.stringMatching(refusal) }),
     );
@@ -30,6 +50,25 @@ describe('a template that would not end', () => {
     const source = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] | trim + '\\n' }}{% endfor %}";
     expect(render(source, 10_000).split('\n')).toHaveLength(10_001);
     expect(MAX_TEMPLATE_STEPS).toBeGreaterThanOrEqual(10_000 * 50);
+  });
+});
+
+describe('a rendering that should be quick', () => {
+  const messages = [{ role: 'user', content: 'long '.repeat(2000) }];
+  const quick = (source: string) => new ChatTemplate(source, tokenizer).renderWithin(20_000, messages, {});
+
+  it('is left to others where a step may do the work of many', () => {
+    expect(quick("{{ messages[0].content.replace('l', messages[0].content) }}")).toBe(null);
+    expect(quick("{{ messages[0].content | replace('l', messages[0].content) }}")).toBe(null);
+    expect(quick('{{ messages[0].content | join(messages[0].content) }}')).toBe(null);
+  });
+
+  it('is what it always was otherwise', () => {
+    const source =
+      "{{ messages[0].content | trim }}{{ 'a-b'.replace('-', '+') }}{{ ['x', 'y'] | join(', ') }}";
+    const rendered = quick(source);
+    expect(rendered?.text).toBe(`${messages[0]!.content.trim()}a+bx, y`);
+    expect(rendered).toEqual(new ChatTemplate(source, tokenizer).render(messages));
   });
 });
 

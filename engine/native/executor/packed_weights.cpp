@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 // Raised when this header changes. How the kernels pack is part of the fingerprint.
-constexpr uint32_t kPackedVersion = 2;
+constexpr uint32_t kPackedVersion = 3;
 constexpr char kMagic[8] = {'S', 'K', 'E', 'I', 'N', 'P', 'K', '1'};
 
 struct Header {
@@ -27,6 +27,8 @@ struct Header {
   char instructionSet[16];
   uint64_t fileBytes;
   uint64_t fingerprint;
+  // Of all bytes behind the first page; 0 until they are known.
+  uint64_t checksum;
 };
 
 Header headerOf(const KernelTable& kernels, uint64_t fileBytes, uint64_t fingerprint) {
@@ -55,6 +57,35 @@ class Fingerprint {
  private:
   uint64_t hash_ = 0xCBF29CE484222325u;
 };
+
+constexpr size_t kChecksumBlock = 1 << 20;
+
+// Of one block, as 64-bit words in eight lanes, which the processor multiplies side by side. Each step is a bijection of
+// the lane: a word that differs always gives another sum. bytes is a multiple of a page.
+uint64_t blockChecksum(const uint8_t* data, size_t bytes) {
+  constexpr uint64_t kPrime = 0x9E3779B185EBCA87u;
+  uint64_t lanes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (size_t at = 0; at < bytes; at += sizeof lanes) {
+    uint64_t words[8];
+    std::memcpy(words, data + at, sizeof words);
+    for (size_t lane = 0; lane < 8; ++lane) lanes[lane] = (lanes[lane] ^ words[lane]) * kPrime;
+  }
+  uint64_t sum = bytes;
+  for (const uint64_t lane : lanes) sum = (sum ^ lane ^ (lane >> 29)) * kPrime;
+  return sum;
+}
+
+// Of blocks by all threads, put together in their order: the same for any number of threads.
+uint64_t checksum(const uint8_t* data, size_t bytes, ThreadPool& pool) {
+  std::vector<uint64_t> sums((bytes + kChecksumBlock - 1) / kChecksumBlock);
+  pool.run(static_cast<int32_t>(sums.size()), [&](int32_t block, int32_t) {
+    const size_t begin = static_cast<size_t>(block) * kChecksumBlock;
+    sums[static_cast<size_t>(block)] = blockChecksum(data + begin, std::min(kChecksumBlock, bytes - begin));
+  });
+  Fingerprint print;
+  for (const uint64_t sum : sums) print.add(static_cast<int64_t>(sum));
+  return print.value();
+}
 
 // Packs a known matrix both ways: kernels that pack differently, by panels or by blocks of k, give another fingerprint,
 // so that a file of an older build is never misread.
@@ -128,7 +159,7 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
 PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool)
     : PackedWeights(config, kernels) {
   const uint64_t print = fingerprint(config, kernels);
-  if (!mapExisting(config.packedFile, print, kernels)) make(config.packedFile, print, kernels, pool);
+  if (!mapExisting(config.packedFile, print, kernels, pool)) make(config.packedFile, print, kernels, pool);
   packed_.willNeed();
 }
 
@@ -196,11 +227,19 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
   return print.value();
 }
 
-bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels) {
+bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels,
+                                ThreadPool& pool) {
   if (access(path.c_str(), R_OK) != 0) return false;
   Mapping mapping = Mapping::readOnlyFile(path);
-  const Header expected = headerOf(kernels, packedBytes_, fingerprint);
-  if (mapping.size() != packedBytes_ || std::memcmp(mapping.data(), &expected, sizeof expected) != 0) return false;
+  if (mapping.size() != packedBytes_) return false;
+  Header expected = headerOf(kernels, packedBytes_, fingerprint);
+  Header found;
+  std::memcpy(&found, mapping.data(), sizeof found);
+  expected.checksum = found.checksum;
+  if (std::memcmp(&found, &expected, sizeof expected) != 0) return false;
+  // Its pages are all read before the first step in any case. A file with a flipped bit is no file.
+  mapping.willNeed();
+  if (checksum(mapping.data() + kPage, packedBytes_ - kPage, pool) != found.checksum) return false;
   packed_ = std::move(mapping);
   return true;
 }
@@ -214,14 +253,15 @@ void PackedWeights::make(const std::string& path, uint64_t fingerprint, const Ke
     if (file.valid() && reserveFile(file.get(), packedBytes_)) {
       const Mapping target = Mapping::writableFile(file.get(), packedBytes_, temporary);
       pack(target.data(), kernels, pool);
-      const Header header = headerOf(kernels, packedBytes_, fingerprint);
+      Header header = headerOf(kernels, packedBytes_, fingerprint);
+      header.checksum = checksum(target.data() + kPage, packedBytes_ - kPage, pool);
       std::memcpy(target.data(), &header, sizeof header);
       // Renamed only when its bytes are on the disk: after a power cut there is a whole file or none.
       written = fsync(file.get()) == 0 && rename(temporary.c_str(), path.c_str()) == 0;
     }
     if (file.valid() && !written) unlink(temporary.c_str());
   }
-  if (written && mapExisting(path, fingerprint, kernels)) return;
+  if (written && mapExisting(path, fingerprint, kernels, pool)) return;
   // A read-only or full folder must not stop a server: it starts more slowly each time instead.
   packed_ = Mapping::anonymous(packedBytes_, "The packed weights (" + path + " could not be written)");
   pack(packed_.data(), kernels, pool);

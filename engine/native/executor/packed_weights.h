@@ -2,8 +2,8 @@
 //
 //   packed file   [ header, one page | matrix 0 | matrix 1 | ... ]   each matrix at a page boundary
 //
-// The header names the instruction set, the file's size and a fingerprint of everything the bytes depend on. A file
-// that does not match is made again: written under a temporary name beside it, then renamed, so that two processes
+// The header names the instruction set, the file's size, a fingerprint of everything the bytes depend on, and a checksum
+// of the bytes themselves. A file that does not match is made again: written under a temporary name beside it, then renamed, so that two processes
 // may do so at once and a reader never sees half of one.
 #pragma once
 #include <vector>
@@ -42,7 +42,7 @@ class PackedWeights {
   void findTensors(const ExecutorConfig& config);
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
-  bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels);
+  bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   void make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   void pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const;
 

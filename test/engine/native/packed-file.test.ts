@@ -59,6 +59,22 @@ describe('the packed file', () => {
     ['truncated', (path) => truncateSync(path, statSync(path).size - 4096)],
     ['empty', (path) => truncateSync(path, 0)],
     ['longer than it was', (path) => truncateSync(path, statSync(path).size + 1)],
+    ...[4096, 5000, 9999].map((at): [string, (path: string) => void] => [
+      `flipped in a bit of byte ${at}`,
+      (path) => {
+        const bytes = readFileSync(path);
+        bytes[at]! ^= 1;
+        writeFileSync(path, bytes);
+      },
+    ]),
+    [
+      'flipped in its last bit',
+      (path) => {
+        const bytes = readFileSync(path);
+        bytes[bytes.length - 1]! ^= 0x80;
+        writeFileSync(path, bytes);
+      },
+    ],
     ['of another program', (path) => writeFileSync(path, Buffer.alloc(statSync(path).size, 'x'))],
     [
       'of another version',

@@ -1,0 +1,78 @@
+import { readdirSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import zlib from 'node:zlib';
+import { type Engine, EngineError } from './engine.js';
+import type { EngineTensor } from './engine-directory.js';
+
+/** Bytes that are read at a time: so much holds up this thread for a millisecond. */
+const READ_BYTES = 4 * 1024 * 1024;
+
+/** Node.js 22.0 and 22.1 have no CRC-32. */
+const CAN_SUM = typeof zlib.crc32 === 'function';
+
+/** The tensors with the CRC-32 of their bytes in a weights.bin that has just been written. */
+export async function withChecksums(
+  weightsFile: string,
+  tensors: readonly EngineTensor[],
+): Promise<EngineTensor[]> {
+  if (!CAN_SUM) return [...tensors];
+  return withTensors(weightsFile, async (checksum) => {
+    const summed: EngineTensor[] = [];
+    for (const tensor of tensors) summed.push({ ...tensor, checksum: await checksum(tensor) });
+    return summed;
+  });
+}
+
+/**
+ * Whether the bytes of weights.bin are those that were built: a flipped bit would show as nonsense in the answers. Only the
+ * tensors that are read from it at every step, where the matrices are in a packed file, which has its own checksum. Engines of
+ * versions that wrote no checksums are taken as they are.
+ *
+ * @throws EngineError that names the file and the tensor.
+ */
+export async function checkWeights({ directory, manifest, plan, weightsFile }: Engine): Promise<void> {
+  const isPacked = readdirSync(directory).some((name) => /^packed-.*\.bin$/.test(name));
+  const inPackedFile = new Set<string>();
+  for (const op of isPacked ? plan.ops : []) {
+    if (op.op === 'linear' || op.op === 'gatedLinear') inPackedFile.add(op.weight);
+  }
+  // A matrix of both kinds is looked up here by its rows.
+  for (const op of plan.ops) {
+    if (op.op === 'embedding' || op.op === 'addEmbedding') inPackedFile.delete(op.weight);
+  }
+  const tensors = manifest.tensors.filter((one) => one.checksum !== undefined && !inPackedFile.has(one.name));
+  if (tensors.length === 0 || !CAN_SUM) return;
+  await withTensors(weightsFile, async (checksum) => {
+    for (const tensor of tensors) {
+      if ((await checksum(tensor)) === tensor.checksum) continue;
+      throw new EngineError(
+        `${weightsFile}: the bytes of ${tensor.name} are not those that were built, the disk or a program has changed them; build the engine again.`,
+      );
+    }
+  });
+}
+
+async function withTensors<T>(
+  weightsFile: string,
+  use: (checksum: (tensor: EngineTensor) => Promise<number>) => Promise<T>,
+): Promise<T> {
+  const file = await open(weightsFile, 'r');
+  const buffer = Buffer.allocUnsafe(READ_BYTES);
+  try {
+    return await use((tensor) => checksumOf(file, buffer, tensor));
+  } finally {
+    await file.close();
+  }
+}
+
+async function checksumOf(file: FileHandle, buffer: Buffer, tensor: EngineTensor): Promise<number> {
+  let sum = 0;
+  for (let done = 0; done < tensor.byteLength; ) {
+    const wanted = Math.min(READ_BYTES, tensor.byteLength - done);
+    const { bytesRead } = await file.read(buffer, 0, wanted, tensor.offset + done);
+    if (bytesRead === 0) break;
+    sum = zlib.crc32(buffer.subarray(0, bytesRead), sum);
+    done += bytesRead;
+  }
+  return sum;
+}

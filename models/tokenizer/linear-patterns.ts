@@ -1,0 +1,182 @@
+/**
+ * Which regular expressions cut a text in time proportional to its length, whatever the text. JavaScript's engine tries one way
+ * after another: `(a+)+$` takes for ever on forty letters. What is proved here is the form that the patterns of tokenizers
+ * have; everything else counts as unproven, also where it would be harmless.
+ *
+ * A pattern is branches, tried in order at each position. A branch is pieces of bounded length, then unbounded repetitions of
+ * single characters' classes. Three forms of the unbounded part are linear over a whole text:
+ *
+ *   C+ D* ...     only the first must match: having read a run it never fails, and what it read is consumed
+ *   C* D+ ...     may read a run of C and fail; the next branch is the same with C+ first, and consumes the run
+ *   \s+(?!\S)     gives one character back at most; fails only at a single space
+ */
+export function isLinearPattern(pattern: string): boolean {
+  if (pattern.length > MAX_LENGTH) return false;
+  if (KNOWN.has(pattern)) return true;
+  const branches = new PatternReader(pattern).read();
+  if (branches === null) return false;
+  const ways = branches.reduce((sum, branch) => sum + waysOf(branch), 0);
+  return ways <= MAX_WAYS && branches.every((branch, i) => isLinear(branch, branches[i + 1]));
+}
+
+const MAX_LENGTH = 4096;
+/** Ways to try the bounded pieces at one position, over all branches. */
+const MAX_WAYS = 1024;
+/** Of a counted repetition. */
+const MAX_COUNT = 64;
+/** BLOOM's: the library reads its bracket as one class. */
+const KNOWN: ReadonlySet<string> = new Set([' ?[^(\\s|[.,!?…。，、।۔،])]+']);
+
+interface Piece {
+  text: string;
+  least: number;
+  /** Infinity: unbounded, and of one character each. */
+  most: number;
+  /** Ways in which it can match at one position, its repetitions not counted. */
+  ways: number;
+}
+
+interface Branch {
+  pieces: Piece[];
+  /** It ends with (?!\S). */
+  beforeSpace: boolean;
+}
+
+/** What comes after the first unbounded piece is tried once for each way through those before it. */
+function waysOf({ pieces }: Branch): number {
+  let ways = 1;
+  let steps = 1;
+  let isBounded = true;
+  for (const { least, most, ways: own } of pieces) {
+    isBounded &&= most !== Number.POSITIVE_INFINITY;
+    if (isBounded) ways *= own * (most - least + 1);
+    steps += own;
+  }
+  return ways * steps;
+}
+
+function isLinear({ pieces, beforeSpace }: Branch, next: Branch | undefined): boolean {
+  if (beforeSpace) return pieces.length === 1 && pieces[0]!.text === '\\s' && isRun(pieces[0]!);
+  const first = pieces.findIndex(isUnbounded);
+  if (first < 0) return true;
+  const rest = pieces.slice(first + 1);
+  if (rest.every(({ least }) => least === 0)) return true;
+  const [second, ...others] = rest;
+  const mayFailOnce = isRun(second!) && others.every(({ least }) => least === 0);
+  return mayFailOnce && next !== undefined && consumesRun(next, pieces, first);
+}
+
+/** Whether a branch begins like `pieces` does, and takes a whole run of the class that is repeated at `first`. */
+function consumesRun(branch: Branch, pieces: readonly Piece[], first: number): boolean {
+  const run = branch.pieces[first];
+  if (run === undefined || !isRun(run) || run.text !== pieces[first]!.text) return false;
+  for (let i = 0; i < first; i++) {
+    const [one, other] = [branch.pieces[i]!, pieces[i]!];
+    // Where it can be left out, the run alone is enough for the branch.
+    if (one.text !== other.text || one.least !== 0 || other.least !== 0 || one.most !== other.most)
+      return false;
+  }
+  return isLinear(branch, undefined);
+}
+
+function isUnbounded({ most }: Piece): boolean {
+  return most === Number.POSITIVE_INFINITY;
+}
+
+function isRun(piece: Piece): boolean {
+  return isUnbounded(piece) && piece.least === 1;
+}
+
+/** One character: a class, an escape for a class or a character, a character that stands for itself. */
+const ATOM =
+  /\[\^?(?:[^[\]\\&]|&(?!&)|\\(?:[pP]\{[^{}]*\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtfvsSdDwW]|[^A-Za-z0-9]))+\]|\\(?:[pP]\{[^{}]*\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtfvsSdDwW]|[^A-Za-z0-9])|[^\\()[\]{}|*+?^$]/uy;
+/** What the library makes of a possessive `++` is `+`; of a lazy one, or of a count with a sign behind it, nothing is proved. */
+const QUANTIFIER = /(?:([*+?])\+?|\{(\d{1,3})(,?)(\d{0,3})\})(?![*+?{])/y;
+const GROUP = /\((?:\?i?:)?/y;
+
+class PatternReader {
+  readonly #pattern: string;
+  #at = 0;
+
+  constructor(pattern: string) {
+    this.#pattern = pattern;
+  }
+
+  /** Null for what is not of the form above. */
+  read(): Branch[] | null {
+    const branches: Branch[] = [];
+    do {
+      const branch = this.#branch(true);
+      if (branch === null) return null;
+      branches.push(branch);
+    } while (this.#take('|'));
+    return this.#at === this.#pattern.length ? branches : null;
+  }
+
+  #branch(isOuter: boolean): Branch | null {
+    const pieces: Piece[] = [];
+    while (this.#at < this.#pattern.length && !/[|)]/.test(this.#pattern[this.#at]!)) {
+      if (this.#take('(?!\\S)')) {
+        const isEnd = this.#at === this.#pattern.length || this.#pattern[this.#at] === '|';
+        return isOuter && isEnd ? { pieces, beforeSpace: true } : null;
+      }
+      const piece = this.#piece(isOuter);
+      if (piece === null) return null;
+      pieces.push(piece);
+    }
+    // An empty branch matches between all characters.
+    return pieces.length === 0 ? null : { pieces, beforeSpace: false };
+  }
+
+  #piece(isOuter: boolean): Piece | null {
+    const text = this.#match(ATOM)?.[0];
+    if (text !== undefined) {
+      const repeated = this.#quantifier();
+      const isBounded = repeated !== null && repeated.most !== Number.POSITIVE_INFINITY;
+      return repeated !== null && (isOuter || isBounded) ? { text, ways: 1, ...repeated } : null;
+    }
+    if (!isOuter) return null;
+    const start = this.#at;
+    if (this.#match(GROUP) === null) return null;
+    let ways = 0;
+    do {
+      const branch = this.#branch(false);
+      if (branch === null) return null;
+      ways += waysOf(branch);
+    } while (this.#take('|'));
+    if (!this.#take(')')) return null;
+    const group = this.#pattern.slice(start, this.#at);
+    const repeated = this.#quantifier();
+    return repeated !== null && repeated.most === 1 ? { text: group, ways, ...repeated } : null;
+  }
+
+  #quantifier(): { least: number; most: number } | null {
+    const found = this.#match(QUANTIFIER);
+    if (found === null) {
+      const isPlain = !/[*+?{]/.test(this.#pattern[this.#at] ?? '');
+      return isPlain ? { least: 1, most: 1 } : null;
+    }
+    const [, sign, least, comma, most] = found;
+    if (sign !== undefined) {
+      return { least: sign === '+' ? 1 : 0, most: sign === '?' ? 1 : Number.POSITIVE_INFINITY };
+    }
+    const low = Number(least);
+    const high = comma === '' ? low : most === '' ? Number.POSITIVE_INFINITY : Number(most);
+    if (comma === '' && most !== '') return null;
+    const isSmall = low <= MAX_COUNT && high <= MAX_COUNT && low <= high && high > 0;
+    return isSmall ? { least: low, most: high } : null;
+  }
+
+  #match(expression: RegExp): RegExpExecArray | null {
+    expression.lastIndex = this.#at;
+    const found = expression.exec(this.#pattern);
+    if (found !== null) this.#at += found[0].length;
+    return found;
+  }
+
+  #take(text: string): boolean {
+    if (!this.#pattern.startsWith(text, this.#at)) return false;
+    this.#at += text.length;
+    return true;
+  }
+}

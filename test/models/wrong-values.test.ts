@@ -1,0 +1,149 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ChatTemplate } from '../../models/chat-template.js';
+import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
+import { makeTablesFile } from '../../models/tokenizer/bpe-tables.js';
+import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
+import { textTemplate } from '../../models/tokenizer/text-template.js';
+import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
+import { sentencePieceFiles } from './tokenizer/tiny-tokenizers.js';
+
+const root = mkdtempSync(join(tmpdir(), 'skein-wrong-'));
+afterAll(() => rmSync(root, { recursive: true }));
+
+const WRONG: readonly unknown[] = [
+  null,
+  -1,
+  1e308,
+  true,
+  '',
+  'x'.repeat(5000),
+  [],
+  [null],
+  [[1, 2]],
+  {},
+  { a: null },
+];
+/** What JavaScript says of a value that it cannot use. */
+const RAW =
+  /Cannot (read|convert|set|destructure|access|use)|is not (a function|iterable|defined|a constructor)|undefined|\[object|Invalid (array|string)|call stack|NaN|Reduce of/i;
+
+type Path = (string | number)[];
+
+/** Paths to the values of a JSON value; of long lists and objects the first and the last. */
+function paths(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return [path];
+  const keys = Array.isArray(value) ? [...value.keys()] : Object.keys(value);
+  const some = keys.length > 30 ? [...keys.slice(0, 2), ...keys.slice(-1)] : keys;
+  return [path, ...some.flatMap((key) => paths((value as never)[key], [...path, key]))];
+}
+
+function withValue(value: unknown, [key, ...rest]: Path, wrong: unknown): unknown {
+  if (key === undefined) return wrong;
+  const copy: unknown = Array.isArray(value) ? [...value] : { ...(value as object) };
+  (copy as Record<string, unknown>)[key] = withValue((value as never)[key], rest, wrong);
+  return copy;
+}
+
+/** Either it works, or one sentence says what is wrong. */
+async function worksOrSays(what: string, action: () => unknown): Promise<void> {
+  try {
+    await action();
+  } catch (error) {
+    const { name, message } = error as Error;
+    expect(['TokenizerError', 'CheckpointError', 'ChatTemplateError'], `${what}: ${message}`).toContain(name);
+    expect(message, what).not.toMatch(RAW);
+    expect(message, what).toMatch(/^[^\n]+\.$/);
+    expect(message.length, what).toBeLessThan(600);
+  }
+}
+
+const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+
+function use(files: { tokenizerJson: unknown; tokenizerConfig: Record<string, unknown> }): void {
+  const tokenizer = new Tokenizer(files);
+  const tokens = tokenizer.encode('Hello <s> world, 123 ▁x');
+  tokenizer.decode(tokens);
+  for (let id = 0; id < Math.min(tokenizer.vocabSize, 300); id++) tokenizer.tokenText(id);
+  new ChatTemplate('{{ bos_token }}{{ messages[0].content }}', tokenizer).render([
+    { role: 'user', content: 'x' },
+  ]);
+  textTemplate(parseTokenizerJson(files.tokenizerJson));
+  makeTablesFile(JSON.stringify(files.tokenizerJson));
+}
+
+describe('a wrong value anywhere', () => {
+  it.each(['tiny-bias', 'tiny-bert-mean', 'tiny-roberta-score'])(
+    'in tokenizer.json is said in a sentence: %s',
+    async (name) => {
+      const { tokenizerJson, tokenizerConfig } = await readTokenizerFiles(fixture(name));
+      for (const path of paths(tokenizerJson)) {
+        for (const wrong of WRONG) {
+          const changed = withValue(tokenizerJson, path, wrong);
+          const what = `${path.join('.')} = ${JSON.stringify(wrong)?.slice(0, 30)}`;
+          await worksOrSays(what, () => use({ tokenizerJson: changed, tokenizerConfig }));
+        }
+      }
+    },
+  );
+
+  it('in a SentencePiece tokenizer too', async () => {
+    const { tokenizerJson, tokenizerConfig } = sentencePieceFiles();
+    for (const path of paths(tokenizerJson)) {
+      for (const wrong of WRONG) {
+        const changed = withValue(tokenizerJson, path, wrong);
+        await worksOrSays(path.join('.'), () => use({ tokenizerJson: changed, tokenizerConfig }));
+      }
+    }
+  });
+
+  it('names the field', () => {
+    const { tokenizerJson, tokenizerConfig } = sentencePieceFiles();
+    const changed = withValue(tokenizerJson, ['model', 'merges', 1], null);
+    expect(() => new Tokenizer({ tokenizerJson: changed, tokenizerConfig })).toThrow(
+      'tokenizer.json: model.merges[1] should be a list of two texts, found null.',
+    );
+  });
+
+  it.each([
+    ['tiny-bias', 'config.json'],
+    ['tiny-llama3', 'config.json'],
+    ['tiny-bert-mean', 'config.json'],
+    ['tiny-bert-mean', 'tokenizer_config.json'],
+    ['tiny-bias', 'tokenizer_config.json'],
+    ['tiny-gemma3', 'config.json'],
+    ['tiny-phi3', 'config.json'],
+    ['tiny-gpt2', 'config.json'],
+  ])('in %s/%s is said in a sentence', async (name, file) => {
+    const folder = join(root, `${name}-${file}`);
+    cpSync(fixture(name), folder, { recursive: true });
+    const original: unknown = JSON.parse(readFileSync(join(folder, file), 'utf8'));
+    for (const path of paths(original)) {
+      for (const wrong of WRONG) {
+        writeFileSync(join(folder, file), JSON.stringify(withValue(original, path, wrong)));
+        await worksOrSays(`${path.join('.')} = ${JSON.stringify(wrong)?.slice(0, 30)}`, async () => {
+          openCheckpoint(folder);
+          if (file === 'tokenizer_config.json') use(await readTokenizerFiles(folder));
+        });
+      }
+    }
+  });
+
+  it('in generation_config.json is said in a sentence', async () => {
+    const folder = join(root, 'generation');
+    cpSync(fixture('tiny-bias'), folder, { recursive: true });
+    const original = { eos_token_id: [1, 2], bos_token_id: 1, temperature: 0.5 };
+    for (const path of paths(original)) {
+      for (const wrong of WRONG) {
+        writeFileSync(
+          join(folder, 'generation_config.json'),
+          JSON.stringify(withValue(original, path, wrong)),
+        );
+        await worksOrSays(path.join('.'), () => openCheckpoint(folder));
+      }
+    }
+  });
+});
