@@ -209,6 +209,7 @@ inline int rowBlock(int k) {
 
 template <class V, class S>
 void gemmOf(const GemmArgs& args, int rowBegin, int rowEnd, int panelBegin, int panelEnd) {
+  if (rowEnd <= rowBegin) return;  // a tile of no rows would read some
   constexpr int NR = kPanelWidth<V>;
   const int steps = S::steps(args.k);
   const size_t panelBytes = size_t(steps) * S::kStepBytes;

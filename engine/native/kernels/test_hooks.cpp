@@ -1,6 +1,6 @@
 #include "kernels/test_hooks.h"
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <thread>
@@ -79,7 +79,7 @@ Napi::Value pack(const Napi::CallbackInfo& info) {
   for (size_t i = bytes; i < packed.size(); ++i)
     if (packed[i] != 0xff) throw Napi::Error::New(info.Env(), "packing wrote beyond its bytes");
   auto result = Napi::Uint8Array::New(info.Env(), bytes);
-  std::memcpy(result.Data(), packed.data(), bytes);
+  std::copy_n(packed.data(), bytes, result.Data());
   return result;
 }
 
@@ -96,7 +96,7 @@ Napi::Value round(const Napi::CallbackInfo& info) {
   for (size_t i = bytes; i < blocks.size(); ++i)
     if (blocks[i] != 0xff) throw Napi::Error::New(info.Env(), "quantising wrote beyond its bytes");
   auto result = Napi::Uint8Array::New(info.Env(), bytes);
-  std::memcpy(result.Data(), blocks.data(), bytes);
+  std::copy_n(blocks.data(), bytes, result.Data());  // which is null where there are none
   return result;
 }
 
