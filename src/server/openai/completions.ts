@@ -99,7 +99,7 @@ async function promptTokens(
   checkLengths(model, 'prompt', prompts);
   if (suffix !== '') return infillTokens(model, prompts, suffix);
   const texts = prompts.filter((prompt) => typeof prompt === 'string');
-  if (texts.length === 0) return prompts as readonly number[][] as PromptTokens[];
+  if (texts.length === 0) return prompts as number[][];
   return encodeTexts(model.codec, texts, { addSpecialTokens: true });
 }
 
