@@ -100,7 +100,7 @@ function sequenceInputs({
 
 function biasInputs(
   { logitBias, embeddingBias }: TokenRequest,
-  shared: SharedTensors,
+  shared: Pick<SharedTensors, 'of'>,
 ): Record<string, Tensor> {
   const inputs: Record<string, Tensor> = {};
   if (embeddingBias !== undefined) {

@@ -72,7 +72,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
   /** What post-processors get as the client's id; 0 to 2^64 - 1. */
   clientId?: bigint;
   /** Requests that are submitted one after the other, with the same lists, bring the same one: see SharedTensors. */
-  shared?: SharedTensors;
+  shared?: Pick<SharedTensors, 'of'>;
 }
 
 export interface TokenBeams {

@@ -11,6 +11,7 @@ import {
   HelperPool,
   HelperTimeError,
 } from '../helper-pool.js';
+import { jsonUnits, UNITS_PER_VALUE } from '../json-units.js';
 import type { EncodeOptions, TextSegment, Tokenizer, TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
@@ -81,8 +82,6 @@ export interface PoolEncodeOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Units that a value of a chat, and each of several texts, counts beside its text. */
-const UNITS_PER_VALUE = 32;
 /** The library pushes all pieces of an endless word at once, which takes eight bytes of stack each. */
 const WORKER_LIMITS = { maxOldGenerationSizeMb: 2048, stackSizeMb: 64 };
 const MAX_TIME_MS = 60_000;
@@ -146,7 +145,7 @@ export class TokenizerPool {
     options: EncodeOptions & PoolEncodeOptions = {},
   ): Promise<Int32Array[]> {
     const { addSpecialTokens = true, allowSpecial = true, signal } = options;
-    if (unitsOf(texts, this.#threshold) <= this.#encodesHere) {
+    if (jsonUnits(texts, this.#threshold) <= this.#encodesHere) {
       return texts.map((text) => this.#tokenizer.encode(text, { addSpecialTokens, allowSpecial }));
     }
     const encoded: Int32Array[] = [];
@@ -170,7 +169,7 @@ export class TokenizerPool {
     options: PoolEncodeOptions & { maxUnits?: number } = {},
   ): Promise<Int32Array> {
     const { addSpecialTokens = false, signal, maxUnits = Number.POSITIVE_INFINITY } = options;
-    if (unitsOf([messages, render], this.#threshold) <= this.#threshold) {
+    if (jsonUnits([messages, render], this.#threshold) <= this.#threshold) {
       const rendered = template.renderWithin(MAX_STEPS_HERE, messages, render);
       if (rendered !== null) {
         if (rendered.text.length > maxUnits) throw new PromptUnitsError(rendered.text.length);
@@ -210,7 +209,7 @@ function unprovenTime(job: TokenizerJob): number {
 
 function unitsOfJob(job: TokenizerJob): number {
   if ('segments' in job) return lengthOf(job.segments);
-  return unitsOf('texts' in job ? job.texts : [job.messages, job.render], Number.POSITIVE_INFINITY);
+  return jsonUnits('texts' in job ? job.texts : [job.messages, job.render], Number.POSITIVE_INFINITY);
 }
 
 function lengthOf(segments: readonly TextSegment[]): number {
@@ -262,25 +261,4 @@ function inTokenizersWords(error: unknown): unknown {
   if (error.name === 'PromptUnitsError') return new PromptUnitsError(Number(error.message));
   if (error.name === 'ChatTemplateError') return new ChatTemplateError(error.message);
   return new TokenizerError(error.message, { cause: error });
-}
-
-/** Units of a JSON value: of its texts, and so many for each value in it. Counts no further than `limit`. */
-function unitsOf(value: unknown, limit: number): number {
-  let units = 0;
-  const open: unknown[] = [value];
-  while (open.length > 0 && units <= limit) {
-    const one = open.pop();
-    units += UNITS_PER_VALUE;
-    if (typeof one === 'string') units += one.length;
-    else if (Array.isArray(one)) {
-      if (one.length * UNITS_PER_VALUE > limit) return Number.POSITIVE_INFINITY;
-      for (const item of one) open.push(item);
-    } else if (typeof one === 'object' && one !== null) {
-      for (const [name, item] of Object.entries(one)) {
-        units += name.length;
-        open.push(item);
-      }
-    }
-  }
-  return units;
 }

@@ -89,7 +89,7 @@ export interface TextRequest extends SamplingOptions {
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
   /** What is made once of lists that this request and others have alike; see SharedTensors. */
-  shared?: SharedTensors | undefined;
+  shared?: Pick<SharedTensors, 'of'> | undefined;
 }
 
 /** A token and its log-prob at one position. */

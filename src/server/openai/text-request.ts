@@ -127,6 +127,14 @@ export async function badWordsOf(
   request: CommonRequest,
   model: ServedGenerator,
 ): Promise<number[][] | undefined> {
+  const biases = request.logit_bias?.size ?? 0;
+  if (biases > model.vocabSize) {
+    throw new ApiError(
+      400,
+      `'logit_bias' has ${biases} biases, but the vocabulary has ${model.vocabSize} tokens.`,
+      { param: 'logit_bias', code: 'invalid_value' },
+    );
+  }
   return request.bad_words && (await badWordTokens(model.codec, request.bad_words));
 }
 

@@ -27,9 +27,9 @@ const input = about(
     .union(
       [
         z.string().transform((one) => [one]),
-        z.array(z.string()).min(1),
         tokenList(1).transform((one) => [one]),
         z.array(tokenList(1)).min(1),
+        z.array(z.string()).min(1),
       ],
       { error: 'expected a string, token ids, or a list of either, none of them empty' },
     )

@@ -84,10 +84,18 @@ export function firstThatIsNoToken(values: readonly unknown[]): number {
  * takes a hundred times as long.
  */
 export function tokenList(least: number) {
-  const schema = z.custom<number[]>(
-    (value) => Array.isArray(value) && value.length >= least && firstThatIsNoToken(value) < 0,
-    least > 0 ? 'expected token ids, at least one' : 'expected token ids',
-  );
+  const schema = z.unknown().transform((value, context): number[] => {
+    const refuse = (message: string, path: number[] = []): never => {
+      context.addIssue({ code: 'custom', message, path });
+      return z.NEVER;
+    };
+    if (!Array.isArray(value)) return refuse('expected a list of token ids');
+    if (value.length < least) return refuse('expected a list that is not empty');
+    const wrong = firstThatIsNoToken(value);
+    // Of something else altogether, as of texts, no place is wrong.
+    if (wrong === 0 && typeof value[0] !== 'number') return refuse('expected a list of token ids');
+    return wrong < 0 ? value : refuse('expected the id of a token', [wrong]);
+  });
   const items = { type: 'integer', minimum: 0, maximum: MAX_INT };
   const shown = { type: 'array', items, ...(least > 0 ? { minItems: least } : {}) };
   z.globalRegistry.add(schema, shown as z.GlobalMeta);

@@ -54,9 +54,14 @@ function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   const within = firsts.filter(({ path }) => path.length > 0);
   const ofItsType = within.filter(({ path }) => path.at(-1) !== 'type');
   const [best] = (ofItsType.length > 0 ? ofItsType : within).toSorted(
-    (a, b) => b.path.length - a.path.length,
+    (a, b) => b.path.length - a.path.length || reached(b) - reached(a),
   );
   return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
+}
+
+/** How far into a list the validator came before something was wrong. */
+function reached({ path }: z.core.$ZodIssue): number {
+  return typeof path[0] === 'number' ? path[0] : 0;
 }
 
 function isMissing(message: string): boolean {
