@@ -81,9 +81,9 @@ export function firstThatIsNoToken(values: readonly unknown[]): number {
 
 /**
  * A list of token ids as long as prompts are: validated in one go, since a validator's call for each of some hundred thousand
- * takes a hundred times as long.
+ * takes a hundred times as long. @param isOneOfSeveral the field may hold something else instead
  */
-export function tokenList(least: number) {
+export function tokenList(least: number, isOneOfSeveral = true) {
   const schema = z.unknown().transform((value, context): number[] => {
     const refuse = (message: string, path: number[] = []): never => {
       context.addIssue({ code: 'custom', message, path });
@@ -92,8 +92,9 @@ export function tokenList(least: number) {
     if (!Array.isArray(value)) return refuse('expected a list of token ids');
     if (value.length < least) return refuse('expected a list that is not empty');
     const wrong = firstThatIsNoToken(value);
-    // Of something else altogether, as of texts, no place is wrong.
-    if (wrong === 0 && typeof value[0] !== 'number') return refuse('expected a list of token ids');
+    // A list that may also be one of texts, or of lists: where it is, none of its places is wrong.
+    if (isOneOfSeveral && wrong === 0 && typeof value[0] !== 'number')
+      return refuse('expected a list of token ids');
     return wrong < 0 ? value : refuse('expected the id of a token', [wrong]);
   });
   const items = { type: 'integer', minimum: 0, maximum: MAX_INT };

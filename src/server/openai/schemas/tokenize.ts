@@ -51,7 +51,7 @@ export const tokenizeRequestSchema = component(
 const MAX_TOKENS = 2 ** 17;
 
 const tokens = about(
-  tokenList(0).refine((ids) => ids.length <= MAX_TOKENS, {
+  tokenList(0, false).refine((ids) => ids.length <= MAX_TOKENS, {
     error: ({ input }) =>
       `it holds ${(input as unknown[]).length} tokens, at most ${MAX_TOKENS} are taken at once`,
   }),
