@@ -1,21 +1,22 @@
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { TokenRequest } from '../../../../callbacks/token-request.js';
 import type { StopAutomaton } from '../../../../models/tokenizer/stop-automaton.js';
 import type { TextCodec } from '../../../../src/generation/text-model.js';
 import { bytesOf, toyCodec } from '../../support/toy-codec.js';
 import { say, type ToyOptions, toyServer } from '../../support/toy-server.js';
 
-const built = vi.hoisted(() => ({ automata: 0 }));
-vi.mock('../../../../models/tokenizer/stop-automaton.js', async (original) => {
-  const real = await original<{ StopAutomaton: typeof StopAutomaton }>();
-  class Counted extends real.StopAutomaton {
-    constructor(stops: readonly string[]) {
-      super(stops);
-      built.automata++;
-    }
-  }
-  return { StopAutomaton: Counted };
+/** Every automaton that a text was followed with. */
+const used = new Set<StopAutomaton>();
+const { get: real } = Object.getOwnPropertyDescriptor(StopStrings.prototype, 'automaton')!;
+beforeEach(() => {
+  used.clear();
+  vi.spyOn(StopStrings.prototype, 'automaton', 'get').mockImplementation(function (this: StopStrings) {
+    const automaton: StopAutomaton = real!.call(this);
+    used.add(automaton);
+    return automaton;
+  });
 });
+afterEach(() => vi.restoreAllMocks());
 
 /** A server with what it was asked to encode and to generate. */
 function server(options: ToyOptions = {}) {
@@ -55,10 +56,9 @@ const texts = (count: number, length: number) =>
 describe('the most stop texts that a request may have', () => {
   const stop = texts(64, 256);
   it('are one automaton for all answers to all prompts', async () => {
-    built.automata = 0;
     const { status } = await server().ask({ prompt: texts(8, 4), n: 128, stop, max_tokens: 2 });
     expect(status).toBe(200);
-    expect(built.automata).toBe(1);
+    expect(used.size).toBe(1);
   });
 
   it.each([
@@ -71,10 +71,9 @@ describe('the most stop texts that a request may have', () => {
     ],
     ['more of them', { stop: texts(65, 2) }, /'stop': expected a string or up to 64 strings/],
   ])('are not exceeded by %s', async (_, fields, message) => {
-    built.automata = 0;
     const answer = await server().ask({ prompt: 'x', ...fields });
     expect([answer.status, answer.message]).toEqual([400, expect.stringMatching(message)]);
-    expect(built.automata).toBe(0);
+    expect(used.size).toBe(0);
   });
 });
 
