@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { TokenRequest } from '../../../../callbacks/token-request.js';
 import type { StopAutomaton } from '../../../../models/tokenizer/stop-automaton.js';
+import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import type { TextCodec } from '../../../../src/generation/text-model.js';
 import { bytesOf, toyCodec } from '../../support/toy-codec.js';
 import { say, type ToyOptions, toyServer } from '../../support/toy-server.js';
