@@ -6,7 +6,7 @@ const sizeOf = (text: string, cut = text.length) => {
   const size = new JsonSize();
   const bytes = new TextEncoder().encode(text);
   for (let start = 0; start < bytes.length; start += cut) size.add(bytes.subarray(start, start + cut));
-  return [size.depth, size.values];
+  return [size.depth, size.work];
 };
 
 describe('JsonSize', () => {
