@@ -1,6 +1,7 @@
 import { checkRange, ParameterError, resolveSamplingParams } from '../engine/decoding/sampling-params.js';
 import { encodeWordList } from '../engine/decoding/stop-words.js';
 import { retentionInputs } from './retention-inputs.js';
+import { SharedTensors } from './shared-tensors.js';
 import type { TokenRequest } from './token-request.js';
 import type { InferenceRequest, Tensor } from './types.js';
 
@@ -13,12 +14,15 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   if (request.timeLimitMs !== undefined) {
     checkRange('timeLimitMs', request.timeLimitMs, { ...COUNT, integer: false });
   }
-  const promptTokens = tokensOf('promptTokens', request.promptTokens);
+  const { shared = new SharedTensors() } = request;
+  const promptTokens = shared.of(request.promptTokens, () => {
+    const data = tokensOf('promptTokens', request.promptTokens);
+    return { shape: [1, data.length], data };
+  });
   const [endId = -1, ...otherEnds] = tokensOf('endTokenIds', request.endTokenIds ?? []);
   const words = [...otherEnds.map((token) => [token]), ...wordsOf('stopWords', request.stopWords)];
-  const badWords = wordsOf('badWords', request.badWords);
   const inputs: Record<string, Tensor> = {
-    input_ids: { shape: [1, promptTokens.length], data: promptTokens },
+    input_ids: promptTokens,
     request_output_len: i32(request.maxNewTokens),
     temperature: f32(sampling.temperature),
     runtime_top_k: i32(sampling.topK),
@@ -38,13 +42,16 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     return_generation_logits: bool(request.returnGenerationLogits ?? false),
     return_context_log_probs: bool(request.returnContextLogProbs ?? false),
     top_context_log_probs: i32(request.topContextLogProbs ?? 0),
-    ...biasInputs(request),
+    ...biasInputs(request, shared),
     ...promptInputs(request),
     ...retentionInputs(request.retention ?? {}),
   };
   if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
   if (words.length > 0) inputs.stop_words_list = encodeWordList(words);
-  if (badWords.length > 0) inputs.bad_words_list = encodeWordList(badWords);
+  const { badWords = [] } = request;
+  if (badWords.length > 0) {
+    inputs.bad_words_list = shared.of(badWords, () => encodeWordList(wordsOf('badWords', badWords)));
+  }
   if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
   if (request.cacheSalt !== undefined) inputs.cache_salt = u64('cacheSalt', request.cacheSalt);
   if (request.clientId !== undefined) inputs.client_id = u64('clientId', request.clientId);
@@ -59,7 +66,8 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
   }
   if (request.guide !== undefined) {
     inputs.guided_decoding_guide_type = text(request.guide.type);
-    inputs.guided_decoding_guide = text(request.guide.guide);
+    const { guide } = request;
+    inputs.guided_decoding_guide = shared.of(guide, () => text(guide.guide));
   }
   return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
 }
@@ -90,15 +98,25 @@ function sequenceInputs({
   };
 }
 
-function biasInputs({ logitBias, embeddingBias }: TokenRequest): Record<string, Tensor> {
+function biasInputs(
+  { logitBias, embeddingBias }: TokenRequest,
+  shared: Pick<SharedTensors, 'of'>,
+): Record<string, Tensor> {
   const inputs: Record<string, Tensor> = {};
   if (embeddingBias !== undefined) {
-    inputs.embedding_bias = { shape: [1, embeddingBias.length], data: embeddingBias.slice() };
+    inputs.embedding_bias = shared.of(embeddingBias, () => ({
+      shape: [1, embeddingBias.length],
+      data: embeddingBias.slice(),
+    }));
   }
   if (logitBias !== undefined && logitBias.size > 0) {
-    const tokens = tokensOf('logitBias', [...logitBias.keys()]);
-    inputs.logit_bias_tokens = { shape: [1, tokens.length], data: tokens };
-    inputs.logit_bias = { shape: [1, tokens.length], data: Float32Array.from(logitBias.values()) };
+    const shape = [1, logitBias.size];
+    inputs.logit_bias_tokens = shared.of(logitBias, () => ({
+      shape,
+      data: tokensOf('logitBias', [...logitBias.keys()]),
+    }));
+    const values = () => ({ shape, data: Float32Array.from(logitBias.values()) });
+    inputs.logit_bias = shared.of(logitBias, values, 'values');
   }
   return inputs;
 }

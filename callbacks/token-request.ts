@@ -3,6 +3,7 @@ import type { Guide } from '../engine/guided/guide.js';
 import type { Retention } from '../kvcache/retention.js';
 import type { PieceSource } from './piece-source.js';
 import { counted } from './sentences.js';
+import type { SharedTensors } from './shared-tensors.js';
 
 /** What a program or the server asks of the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
 export interface TokenRequest extends Partial<SamplingParams> {
@@ -70,6 +71,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   queueWeight?: number;
   /** What post-processors get as the client's id; 0 to 2^64 - 1. */
   clientId?: bigint;
+  /** Requests that are submitted one after the other, with the same lists, bring the same one: see SharedTensors. */
+  shared?: Pick<SharedTensors, 'of'>;
 }
 
 export interface TokenBeams {

@@ -1,5 +1,6 @@
 export { tokenizerFromGguf } from './gguf-tokenizer.js';
-export { type StopPush, StopStringMatcher, type StopStringOptions } from './stop-strings.js';
+export { StopAutomaton } from './stop-automaton.js';
+export { type StopPush, StopStringMatcher, type StopStringOptions, StopStrings } from './stop-strings.js';
 export { StreamingDetokenizer, type StreamingDetokenizerOptions } from './streaming-detokenizer.js';
 export { type DecodeOptions, type EncodeOptions, type TextSegment, Tokenizer } from './tokenizer.js';
 export { readTokenizerFiles } from './tokenizer-files.js';

@@ -11,6 +11,7 @@ import {
   HelperPool,
   HelperTimeError,
 } from '../helper-pool.js';
+import { jsonUnits, UNITS_PER_VALUE } from '../json-units.js';
 import type { EncodeOptions, TextSegment, Tokenizer, TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
@@ -62,8 +63,18 @@ export class PromptUnitsError extends Error {
 
 export type TokenizerJob = { addSpecialTokens: boolean } & (
   | { segments: readonly TextSegment[] }
+  | { texts: readonly string[]; allowSpecial: boolean }
   | { messages: readonly ChatMessage[]; render: RenderOptions; maxUnits: number }
 );
+
+/** The tokens of several texts, one behind the other; those of text i end before ends[i]. */
+export interface PackedTokens {
+  tokens: Int32Array;
+  ends: Int32Array;
+}
+
+/** Of several texts, the tokens of all; else those of one. */
+export type TokenizerResult = Int32Array | PackedTokens;
 
 /** How a text is encoded. `signal`: once raised, a text that waits is dropped, and its promise rejects with the reason. */
 export interface PoolEncodeOptions {
@@ -71,14 +82,14 @@ export interface PoolEncodeOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Units that a value of a chat counts beside its text. */
-const UNITS_PER_VALUE = 32;
 /** The library pushes all pieces of an endless word at once, which takes eight bytes of stack each. */
 const WORKER_LIMITS = { maxOldGenerationSizeMb: 2048, stackSizeMb: 64 };
 const MAX_TIME_MS = 60_000;
 /** With an unproven tokenizer: for so many units. */
 const UNPROVEN_TIME_MS = 2000;
 const UNPROVEN_TIME_UNITS = 16_384;
+/** Units of several texts that are one job: between two of them the texts of others have their turn. */
+const UNITS_PER_JOB = 2 ** 18;
 /** Steps of a template in the thread that asks; one that needs more is rendered in a worker, from the beginning. */
 const MAX_STEPS_HERE = 20_000;
 
@@ -91,7 +102,7 @@ export class TokenizerPool {
   readonly #threshold: number;
   /** Units of a text that is encoded in the thread that asks. */
   readonly #encodesHere: number;
-  readonly #helpers: HelperPool<TokenizerJob, Int32Array>;
+  readonly #helpers: HelperPool<TokenizerJob, TokenizerResult>;
 
   constructor(tokenizer: Tokenizer, source: TokenizerSource, options: TokenizerPoolOptions = {}) {
     const { workers, threshold = 2048, maxJobs, timeLimitMs } = options;
@@ -121,7 +132,28 @@ export class TokenizerPool {
   ): Promise<Int32Array> {
     if (lengthOf(segments) <= this.#encodesHere)
       return this.#tokenizer.encodeSegments(segments, { addSpecialTokens });
-    return this.#run({ segments, addSpecialTokens }, signal);
+    return this.#runOne({ segments, addSpecialTokens }, signal);
+  }
+
+  /**
+   * The tokens of each of several texts, as `encode` has them. What they are together decides who does it: many short texts
+   * are as much work as a long one.
+   * @throws TokenizerBusyError when too many long texts are waiting, PromptTimeError.
+   */
+  async encodeTexts(
+    texts: readonly string[],
+    options: EncodeOptions & PoolEncodeOptions = {},
+  ): Promise<Int32Array[]> {
+    const { addSpecialTokens = true, allowSpecial = true, signal } = options;
+    if (jsonUnits(texts, this.#threshold) <= this.#encodesHere) {
+      return texts.map((text) => this.#tokenizer.encode(text, { addSpecialTokens, allowSpecial }));
+    }
+    const encoded: Int32Array[] = [];
+    for (const group of groupsOf(texts)) {
+      const packed = await this.#run({ texts: group, addSpecialTokens, allowSpecial }, signal);
+      encoded.push(...unpacked(packed as PackedTokens));
+    }
+    return encoded;
   }
 
   /**
@@ -137,14 +169,14 @@ export class TokenizerPool {
     options: PoolEncodeOptions & { maxUnits?: number } = {},
   ): Promise<Int32Array> {
     const { addSpecialTokens = false, signal, maxUnits = Number.POSITIVE_INFINITY } = options;
-    if (unitsOf([messages, render], this.#threshold) <= this.#threshold) {
+    if (jsonUnits([messages, render], this.#threshold) <= this.#threshold) {
       const rendered = template.renderWithin(MAX_STEPS_HERE, messages, render);
       if (rendered !== null) {
         if (rendered.text.length > maxUnits) throw new PromptUnitsError(rendered.text.length);
         return this.encodeSegments(rendered.segments, options);
       }
     }
-    return this.#run({ messages, render, maxUnits, addSpecialTokens }, signal);
+    return this.#runOne({ messages, render, maxUnits, addSpecialTokens }, signal);
   }
 
   /** Long texts that wait or are in work. */
@@ -157,7 +189,11 @@ export class TokenizerPool {
     return this.#helpers.close();
   }
 
-  async #run(job: TokenizerJob, signal: AbortSignal | undefined): Promise<Int32Array> {
+  async #runOne(job: TokenizerJob, signal: AbortSignal | undefined): Promise<Int32Array> {
+    return (await this.#run(job, signal)) as Int32Array;
+  }
+
+  async #run(job: TokenizerJob, signal: AbortSignal | undefined): Promise<TokenizerResult> {
     try {
       return await this.#helpers.run(job, signal);
     } catch (error) {
@@ -167,15 +203,50 @@ export class TokenizerPool {
 }
 
 function unprovenTime(job: TokenizerJob): number {
-  const units =
-    'segments' in job
-      ? lengthOf(job.segments)
-      : unitsOf([job.messages, job.render], Number.POSITIVE_INFINITY);
+  const units = unitsOfJob(job);
   return Math.min(MAX_TIME_MS, UNPROVEN_TIME_MS * (1 + units / UNPROVEN_TIME_UNITS));
+}
+
+function unitsOfJob(job: TokenizerJob): number {
+  if ('segments' in job) return lengthOf(job.segments);
+  return jsonUnits('texts' in job ? job.texts : [job.messages, job.render], Number.POSITIVE_INFINITY);
 }
 
 function lengthOf(segments: readonly TextSegment[]): number {
   return segments.reduce((sum, { text }) => sum + text.length, 0);
+}
+
+/** Texts in their order, as many together as a job takes; a longer one is a job by itself. */
+function groupsOf(texts: readonly string[]): string[][] {
+  const groups: string[][] = [];
+  let units = Number.POSITIVE_INFINITY;
+  for (const text of texts) {
+    units += text.length + UNITS_PER_VALUE;
+    if (units > UNITS_PER_JOB) {
+      groups.push([]);
+      units = text.length + UNITS_PER_VALUE;
+    }
+    groups.at(-1)!.push(text);
+  }
+  return groups;
+}
+
+/** As they cross from one thread to another: two arrays, however many texts there are. */
+export function packed(encoded: readonly Int32Array[]): PackedTokens {
+  const tokens = new Int32Array(encoded.reduce((sum, { length }) => sum + length, 0));
+  const ends = new Int32Array(encoded.length);
+  let end = 0;
+  for (const [i, one] of encoded.entries()) {
+    tokens.set(one, end);
+    end += one.length;
+    ends[i] = end;
+  }
+  return { tokens, ends };
+}
+
+/** Each an array of its own: a view would keep the tokens of all. */
+function unpacked({ tokens, ends }: PackedTokens): Int32Array[] {
+  return Array.from(ends, (end, i) => tokens.slice(i === 0 ? 0 : ends[i - 1]!, end));
 }
 
 function inTokenizersWords(error: unknown): unknown {
@@ -190,25 +261,4 @@ function inTokenizersWords(error: unknown): unknown {
   if (error.name === 'PromptUnitsError') return new PromptUnitsError(Number(error.message));
   if (error.name === 'ChatTemplateError') return new ChatTemplateError(error.message);
   return new TokenizerError(error.message, { cause: error });
-}
-
-/** Units of a JSON value: of its texts, and so many for each value in it. Counts no further than `limit`. */
-function unitsOf(value: unknown, limit: number): number {
-  let units = 0;
-  const open: unknown[] = [value];
-  while (open.length > 0 && units <= limit) {
-    const one = open.pop();
-    units += UNITS_PER_VALUE;
-    if (typeof one === 'string') units += one.length;
-    else if (Array.isArray(one)) {
-      if (one.length * UNITS_PER_VALUE > limit) return Number.POSITIVE_INFINITY;
-      for (const item of one) open.push(item);
-    } else if (typeof one === 'object' && one !== null) {
-      for (const [name, item] of Object.entries(one)) {
-        units += name.length;
-        open.push(item);
-      }
-    }
-  }
-  return units;
 }

@@ -3,7 +3,13 @@ import { answerJobs } from '../answer-jobs.js';
 import { ChatTemplate } from '../chat-template.js';
 import { Tokenizer } from './tokenizer.js';
 import { readTokenizerFiles } from './tokenizer-files.js';
-import { PromptUnitsError, type TokenizerJob, type TokenizerSource } from './tokenizer-pool.js';
+import {
+  PromptUnitsError,
+  packed,
+  type TokenizerJob,
+  type TokenizerResult,
+  type TokenizerSource,
+} from './tokenizer-pool.js';
 
 /** Entry of a tokenizer pool's thread. */
 const source = workerData as TokenizerSource;
@@ -12,13 +18,20 @@ const tokenizer = new Tokenizer(files);
 let template: ChatTemplate | null = null;
 
 answerJobs(
-  (job: TokenizerJob): Int32Array => {
+  (job: TokenizerJob): TokenizerResult => {
     const { addSpecialTokens } = job;
+    if ('texts' in job) {
+      const options = { addSpecialTokens, allowSpecial: job.allowSpecial };
+      return packed(job.texts.map((text) => tokenizer.encode(text, options)));
+    }
     if ('segments' in job) return tokenizer.encodeSegments(job.segments, { addSpecialTokens });
     template ??= new ChatTemplate(files.chatTemplate ?? null, tokenizer);
     const { text, segments } = template.render(job.messages, job.render);
     if (text.length > job.maxUnits) throw new PromptUnitsError(text.length);
     return tokenizer.encodeSegments(segments, { addSpecialTokens });
   },
-  (tokens) => [tokens.buffer as ArrayBuffer],
+  (result) =>
+    (ArrayBuffer.isView(result) ? [result] : [result.tokens, result.ends]).map(
+      ({ buffer }) => buffer as ArrayBuffer,
+    ),
 );

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import type { EncoderSequence } from '../../engine/encoder/encoder-batch.js';
 import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../models/tokenizer/index.js';
 import {
@@ -21,9 +20,6 @@ export interface LengthLimit {
   /** Tokens, special ones included, to which longer inputs are cut at their end. Absent: they are refused. */
   truncateTo?: number | undefined;
 }
-
-/** UTF-16 units that are tokenized before everything else in this thread has its turn. */
-const UNITS_PER_TURN = 16_384;
 
 /** The tokenizer of an encoder, with what it puts around a text or a pair of texts. */
 export class EncoderCodec {
@@ -87,21 +83,10 @@ export class EncoderCodec {
 
   /** Special tokens inside a text stay text. */
   async #tokens(inputs: readonly EncoderInput[]): Promise<Int32Array[]> {
-    const all: Int32Array[] = [];
-    let units = 0;
-    for (const input of inputs) {
-      if (typeof input !== 'string') {
-        all.push(Int32Array.from(input));
-        continue;
-      }
-      units += input.length;
-      if (units > UNITS_PER_TURN) {
-        units = input.length;
-        await setImmediate();
-      }
-      all.push(await this.#pool.encode(input, { addSpecialTokens: false, allowSpecial: false }));
-    }
-    return all;
+    const texts = inputs.filter((input) => typeof input === 'string');
+    const encoded = await this.#pool.encodeTexts(texts, { addSpecialTokens: false, allowSpecial: false });
+    let next = 0;
+    return inputs.map((input) => (typeof input === 'string' ? encoded[next++]! : Int32Array.from(input)));
   }
 }
 

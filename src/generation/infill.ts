@@ -1,4 +1,5 @@
-import type { TextCodec } from './text-model.js';
+import { encodeTexts } from './encode-texts.js';
+import type { PromptTokens, TextCodec } from './text-model.js';
 
 /** The tokens between which a model finds what is before and behind the text that it fills in. */
 interface InfillTokens {
@@ -23,25 +24,32 @@ const KNOWN: readonly InfillTokens[] = [
 ];
 
 /**
- * The tokens of a prompt in whose answer the text between `prompt` and `suffix` is filled in; null: the model's vocabulary has
- * no tokens for that.
- * @param prompt text, encoded with what the model wants around a text, or tokens.
+ * The tokens of prompts in whose answers the text between each of `prompts` and `suffix` is filled in; null: the model's
+ * vocabulary has no tokens for that.
+ * @param prompts all of them texts, encoded with what the model wants around a text, or all of them tokens.
  */
-export async function infillPrompt(
+export async function infillPrompts(
   codec: TextCodec,
-  prompt: string | readonly number[],
+  prompts: readonly (string | readonly number[])[],
   suffix: string,
-): Promise<number[] | null> {
-  const tokens = await infillTokens(codec);
-  if (tokens === null) return null;
-  const { prefix, suffix: behind, middle, isSuffixFirst = false } = tokens;
-  const pieces = isSuffixFirst ? [behind, suffix, prefix, prompt] : [prefix, prompt, behind, suffix, middle];
-  const encoded = await Promise.all(
-    pieces.map((piece) => (typeof piece === 'string' ? codec.encodePiece(piece) : piece)),
-  );
+): Promise<number[][] | null> {
+  const marks = await infillTokens(codec);
+  if (marks === null) return null;
+  const texts = prompts.filter((prompt) => typeof prompt === 'string');
+  const { prefix, suffix: behind, middle, isSuffixFirst = false } = marks;
+  const pieces = [prefix, behind, middle, suffix, ...texts];
+  const [beforePrefix, beforeSuffix, beforeMiddle, ofSuffix, ...ofTexts] = await encodeTexts(codec, pieces, {
+    addSpecialTokens: false,
+  });
   // What the model wants in front of a text, such as a BOS, stands in front of the whole.
-  const around = typeof prompt === 'string' ? Array.from(await codec.encodeText('')) : [];
-  return [...around, ...encoded.flatMap((ids) => [...ids])];
+  const around = texts.length > 0 ? await codec.encodeText('') : [];
+  const ofPrompts: readonly PromptTokens[] = texts.length > 0 ? ofTexts : (prompts as readonly number[][]);
+  return ofPrompts.map((prompt) => {
+    const parts = isSuffixFirst
+      ? [around, beforeSuffix!, ofSuffix!, beforePrefix!, prompt]
+      : [around, beforePrefix!, prompt, beforeSuffix!, ofSuffix!, beforeMiddle!];
+    return parts.flatMap((ids) => Array.from(ids));
+  });
 }
 
 async function infillTokens(codec: TextCodec): Promise<InfillTokens | null> {

@@ -50,6 +50,13 @@ export class ModelCodec implements TextCodec {
     return this.#pool.encode(text, { addSpecialTokens: false, signal });
   }
 
+  encodeTexts(
+    texts: readonly string[],
+    options: { addSpecialTokens: boolean; signal?: AbortSignal | undefined },
+  ): Promise<PromptTokens[]> {
+    return this.#pool.encodeTexts(texts, options);
+  }
+
   async encodeChat(messages: readonly ChatMessage[], options: ChatRenderOptions): Promise<PromptTokens> {
     const render: RenderOptions = {
       addGenerationPrompt: options.addGenerationPrompt ?? true,

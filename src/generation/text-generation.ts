@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { PieceSource } from '../../callbacks/piece-source.js';
+import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type { FinishReason, TokenBeams, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
 import type { Guide } from '../../engine/guided/guide.js';
+import { StopStrings } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
 import type { PromptLogProb } from './returned-logits.js';
 import type { TextModel } from './text-model.js';
@@ -42,8 +44,8 @@ export interface TextRequest extends SamplingOptions {
   maxTokens: number;
   /** End tokens and stop tokens are not drawn before this many tokens. */
   minTokens?: number | undefined;
-  /** Texts that end the generation. */
-  stop?: readonly string[] | undefined;
+  /** Texts that end the generation. Several requests of one caller may bring the same StopStrings, made once. */
+  stop?: readonly string[] | StopStrings | undefined;
   stopTokens?: readonly number[] | undefined;
   /** Sequences of tokens that are not generated. */
   badWords?: readonly (readonly number[])[] | undefined;
@@ -86,6 +88,8 @@ export interface TextRequest extends SamplingOptions {
   promptParam?: string | undefined;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
+  /** What is made once of lists that this request and others have alike; see SharedTensors. */
+  shared?: Pick<SharedTensors, 'of'> | undefined;
 }
 
 /** A token and its log-prob at one position. */
@@ -167,6 +171,23 @@ function ownIds(vocabSize: number, numIds: number): string {
  */
 export function generateText(model: TextModel, request: TextRequest): PieceSource<TextPiece> {
   checkLengths(model, request);
+  return started(model, request);
+}
+
+/** As requests of their own. */
+function startAlone(model: TextModel, request: TextRequest, count: number): PieceSource<TextPiece>[] {
+  const { beams: _, stop, ...rest } = request;
+  checkLengths(model, request);
+  const own = request.shared === undefined ? new SharedTensors() : null;
+  const alone = { ...rest, stop: stop && StopStrings.of(stop), shared: own ?? request.shared };
+  const streams = Array.from({ length: count }, (__, sequenceIndex) =>
+    started(model, { ...alone, sequenceIndex }),
+  );
+  own?.clear();
+  return streams;
+}
+
+function started(model: TextModel, request: TextRequest): PieceSource<TextPiece> {
   return new TextStream(model, request, model.engine.submit(tokenRequest(model, request)));
 }
 
@@ -185,15 +206,13 @@ export function generateTexts(
   const isBeamSearch = beams !== undefined && beams.width > 1;
   const together = model.fitsTogether?.(count, promptTokens.length, maxTokens) ?? false;
   if (count === 1 || !(isBeamSearch || together) || model.engine.submitSeveral === undefined) {
-    const { beams: _, ...alone } = request;
-    return Array.from({ length: count }, (__, sequenceIndex) =>
-      generateText(model, { ...alone, seed, sequenceIndex }),
-    );
+    return startAlone(model, { ...request, seed }, count);
   }
   checkLengths(model, request);
   const asked = tokenRequest(model, { ...request, seed });
   if (!isBeamSearch) asked.numSequences = count;
-  return model.engine.submitSeveral(asked).map((tokens) => new TextStream(model, request, tokens));
+  const read = { ...request, stop: request.stop && StopStrings.of(request.stop) };
+  return model.engine.submitSeveral(asked).map((tokens) => new TextStream(model, read, tokens));
 }
 
 function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
@@ -240,5 +259,6 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     ...(request.queueKey === undefined ? {} : { queueKey: request.queueKey }),
     ...(request.queueWeight === undefined ? {} : { queueWeight: request.queueWeight }),
     ...(request.signal === undefined ? {} : { signal: request.signal }),
+    ...(request.shared === undefined ? {} : { shared: request.shared }),
   };
 }

@@ -45,6 +45,14 @@ export interface TextCodec {
   encodeText(text: string, signal?: AbortSignal): PromptTokens | Promise<PromptTokens>;
   /** Encodes a part of a text: nothing is added to it. */
   encodePiece(text: string, signal?: AbortSignal): PromptTokens | Promise<PromptTokens>;
+  /**
+   * Encodes several texts, as encodeText does each, or as encodePiece without special tokens: one piece of work, however
+   * many they are. Absent: they are encoded one by one.
+   */
+  encodeTexts?(
+    texts: readonly string[],
+    options: { addSpecialTokens: boolean; signal?: AbortSignal | undefined },
+  ): Promise<PromptTokens[]>;
   /** Renders the chat template and encodes it without adding special tokens a second time. */
   encodeChat(
     messages: readonly ChatMessage[],

@@ -1,6 +1,6 @@
 import type { PieceListener, PieceSource } from '../../callbacks/piece-source.js';
 import type { FinishReason, TokenPiece } from '../../callbacks/token-request.js';
-import { StopStringMatcher } from '../../models/tokenizer/stop-strings.js';
+import { StopStringMatcher, StopStrings } from '../../models/tokenizer/stop-strings.js';
 import { inCallersWords } from './refusals.js';
 import { logitsOfShown, promptLogProbs } from './returned-logits.js';
 import type { TextLogProb, TextPiece, TextRequest, TokenLogProb } from './text-generation.js';
@@ -13,6 +13,7 @@ export class TextStream implements PieceSource<TextPiece> {
   readonly #request: TextRequest;
   readonly #tokens: PieceSource<TokenPiece>;
   readonly #detokenizer: Detokenizer;
+  readonly #stopStrings: StopStrings;
   readonly #stops: StopStringMatcher | null;
   readonly #stopTokens: ReadonlySet<number>;
   /** Characters that the detokenizer has given; the stop matcher may hold back some of them. */
@@ -32,9 +33,10 @@ export class TextStream implements PieceSource<TextPiece> {
       skipSpecialTokens: request.skipSpecialTokens ?? true,
       shownTokens: request.shownTokens,
     });
-    const stops = request.stop ?? [];
+    const includeStop = request.includeStop ?? false;
+    this.#stopStrings = StopStrings.of(request.stop ?? []);
     this.#stops =
-      stops.length === 0 ? null : new StopStringMatcher(stops, { includeStop: request.includeStop ?? false });
+      this.#stopStrings.texts.length === 0 ? null : new StopStringMatcher(this.#stopStrings, { includeStop });
     this.#stopTokens = new Set(request.stopTokens ?? []);
   }
 
@@ -154,7 +156,7 @@ export class TextStream implements PieceSource<TextPiece> {
       return decoded;
     }
     const { emit, matched } = this.#stops.push(decoded);
-    if (matched !== null) this.#matchedStop = this.#request.stop?.[matched] ?? '';
+    if (matched !== null) this.#matchedStop = this.#stopStrings.texts[matched]!;
     this.#released += emit.length;
     return emit;
   }

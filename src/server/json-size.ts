@@ -1,7 +1,19 @@
 /** Levels of lists and objects in each other: more than any schema or template needs, less than fills a stack. */
 export const MAX_JSON_DEPTH = 200;
-/** Values in one body: several times the token ids of a long prompt. Parsing them takes some 20 ms. */
+/**
+ * Values in one body, each by the work it makes: several times the token ids of a long prompt, or some nine thousand
+ * messages. The worst of them take the parser some 30 ms.
+ */
 export const MAX_JSON_VALUES = 500_000;
+
+/**
+ * What a value counts beside the one that every item of a list or object does, by what the parser takes for it: 30 ns for
+ * a number, up to 1000 for a name of a field that no other object has.
+ */
+export const LIST_COUNTS = 4;
+export const TEXT_COUNTS = 8;
+/** Together with the text that it is, a name counts twice this. */
+const NAME_COUNTS = 8;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -14,6 +26,8 @@ const CLOSE_OBJECT = 0x7d;
 
 /** Bytes that are looked at in one go: a millisecond or two. */
 export const SLICE = 2 ** 20;
+/** Bytes of a text that are looked at one by one before its end is searched for: most texts are as short. */
+const SHORT_TEXT = 32;
 
 /** What a JSON text is made of. */
 export interface JsonCounts {
@@ -27,8 +41,8 @@ export interface JsonCounts {
 }
 
 /**
- * How deep a JSON text nests, how many values it has and of what kinds, counted without parsing it, slice by slice: the
- * parser takes a text as a whole, and what works on its result recurses. Text that is not JSON is counted as if it were.
+ * How deep a JSON text nests and how many values it has, counted without parsing it, slice by slice: the parser takes a
+ * text as a whole, and what works on its result recurses. Text that is not JSON is counted as if it were.
  */
 export class JsonSize implements JsonCounts {
   depth = 0;
@@ -42,34 +56,68 @@ export class JsonSize implements JsonCounts {
 
   /** Counts the next part of the text. */
   add(bytes: Uint8Array): void {
-    let isInText = this.#isInText;
-    let isEscaped = this.#isEscaped;
     let open = this.#open;
-    for (let i = 0; i < bytes.length; i++) {
+    let i = this.#isInText ? this.#skipText(bytes, 0) : 0;
+    for (; i < bytes.length; i++) {
       const byte = bytes[i]!;
-      if (isInText) {
-        if (isEscaped) isEscaped = false;
-        else if (byte === BACKSLASH) isEscaped = true;
-        else if (byte === QUOTE) {
-          isInText = false;
-          this.strings++;
-        }
-      } else if (byte === QUOTE) isInText = true;
-      else if (byte === COMMA) this.values++;
+      if (byte === QUOTE) {
+        this.strings++;
+        this.#isInText = true;
+        i = this.#skipText(bytes, i + 1) - 1;
+      } else if (byte === COMMA) this.values++;
       else if (byte === COLON) this.keys++;
       else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
         open++;
-        this.containers++;
         this.values++;
+        this.containers++;
         if (open > this.depth) this.depth = open;
       } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) open--;
     }
-    this.#isInText = isInText;
-    this.#isEscaped = isEscaped;
     this.#open = open;
   }
 
+  /** Values by their work: an item of a list or object counts 1, a list or an object 4 besides, a text 8, a name 16. */
+  get work(): number {
+    const { values, containers, strings, keys } = this;
+    return values + LIST_COUNTS * containers + TEXT_COUNTS * strings + NAME_COUNTS * keys;
+  }
+
   get isTooMuch(): boolean {
-    return this.depth > MAX_JSON_DEPTH || this.values > MAX_JSON_VALUES;
+    return this.depth > MAX_JSON_DEPTH || this.work > MAX_JSON_VALUES;
+  }
+
+  /** Where what is behind the text begins, which is open at `start`; the text may go on in the next slice. */
+  #skipText(bytes: Uint8Array, start: number): number {
+    let isEscaped = this.#isEscaped;
+    let i = start;
+    for (const short = Math.min(bytes.length, start + SHORT_TEXT); i < short; i++) {
+      const byte = bytes[i]!;
+      if (isEscaped) isEscaped = false;
+      else if (byte === BACKSLASH) isEscaped = true;
+      else if (byte === QUOTE) return this.#endText(i);
+    }
+    // A quote ends the text unless an odd number of backslashes, counted from where we are, stand before it.
+    let from = i;
+    while (from < bytes.length) {
+      const quote = bytes.indexOf(QUOTE, from);
+      const end = quote < 0 ? bytes.length : quote;
+      let backslashes = 0;
+      while (end - backslashes > from && bytes[end - backslashes - 1] === BACKSLASH) backslashes++;
+      // Those that reach back to where we came from go on from what stood before.
+      const escapes = backslashes + (isEscaped && end - backslashes === from ? 1 : 0);
+      isEscaped = escapes % 2 === 1;
+      if (quote < 0) break;
+      if (!isEscaped) return this.#endText(quote);
+      isEscaped = false;
+      from = quote + 1;
+    }
+    this.#isEscaped = isEscaped;
+    return bytes.length;
+  }
+
+  #endText(quote: number): number {
+    this.#isInText = false;
+    this.#isEscaped = false;
+    return quote + 1;
   }
 }

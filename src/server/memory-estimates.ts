@@ -1,3 +1,4 @@
+import { StopStrings } from '../../models/tokenizer/stop-strings.js';
 import type { TextRequest } from '../generation/text-generation.js';
 import { type JsonCounts, MAX_JSON_VALUES } from './json-size.js';
 import type { ChoiceCounts } from './openai/choice-run.js';
@@ -99,7 +100,10 @@ function inputMemory(
 ): number {
   const { promptTokens, maxTokens, logitBias, badWords = [], stop = [], stopTokens = [], guide } = request;
   const isOne = count === 1 || (model.fitsTogether?.(count, promptTokens.length, maxTokens) ?? false);
-  const words = badWords.reduce((sum, word) => sum + word.length, stop.length + stopTokens.length);
+  const words = badWords.reduce(
+    (sum, word) => sum + word.length,
+    StopStrings.of(stop).texts.length + stopTokens.length,
+  );
   const bytes =
     PER_ENGINE_REQUEST +
     PER_PROMPT_TOKEN * (promptTokens.length + words + 2 * (logitBias?.size ?? 0)) +

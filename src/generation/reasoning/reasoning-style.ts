@@ -61,7 +61,9 @@ export function templateVariables(
     const asksForNothing = name === 'enable_thinking' && value === false && !source?.includes(THINK_END);
     if (asksForNothing) delete result[name];
     else if (!knows(name)) {
-      refuse(`chat_template_kwargs.${name}`, `the chat template of this model has no variable ${name}`);
+      // A client made it up: as much of it as a template's own would have.
+      const shown = name.slice(0, 128);
+      refuse(`chat_template_kwargs.${shown}`, `the chat template of this model has no variable ${shown}`);
     }
   }
   if (effort === undefined) return result;

@@ -33,6 +33,8 @@ export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'
 
 /** Whether a template's statements or expressions use the variable. */
 export function mentions(source: string, variable: string): boolean {
+  // A client may have named it: what is no name is in no template, and must not become part of a pattern.
+  if (!/^\w{1,128}$/.test(variable)) return false;
   const word = new RegExp(`(?<![\\w.'"])${variable}(?![\\w'"])`);
   for (const [code] of source.matchAll(/\{%[\s\S]*?%\}|\{\{[\s\S]*?\}\}/g)) if (word.test(code)) return true;
   return false;

@@ -1,4 +1,5 @@
 import type { PieceSource } from '../../../callbacks/piece-source.js';
+import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import type { PromptLogProb } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
@@ -69,6 +70,7 @@ export class ChoiceRun {
     this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
     this.#live = live;
     terms.memory.addAnswer(answersMemory(model, requests, counts));
+    const shared = new SharedTensors();
     try {
       for (const [prompt, request] of requests.entries()) {
         const asked: TextRequest = {
@@ -78,6 +80,7 @@ export class ChoiceRun {
           maxTokens: Math.max(1, request.maxTokens),
           seed: this.seeds[prompt]!,
           signal: this.#abort.signal,
+          shared,
         };
         if (this.#ranks) asked.logProbs = request.logProbs ?? 0;
         for (const [index, pieces] of generateTexts(model, asked, bestOf).entries()) {
@@ -96,6 +99,8 @@ export class ChoiceRun {
       this.abort();
       for (const { observer } of this.#candidates) observer.onEnd('abort');
       throw error;
+    } finally {
+      shared.clear();
     }
     live.onCancel(() => this.#cancel());
   }

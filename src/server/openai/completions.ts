@@ -1,4 +1,5 @@
-import { infillPrompt } from '../../generation/infill.js';
+import { encodeTexts } from '../../generation/encode-texts.js';
+import { infillPrompts } from '../../generation/infill.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { LiveRequest } from '../request-registry.js';
@@ -41,7 +42,8 @@ async function answerCompletion(
   const echoed = request.echo ? logProbs : undefined;
   const contextLogProbs =
     ofPrompt === undefined && echoed === undefined ? undefined : Math.max(ofPrompt ?? 0, echoed ?? 0);
-  const prompts = await Promise.all(request.prompt.map((prompt) => promptTokens(model, request, prompt)));
+  const counts = choiceCounts(request, request.prompt.length);
+  const prompts = await promptTokens(model, request);
   const badWords = await badWordsOf(request, model);
   const guide = await guideOfRequest(request, model.codec);
   const requests = prompts.map((promptTokens) =>
@@ -56,7 +58,7 @@ async function answerCompletion(
       guideParam: guideParamOf(request),
     }),
   );
-  const run = new ChoiceRun(model, requests, choiceCounts(request), context.observe, exchange.terms, live);
+  const run = new ChoiceRun(model, requests, counts, context.observe, exchange.terms, live);
   const answer = new CompletionAnswer(model, request, prompts, run);
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
@@ -88,22 +90,37 @@ function checkCombinations(request: CompletionRequest): void {
   }
 }
 
+/** The tokens of all prompts: texts of many short ones are as much work as a long one, so they are counted together. */
 async function promptTokens(
   model: ServedGenerator,
-  { suffix = '' }: CompletionRequest,
-  prompt: string | readonly number[],
-): Promise<PromptTokens> {
-  for (const [param, text] of Object.entries({ prompt, suffix })) {
-    if (typeof text !== 'string') continue;
-    const { maxInputLen: maxTokens, codec } = model;
-    checkTextLength(
-      text.length,
-      { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN },
-      param,
-    );
+  { prompt: prompts, suffix = '' }: CompletionRequest,
+): Promise<PromptTokens[]> {
+  checkLengths(model, 'suffix', [suffix]);
+  checkLengths(model, 'prompt', prompts);
+  if (suffix !== '') return infillTokens(model, prompts, suffix);
+  const texts = prompts.filter((prompt) => typeof prompt === 'string');
+  if (texts.length === 0) return prompts as number[][];
+  return encodeTexts(model.codec, texts, { addSpecialTokens: true });
+}
+
+/** @throws ContextLengthError for what is too long whatever its tokens are. */
+function checkLengths(
+  { maxInputLen: maxTokens, codec }: ServedGenerator,
+  param: string,
+  prompts: readonly (string | readonly number[])[],
+): void {
+  const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
+  for (const prompt of prompts) {
+    if (typeof prompt === 'string') checkTextLength(prompt.length, { maxTokens, unitsPerToken }, param);
   }
-  if (suffix === '') return typeof prompt === 'string' ? model.codec.encodeText(prompt) : prompt;
-  const tokens = await infillPrompt(model.codec, prompt, suffix);
+}
+
+async function infillTokens(
+  model: ServedGenerator,
+  prompts: readonly (string | readonly number[])[],
+  suffix: string,
+): Promise<PromptTokens[]> {
+  const tokens = await infillPrompts(model.codec, prompts, suffix);
   if (tokens !== null) return tokens;
   throw new ApiError(
     400,

@@ -58,8 +58,26 @@ export function textRequest(
   };
 }
 
-/** How many answers to a prompt are given, and how many generated. @throws ApiError for what cannot be together. */
-export function choiceCounts({ n = 1, best_of: bestOf = n, stream }: CommonRequest): ChoiceCounts {
+/** Answers to all prompts of a request, whether they are given or only compared: four times the default queue. */
+export const MAX_ANSWERS = 1024;
+
+/**
+ * How many answers to a prompt are given, and how many generated. @param prompts so many there are.
+ * @throws ApiError for what cannot be together, and for more answers than are taken.
+ */
+export function choiceCounts(
+  { n = 1, best_of: bestOf = n, stream }: CommonRequest,
+  prompts = 1,
+): ChoiceCounts {
+  if (prompts * Math.max(n, bestOf) > MAX_ANSWERS) {
+    const param = bestOf > n ? 'best_of' : 'n';
+    const each = Math.max(n, bestOf);
+    throw new ApiError(
+      400,
+      `'${param}' is ${each} for each of ${prompts} prompts, which makes ${prompts * each} answers; one request has ${MAX_ANSWERS} at most.`,
+      { param, code: 'invalid_value' },
+    );
+  }
   if (bestOf < n) {
     throw new ApiError(400, `'best_of' is ${bestOf}, but 'n' asks for ${n} answers.`, { param: 'best_of' });
   }
@@ -109,6 +127,14 @@ export async function badWordsOf(
   request: CommonRequest,
   model: ServedGenerator,
 ): Promise<number[][] | undefined> {
+  const biases = request.logit_bias?.size ?? 0;
+  if (biases > model.vocabSize) {
+    throw new ApiError(
+      400,
+      `'logit_bias' has ${biases} biases, but the vocabulary has ${model.vocabSize} tokens.`,
+      { param: 'logit_bias', code: 'invalid_value' },
+    );
+  }
   return request.bad_words && (await badWordTokens(model.codec, request.bad_words));
 }
 

@@ -1,3 +1,4 @@
+import { jsonUnits } from '../../../models/json-units.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import { toldTokensMemory } from '../memory-estimates.js';
 import type { ServedGenerator } from '../served-model.js';
@@ -50,12 +51,16 @@ const CHAT_FIELDS = [
   'tools',
 ] as const satisfies readonly (keyof TokenizeRequest)[];
 
-/** UTF-16 units that are tokenized: several hundred thousand tokens, which take a second or two and some hundred MB. */
-const MAX_UNITS = 2 ** 21;
+/** UTF-16 units that are tokenized: more than any context holds. Each may be a token, which is written. */
+const MAX_UNITS = 2 ** 18;
 
-function checkUnits(units: number, param: string): void {
-  if (units <= MAX_UNITS) return;
-  const message = `'${param}' is ${units} characters long, but at most ${MAX_UNITS} are tokenized at once.`;
+/** The same of a conversation, of which each value counts 32. */
+const MAX_MESSAGE_UNITS = 2 ** 21;
+
+function checkUnits(units: number, param: string, most = MAX_UNITS): void {
+  if (units <= most) return;
+  const length = Number.isFinite(units) ? units : `more than ${most}`;
+  const message = `'${param}' is ${length} characters long, but at most ${most} are tokenized at once.`;
   throw new ApiError(400, message, { param, code: 'invalid_value' });
 }
 
@@ -77,7 +82,7 @@ async function tokensOf(model: ServedGenerator, request: TokenizeRequest): Promi
     });
   }
   checkFinalMessage(request, messages);
-  checkUnits(JSON.stringify(messages).length, 'messages');
+  checkUnits(jsonUnits({ messages, tools }, MAX_MESSAGE_UNITS), 'messages', MAX_MESSAGE_UNITS);
   return model.codec.encodeChat(messages.map(templateMessage), {
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,

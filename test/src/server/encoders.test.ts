@@ -193,7 +193,7 @@ describe('POST /v1/embeddings', () => {
   it('refuses more inputs than it takes', async () => {
     const { status, body } = await post('/v1/embeddings', { input: new Array(2049).fill('x') });
     expect([status, body.error.param]).toEqual([400, 'input']);
-    expect(body.error.message).toMatch(/expected 2048 inputs at most/);
+    expect(body.error.message).toMatch(/it holds 2049 inputs, at most 2048 are taken/);
   });
 
   it('takes an empty text', async () => {

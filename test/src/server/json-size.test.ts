@@ -6,22 +6,22 @@ const sizeOf = (text: string, cut = text.length) => {
   const size = new JsonSize();
   const bytes = new TextEncoder().encode(text);
   for (let start = 0; start < bytes.length; start += cut) size.add(bytes.subarray(start, start + cut));
-  return [size.depth, size.values];
+  return [size.depth, size.work];
 };
 
 describe('JsonSize', () => {
   it('counts levels and values, however the text is cut', () => {
     const text = '{"a":[1,2,{"b":"[[[{,\\"]]\\\\"}],"é":{}}';
-    for (const cut of [1, 2, 3, 7, 100]) expect(sizeOf(text, cut)).toEqual([3, 8]);
+    for (const cut of [1, 2, 3, 7, 100]) expect(sizeOf(text, cut)).toEqual([3, 80]);
     expect(sizeOf('5')).toEqual([0, 1]);
-    expect(sizeOf(']]]][')).toEqual([0, 2]);
+    expect(sizeOf(']]]][')).toEqual([0, 6]);
   });
 });
 
 describe('a body', () => {
   const post = async (text: string) => {
     const toy = toyServer(() => say('ok'), {
-      model: { maxInputLen: 2 ** 20, maxSeqLen: 2 ** 21, vocabSize: 300 },
+      model: { maxInputLen: 2 ** 20, maxSeqLen: 2 ** 21, vocabSize: 6000 },
     });
     const response = await toy.post('/v1/completions', text);
     return { status: response.status, text: await response.text() };

@@ -10,9 +10,9 @@ const part = () =>
   z.object({ type: z.string(), text: optional(text()) }).superRefine(({ type, text: given }, context) => {
     if (type !== 'text') {
       const message = `parts of type '${type}': the model reads text`;
-      context.addIssue({ code: 'custom', message, params: { refused: true } });
+      context.addIssue({ code: 'custom', message, params: { refused: true }, continue: false });
     } else if (given === undefined) {
-      context.addIssue({ code: 'custom', message: 'expected a string', path: ['text'] });
+      context.addIssue({ code: 'custom', message: 'expected a string', path: ['text'], continue: false });
     }
   });
 

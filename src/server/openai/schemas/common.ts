@@ -1,42 +1,47 @@
 import * as z from 'zod';
 import { SAMPLING_RANGES } from '../../../../engine/decoding/sampling-params.js';
+import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
-import { about, count, ignored, number, optional, tokenId } from './fields.js';
+import { about, count, ignored, number, optional, shortText, tokenId } from './fields.js';
+import { limitTexts } from './limit-texts.js';
+import { logitBias } from './logit-bias.js';
 
 const MAX_STOPS = 64;
+/** UTF-16 units: each answer is held back for as many. */
+const MAX_STOP_LENGTH = 4096;
+const MAX_STOP_LENGTHS = 16_384;
 const MAX_BAD_WORDS = 1024;
+const MAX_BAD_WORD_LENGTH = 512;
+const MAX_BAD_WORD_LENGTHS = 32_768;
 const MAX_CHOICES = 128;
+const MAX_SALT_LENGTH = 1024;
 
 const stop = about(
   optional(
-    z.union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOPS)], {
-      error: `expected a string or up to ${MAX_STOPS} strings, none of them empty`,
-    }),
-  ).transform((value) => (value === undefined ? [] : typeof value === 'string' ? [value] : value)),
+    z
+      .union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOPS)], {
+        error: `expected a string or up to ${MAX_STOPS} strings, none of them empty`,
+      })
+      .transform((value) => (typeof value === 'string' ? [value] : value))
+      .superRefine(limitTexts('stop texts', { each: MAX_STOP_LENGTH, all: MAX_STOP_LENGTHS })),
+  ).transform((texts) => new StopStrings(texts ?? [])),
   {
-    description: `Texts that end the answer: one, or up to ${MAX_STOPS}. They are not part of it.`,
+    description:
+      `Texts that end the answer: one, or up to ${MAX_STOPS}, of ${MAX_STOP_LENGTH} characters at most each and ` +
+      `${MAX_STOP_LENGTHS} together. They are not part of it.`,
     examples: [['\n\n']],
   },
 );
 
-/** Token ids are keys of an object, and so texts. */
-const logitBias = about(
-  optional(
-    z.record(
-      z.string().regex(/^\d{1,10}$/, 'expected the ids of tokens as keys'),
-      z.number().min(-100).max(100),
-    ),
-  ).transform((biases) => {
-    if (biases === undefined) return undefined;
-    return new Map(Object.entries(biases).map(([token, bias]) => [Number(token), bias]));
-  }),
-  {
-    description:
-      'Added to the logits of tokens at every step: an object from token ids to numbers from -100 (never drawn) to 100.',
-    examples: [{ '42': -100 }],
-  },
+const badWords = optional(
+  z
+    .array(z.string().min(1))
+    .max(MAX_BAD_WORDS)
+    .superRefine(limitTexts('bad words', { each: MAX_BAD_WORD_LENGTH, all: MAX_BAD_WORD_LENGTHS })),
+  `Texts that are not generated: up to ${MAX_BAD_WORDS}, of ${MAX_BAD_WORD_LENGTH} characters at most each and ` +
+    `${MAX_BAD_WORD_LENGTHS} together.`,
 );
 
 export const samplingFields = {
@@ -77,8 +82,8 @@ export const samplingFields = {
     description: 'No so many tokens in a row of prompt and answer come up a second time; 0 = off.',
     default: 0,
   }),
+  bad_words: badWords,
   logit_bias: logitBias,
-  bad_words: optional(z.array(z.string().min(1)).max(MAX_BAD_WORDS), 'Texts that are not generated.'),
   seed: optional(z.number().refine(Number.isInteger, 'expected an integer'), {
     description:
       'An integer; the same seed gives the same answer, whatever else the server does. Not given: one is drawn.',
@@ -114,7 +119,7 @@ export const engineFields = {
     default: 0.5,
   }),
   cache_salt: optional(
-    z.string().min(1),
+    shortText(MAX_SALT_LENGTH).min(1),
     'Requests of different salts share no cached prompts, so that nobody can measure what others have asked.',
   ),
   time_limit_ms: count(

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { about, component, ignored, MAX_INT, optional, tokenId } from './fields.js';
+import { about, component, ignored, MAX_INT, optional, tokenList } from './fields.js';
 
 /** OpenAI's own limits. */
 const MAX_INPUTS = 2048;
@@ -27,16 +27,15 @@ const input = about(
     .union(
       [
         z.string().transform((one) => [one]),
+        tokenList(1).transform((one) => [one]),
+        z.array(tokenList(1)).min(1),
         z.array(z.string()).min(1),
-        z
-          .array(tokenId)
-          .min(1)
-          .transform((one) => [one]),
-        z.array(z.array(tokenId).min(1)).min(1),
       ],
       { error: 'expected a string, token ids, or a list of either, none of them empty' },
     )
-    .refine((inputs) => inputs.length <= MAX_INPUTS, `expected ${MAX_INPUTS} inputs at most`),
+    .refine((inputs) => inputs.length <= MAX_INPUTS, {
+      error: ({ input }) => `it holds ${(input as unknown[]).length} inputs, at most ${MAX_INPUTS} are taken`,
+    }),
   {
     description: `The texts: one, or up to ${MAX_INPUTS}. Token ids are taken as they are: no special tokens are put around them.`,
     examples: ['The cat sits outside.'],

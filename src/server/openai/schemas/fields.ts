@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 
 /** What the API's own description says of a field. */
@@ -39,15 +40,15 @@ export function optional<T extends z.ZodType>(schema: T, text?: string | About) 
  * always send the field are served; anything else is refused by name rather than ignored.
  */
 export function notSupported(reason: string, ...harmless: readonly unknown[]) {
-  const values = ['null', ...harmless.map((value) => JSON.stringify(value))];
-  const accepted = new Set(values);
+  const accepted = [undefined, null, ...harmless];
   const field = z
     .unknown()
     .optional()
     .superRefine((value, context) => {
-      if (value === undefined || accepted.has(JSON.stringify(value))) return;
-      context.addIssue({ code: 'custom', message: reason, params: { refused: true } });
+      if (accepted.some((one) => isDeepStrictEqual(value, one))) return;
+      context.addIssue({ code: 'custom', message: reason, params: { refused: true }, continue: false });
     });
+  const values = accepted.slice(1).map((value) => JSON.stringify(value));
   return about(field, `Not supported: this server does not have ${reason}. Accepted: ${values.join(', ')}.`);
 }
 
@@ -68,3 +69,41 @@ export function count(least: number, text: string | About) {
 }
 
 export const tokenId = z.int().min(0).max(MAX_INT);
+
+/** Place of the first that is not the id of a token of any vocabulary; -1: all are. */
+export function firstThatIsNoToken(values: readonly unknown[]): number {
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > MAX_INT) return i;
+  }
+  return -1;
+}
+
+/**
+ * A list of token ids as long as prompts are: validated in one go, since a validator's call for each of some hundred thousand
+ * takes a hundred times as long. @param isOneOfSeveral the field may hold something else instead
+ */
+export function tokenList(least: number, isOneOfSeveral = true) {
+  const schema = z.unknown().transform((value, context): number[] => {
+    const refuse = (message: string, path: number[] = []): never => {
+      context.addIssue({ code: 'custom', message, path });
+      return z.NEVER;
+    };
+    if (!Array.isArray(value)) return refuse('expected a list of token ids');
+    if (value.length < least) return refuse('expected a list that is not empty');
+    const wrong = firstThatIsNoToken(value);
+    // A list that may also be one of texts, or of lists: where it is, none of its places is wrong.
+    if (isOneOfSeveral && wrong === 0 && typeof value[0] !== 'number')
+      return refuse('expected a list of token ids');
+    return wrong < 0 ? value : refuse('expected the id of a token', [wrong]);
+  });
+  const items = { type: 'integer', minimum: 0, maximum: MAX_INT };
+  const shown = { type: 'array', items, ...(least > 0 ? { minItems: least } : {}) };
+  z.globalRegistry.add(schema, shown as z.GlobalMeta);
+  return schema;
+}
+
+/** A text of which clients send a line. */
+export function shortText(most: number) {
+  return z.string().max(most);
+}

@@ -1,49 +1,69 @@
 import { ApiError } from '../errors.js';
+import { firstThatIsNoToken } from './fields.js';
 
 /** Items of a list, or fields of an object, that are looked at one by one. */
 const MAX_ITEMS = 4096;
 /** Messages of a conversation. */
-const MAX_MESSAGES = 16_384;
+const MAX_MESSAGES = 8192;
 
 /** Fields that may hold as many token ids as a prompt has. */
 const TOKEN_LISTS: ReadonlySet<string> = new Set(['prompt', 'input', 'tokens']);
 
+/** What is wrong, and where: the path begins at the field. */
+interface Finding {
+  path: (string | number)[];
+  message: string;
+}
+
 /**
- * Refuses lists of more items than a request can mean, before the validator looks at each: it gathers a complaint for
- * every item that is wrong, and some hundred thousand of them would stall the server.
+ * Refuses lists of more items than a request can mean, before the validator looks at each.
  * @throws ApiError 400 that names the field.
  */
 export function checkLists(body: object): void {
-  for (const [name, value] of Object.entries(body)) check(value, name, TOKEN_LISTS.has(name));
+  for (const [name, value] of Object.entries(body)) {
+    const most = name === 'messages' ? MAX_MESSAGES : MAX_ITEMS;
+    // How many biases there may be, their schema says.
+    const found = name === 'logit_bias' ? null : check(value, most, TOKEN_LISTS.has(name));
+    if (found === null) continue;
+    const param = found.path.reduce<string>(
+      (path, key) => (typeof key === 'number' ? `${path}[${key}]` : `${path}.${key}`),
+      name,
+    );
+    const message = `Invalid value for '${param}': ${found.message}.`;
+    throw new ApiError(400, message, { param, code: 'invalid_value' });
+  }
 }
 
-function check(value: unknown, name: string, holdsTokens: boolean): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (Array.isArray(value)) {
-    if (holdsTokens && typeof value[0] === 'number') checkTokens(value, name);
-    else {
-      refuseLong(value.length, name === 'messages' ? MAX_MESSAGES : MAX_ITEMS, name);
-      for (const [index, item] of value.entries()) check(item, `${name}[${index}]`, holdsTokens);
-    }
-    return;
-  }
+function check(value: unknown, most: number, holdsTokens: boolean): Finding | null {
+  if (typeof value !== 'object' || value === null) return null;
+  if (Array.isArray(value)) return checkList(value, most, holdsTokens);
   const entries = Object.entries(value);
-  // A bias for each token of a vocabulary is an object of as many fields.
-  if (name !== 'logit_bias') refuseLong(entries.length, MAX_ITEMS, name);
-  for (const [key, item] of entries) check(item, `${name}.${key}`, false);
-}
-
-function checkTokens(tokens: readonly unknown[], name: string): void {
-  for (let index = 0; index < tokens.length; index++) {
-    const token = tokens[index];
-    if (Number.isInteger(token) && (token as number) >= 0) continue;
-    const message = `Invalid value for '${name}[${index}]': expected the id of a token.`;
-    throw new ApiError(400, message, { param: `${name}[${index}]`, code: 'invalid_value' });
+  if (entries.length > most) return tooLong(entries.length, most);
+  for (const [key, item] of entries) {
+    // A path is written where something is wrong only: most values are right, and there are many.
+    const found = check(item, MAX_ITEMS, false);
+    if (found !== null) return within(key, found);
   }
+  return null;
 }
 
-function refuseLong(length: number, most: number, name: string): void {
-  if (length <= most) return;
-  const message = `Invalid value for '${name}': it holds ${length} items, at most ${most} are taken.`;
-  throw new ApiError(400, message, { param: name, code: 'invalid_value' });
+function checkList(list: readonly unknown[], most: number, holdsTokens: boolean): Finding | null {
+  if (holdsTokens && typeof list[0] === 'number') {
+    const wrong = firstThatIsNoToken(list);
+    return wrong < 0 ? null : { path: [wrong], message: 'expected the id of a token' };
+  }
+  if (list.length > most) return tooLong(list.length, most);
+  for (let i = 0; i < list.length; i++) {
+    const found = check(list[i], MAX_ITEMS, holdsTokens);
+    if (found !== null) return within(i, found);
+  }
+  return null;
+}
+
+function tooLong(length: number, most: number): Finding {
+  return { path: [], message: `it holds ${length} items, at most ${most} are taken` };
+}
+
+function within(key: string | number, { path, message }: Finding): Finding {
+  return { path: [key, ...path], message };
 }

@@ -19,10 +19,27 @@ export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ApiError(400, 'The body must be a JSON object.');
   }
+  const known = Object.keys(schema.shape);
+  checkNames(body, known);
   checkLists(body);
-  const parsed = schema.safeParse(body);
+  // One complaint is enough: the validator would gather one for each of a hundred thousand values.
+  const parsed = schema.safeParse(body, { abortEarly: true } as z.core.ParseContext<z.core.$ZodIssue>);
   if (parsed.success) return parsed.data;
-  throw issueError(deepest(parsed.error.issues[0]!), Object.keys(schema.shape));
+  throw issueError(deepest(parsed.error.issues[0]!), known);
+}
+
+/** Of more fields than there are, one is unknown: it is named before the validator gathers all of them. */
+function checkNames(body: object, known: readonly string[]): void {
+  const names = Object.keys(body);
+  if (names.length <= known.length) return;
+  const expected = new Set(known);
+  throw unknownField(names.find((name) => !expected.has(name))!, known);
+}
+
+function unknownField(name: string, known: readonly string[]): ApiError {
+  const hint = closestName(name, known);
+  const question = hint === null ? '' : ` Did you mean '${hint}'?`;
+  return new ApiError(400, `Unknown field '${name}'.${question}`, { param: name, code: 'unknown_parameter' });
 }
 
 /**
@@ -37,9 +54,14 @@ function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   const within = firsts.filter(({ path }) => path.length > 0);
   const ofItsType = within.filter(({ path }) => path.at(-1) !== 'type');
   const [best] = (ofItsType.length > 0 ? ofItsType : within).toSorted(
-    (a, b) => b.path.length - a.path.length,
+    (a, b) => b.path.length - a.path.length || reached(b) - reached(a),
   );
   return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
+}
+
+/** How far into a list the validator came before something was wrong. */
+function reached({ path }: z.core.$ZodIssue): number {
+  return typeof path[0] === 'number' ? path[0] : 0;
 }
 
 function isMissing(message: string): boolean {
@@ -49,13 +71,8 @@ function isMissing(message: string): boolean {
 function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError {
   const param = paramName(issue.path);
   if (issue.code === 'unrecognized_keys') {
-    const key = issue.keys[0]!;
-    const hint = param === null ? closestName(key, known) : null;
-    return new ApiError(
-      400,
-      `Unknown field '${param === null ? key : `${param}.${key}`}'.${hint === null ? '' : ` Did you mean '${hint}'?`}`,
-      { param: param === null ? key : `${param}.${key}`, code: 'unknown_parameter' },
-    );
+    const [key] = issue.keys as [string];
+    return param === null ? unknownField(key, known) : unknownField(`${param}.${key}`, []);
   }
   if (issue.code === 'custom' && issue.params?.refused === true) {
     return new ApiError(400, `'${param}' is not supported: this server does not have ${issue.message}.`, {

@@ -1,11 +1,14 @@
 import * as z from 'zod';
 import { guideFields } from '../guides.js';
 import { engineFields, samplingFields, stopFields } from './common.js';
-import { about, component, count, ignored, notSupported, optional } from './fields.js';
+import { about, component, count, ignored, notSupported, optional, shortText } from './fields.js';
 import { responseInput } from './response-items.js';
-import { functionName } from './tools.js';
+import { functionName, limitTools } from './tools.js';
 
 const MAX_TOOLS = 512;
+/** UTF-16 units of a field of the client's own records, which comes back with every event. */
+const MAX_RECORD = 1024;
+const MAX_DESCRIPTION = 16_384;
 export const LOG_PROBS = 'message.output_text.logprobs';
 
 const jsonSchema = z.union([z.boolean(), z.record(z.string(), z.unknown())], {
@@ -18,8 +21,8 @@ const textFormat = z.discriminatedUnion('type', [
   about(
     z.object({
       type: z.literal('json_schema'),
-      name: optional(z.string(), 'Comes back with the response.'),
-      description: optional(z.string(), 'Comes back with the response.'),
+      name: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
+      description: optional(shortText(MAX_DESCRIPTION), 'Comes back with the response.'),
       schema: about(jsonSchema, 'The JSON schema that the answer follows.'),
       strict: optional(z.boolean(), 'The schema is followed either way.'),
     }),
@@ -93,7 +96,7 @@ export const responseRequestSchema = component(
       'The form of the answer.',
     ),
     tools: optional(
-      z.array(tool).max(MAX_TOOLS),
+      z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
       'Functions that the model may call, in the form that its chat template has for them.',
     ),
     tool_choice: optional(
@@ -133,10 +136,10 @@ export const responseRequestSchema = component(
     ...stopFields,
     ...engineFields,
     structured_outputs: guideFields.structured_outputs,
-    user: optional(z.string(), 'Comes back with the response.'),
-    safety_identifier: optional(z.string(), 'Comes back with the response.'),
+    user: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
+    safety_identifier: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
     prompt_cache_key: optional(
-      z.string(),
+      shortText(MAX_RECORD),
       'Comes back with the response; prompts are found in the cache by their content.',
     ),
     prompt_cache_retention: ignored(),

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { message } from './chat.js';
-import { about, component, MAX_INT, optional } from './fields.js';
+import { about, component, optional, tokenList } from './fields.js';
 
 const model = optional(
   z.string(),
@@ -47,11 +47,22 @@ export const tokenizeRequestSchema = component(
   "A text or a conversation, in vLLM's fields.",
 );
 
+/** More than any context has. */
+const MAX_TOKENS = 2 ** 17;
+
+const tokens = about(
+  tokenList(0, false).refine((ids) => ids.length <= MAX_TOKENS, {
+    error: ({ input }) =>
+      `it holds ${(input as unknown[]).length} tokens, at most ${MAX_TOKENS} are taken at once`,
+  }),
+  { description: 'Token ids.' },
+);
+
 export const detokenizeRequestSchema = component(
   'DetokenizeRequest',
   z.strictObject({
     model,
-    tokens: about(z.array(z.int().min(0).max(MAX_INT)), 'Token ids.'),
+    tokens,
   }),
   "Tokens, in vLLM's fields.",
 );

@@ -1,7 +1,17 @@
 import * as z from 'zod';
+import { jsonUnits } from '../../../../models/json-units.js';
 import { about, component, optional } from './fields.js';
 
 const MAX_TOOLS = 512;
+/** Units of all tools together: of their texts, and 32 for each value. They are written into prompts and answers. */
+const MAX_TOOL_UNITS = 2 ** 20;
+
+/** For superRefine. */
+export function limitTools(tools: readonly unknown[], context: z.RefinementCtx): void {
+  if (jsonUnits(tools, MAX_TOOL_UNITS) <= MAX_TOOL_UNITS) return;
+  const message = `the tools are longer together than ${MAX_TOOL_UNITS} characters, of which each value counts 32`;
+  context.addIssue({ code: 'custom', message, continue: false });
+}
 
 /** Names that every format of calls can hold. */
 export const functionName = about(
@@ -39,7 +49,7 @@ const named = z.object({
 
 export const toolFields = {
   tools: optional(
-    z.array(functionTool).max(MAX_TOOLS),
+    z.array(functionTool).max(MAX_TOOLS).superRefine(limitTools),
     'Functions that the model may call, in the form that its chat template has for them.',
   ),
   tool_choice: optional(
@@ -73,7 +83,7 @@ export const toolFields = {
 
 /** What `tools` and `tool_choice` were before; OpenAI's clients still have them. */
 export const functionFieldsOfOld = {
-  functions: optional(z.array(z.object(functionFields)).max(MAX_TOOLS), {
+  functions: optional(z.array(z.object(functionFields)).max(MAX_TOOLS).superRefine(limitTools), {
     description: "The older form of 'tools': at most one of them is called, by the message's function_call.",
     deprecated: true,
   }),
