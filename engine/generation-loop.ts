@@ -92,7 +92,11 @@ export class GenerationLoop {
       maxDraftRows,
       maxPaddingSequences: padding.sequences,
     };
-    const guided = new GuidedDecoding(world.guideThread ?? null, world.executor.vocabSize, maxDraftRows > 0);
+    const guided = new GuidedDecoding(world.guideThread ?? null, {
+      vocabSize: world.executor.vocabSize,
+      canDraft: maxDraftRows > 0,
+      isLockstep: modelType === 'V1',
+    });
     this.#guided = guided;
     const newCall = () =>
       new PackedCall(new BatchFormer(room, kvCache, rope), new SamplingResults(maxSequences + maxDraftRows), {
@@ -229,8 +233,10 @@ export class GenerationLoop {
     }
     counts.pausedRequests += paused.length;
     const isIdle = chunks.length === 0 && paused.length === 0 && this.#calls.running === null;
-    if (isIdle && running.length > 0) this.#failStuckRequest(running[0]!);
-    else if (isIdle) this.#guided.waitAWhile();
+    // Who waits for its masks may hold what the others need.
+    const waitsForGuides = running.length === 0 || running.some((request) => request.isHeld);
+    if (isIdle && waitsForGuides) this.#guided.waitAWhile();
+    else if (isIdle) this.#failStuckRequest(running[0]!);
     return chunks;
   }
 

@@ -33,6 +33,8 @@ export abstract class RequestProgress implements SchedulableRequest {
   chunkLength = 0;
   /** Its step runs while the loop goes on: until that ends it keeps its blocks and everything else. */
   inFlight = false;
+  /** See SchedulableRequest; set by whoever lets it wait, before each plan. */
+  isHeld = false;
   /** Kept up to date by the planner while in the context phase. */
   firstMissingBlock: number | null = null;
   /** Version of the cache for which firstMissingBlock holds. */

@@ -28,6 +28,11 @@ export interface SchedulableRequest {
    * can neither be scheduled nor paused.
    */
   readonly inFlight?: boolean;
+  /**
+   * What its next step needs beside blocks is not there yet. It keeps its blocks and what is reserved for it, and is not
+   * scheduled; it can be paused.
+   */
+  readonly isHeld?: boolean;
   /** Requests side by side in the list with the same priority are equals for SHORTEST_FIRST; absent: all are. */
   readonly priority?: number;
   /** Iterations in a row in which its context could have run and got no token; absent: 0. */

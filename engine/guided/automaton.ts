@@ -1,79 +1,102 @@
-import { checkedGrammar } from './check-grammar.js';
-import { type Expr, type Grammar, GuideError } from './grammar.js';
+import { checkSize } from './automaton-size.js';
+import type { Expr, Grammar } from './grammar.js';
 import { specialBytes } from './special-bytes.js';
-import { encoded, utf8Ranges } from './utf8-ranges.js';
+import { characterBytes, OUTSIDE } from './utf8-ranges.js';
 
-/** Most states of an automaton: some 100 bytes each. */
-export const MAX_STATES = 100_000;
-
-/** What can be done in a state. A state with nothing is the end of its rule. */
-export interface State {
-  /** Triples (low, high, target): a byte from low to high leads to the state target. */
-  bytes: number[];
-  /** States that are reached without a byte. */
-  empty: number[];
-  /** Pairs (first state of a rule, state to go on from when the rule has ended). */
-  calls: number[];
+/** The ways out of each state: those of state s stand from start[s] to start[s + 1]. */
+interface Ways {
+  readonly start: Int32Array;
+  readonly target: Int32Array;
 }
 
 /**
- * A grammar as states over the bytes of UTF-8. Rules call each other, so a place in it is a state and a stack of states
- * to return to. Repetitions are written out.
+ * A grammar as states over the bytes of UTF-8, in flat tables, which can be handed from thread to thread. Rules call each
+ * other, so a place in it is a state and a stack of states to return to. Repetitions are written out.
+ *
+ *   bytes   a byte from `low` to `high` leads to the state `target`
+ *   empty   the state `target` is reached without a byte
+ *   calls   the rule that begins in the state `target` comes next, and when it has ended the state `back`
+ *
+ * A state without a way is the end of its rule.
  */
-export class Automaton {
-  readonly states: State[] = [];
+export interface Automaton {
   readonly start: number;
-  readonly #ruleStarts = new Map<string, number>();
+  readonly numStates: number;
+  readonly bytes: Ways & { readonly low: Uint8Array; readonly high: Uint8Array };
+  readonly empty: Ways;
+  readonly calls: Ways & { readonly back: Int32Array };
+}
 
-  /** @throws GuideError where the grammar is refused, or is larger than MAX_STATES. */
-  constructor(unchecked: Grammar) {
-    const grammar = checkedGrammar(unchecked);
-    const ends = new Map<string, number>();
-    for (const name of grammar.rules.keys()) {
-      this.#ruleStarts.set(name, this.#newState());
-      ends.set(name, this.#newState());
-    }
-    for (const [name, expr] of grammar.rules) this.#add(expr, this.#ruleStarts.get(name)!, ends.get(name)!);
-    this.start = this.#ruleStarts.get(grammar.root)!;
+/** Nothing follows: the rule has ended. */
+export function isEnd({ bytes, empty, calls }: Automaton, state: number): boolean {
+  return [bytes, empty, calls].every(({ start }) => start[state] === start[state + 1]);
+}
+
+/** Bytes of its tables. */
+export function bytesOfAutomaton({ bytes, empty, calls }: Automaton): number {
+  const tables = [bytes.start, bytes.target, bytes.low, bytes.high, empty.start, empty.target];
+  return [...tables, calls.start, calls.target, calls.back].reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
+/** @param grammar one that `checkedGrammar` has made. @throws GuideError where it is larger than an automaton may be. */
+export function newAutomaton(grammar: Grammar): Automaton {
+  checkSize(grammar);
+  return new AutomatonBuilder(grammar).build();
+}
+
+class AutomatonBuilder {
+  readonly #grammar: Grammar;
+  readonly #ruleStarts = new Map<string, number>();
+  #numStates = 0;
+  /** Ways in the order in which they were made: (from, low, high, to), (from, to), (from, rule, back). */
+  readonly #bytes: number[] = [];
+  readonly #empty: number[] = [];
+  readonly #calls: number[] = [];
+
+  constructor(grammar: Grammar) {
+    this.#grammar = grammar;
   }
 
-  /** Nothing follows: the rule has ended. */
-  isEnd(state: number): boolean {
-    const { bytes, empty, calls } = this.states[state]!;
-    return bytes.length === 0 && empty.length === 0 && calls.length === 0;
+  build(): Automaton {
+    const { rules, root } = this.#grammar;
+    for (const name of rules.keys()) {
+      this.#ruleStarts.set(name, this.#numStates);
+      this.#numStates += 2;
+    }
+    for (const [name, expr] of rules) {
+      const start = this.#ruleStarts.get(name)!;
+      this.#add(expr, start, start + 1);
+    }
+    const bytes = table(this.#bytes, 4, this.#numStates);
+    const empty = table(this.#empty, 2, this.#numStates);
+    const calls = table(this.#calls, 3, this.#numStates);
+    return {
+      start: this.#ruleStarts.get(root)!,
+      numStates: this.#numStates,
+      bytes: { start: bytes.start, low: bytes.byte(1), high: bytes.byte(2), target: bytes.number(3) },
+      empty: { start: empty.start, target: empty.number(1) },
+      calls: { start: calls.start, target: calls.number(1), back: calls.number(2) },
+    };
   }
 
   #newState(): number {
-    if (this.states.length === MAX_STATES) {
-      throw new GuideError(
-        `The guide is too large: written out, its repetitions included, it has more than ${MAX_STATES} states.`,
-      );
-    }
-    return this.states.push({ bytes: [], empty: [], calls: [] }) - 1;
+    return this.#numStates++;
   }
 
   /** Lets the expression lead from one state to another. */
   #add(expr: Expr, from: number, to: number): void {
     switch (expr.kind) {
       case 'text':
-        this.#addBytes(
-          Array.from(Buffer.from(expr.text), (byte) => [byte, byte]),
-          from,
-          to,
-        );
+        this.#addBytes(Buffer.from(expr.text), from, to);
         break;
       case 'special':
-        this.#addBytes(
-          Array.from(specialBytes(expr.text), (byte) => [byte, byte]),
-          from,
-          to,
-        );
+        this.#addBytes(specialBytes(expr.text), from, to);
         break;
       case 'chars':
-        this.#addChars(expr.ranges, from, to);
+        this.#addCharacter(expr.ranges, from, to);
         break;
       case 'rule':
-        this.states[from]!.calls.push(this.#ruleStarts.get(expr.name)!, to);
+        this.#calls.push(from, this.#ruleStarts.get(expr.name)!, to);
         break;
       case 'alt':
         for (const item of expr.items) this.#add(item, from, to);
@@ -86,55 +109,33 @@ export class Automaton {
     }
   }
 
-  #addBytes(bytes: readonly (readonly [number, number])[], from: number, to: number): void {
-    if (bytes.length === 0) this.states[from]!.empty.push(to);
+  #addBytes(bytes: Uint8Array, from: number, to: number): void {
+    if (bytes.length === 0) this.#empty.push(from, to);
     let state = from;
-    for (const [i, [low, high]] of bytes.entries()) {
+    for (const [i, byte] of bytes.entries()) {
       const next = i === bytes.length - 1 ? to : this.#newState();
-      this.states[state]!.bytes.push(low, high, next);
+      this.#bytes.push(state, byte, byte, next);
       state = next;
     }
   }
 
-  /** Sequences that begin with the same byte share it, and those with the same rest share that. */
-  #addChars(ranges: readonly (readonly [number, number])[], from: number, to: number): void {
-    const shared = new Map<string, number>();
-    for (const [low, high] of ranges) {
-      if (low === high) {
-        this.#addShared(
-          encoded(low).map((byte) => [byte, byte]),
-          from,
-          to,
-          shared,
-        );
-      } else for (const bytes of utf8Ranges(low, high)) this.#addShared(bytes, from, to, shared);
+  #addCharacter(ranges: readonly (readonly [number, number])[], from: number, to: number): void {
+    const { states, ways } = characterBytes(ranges);
+    const first = this.#numStates;
+    this.#numStates += states;
+    for (let i = 0; i < ways.length; i += 4) {
+      const [begin, low, high, end] = [ways[i]!, ways[i + 1]!, ways[i + 2]!, ways[i + 3]!];
+      this.#bytes.push(
+        begin === OUTSIDE ? from : first + begin,
+        low,
+        high,
+        end === OUTSIDE ? to : first + end,
+      );
     }
-  }
-
-  #addShared(
-    bytes: readonly (readonly [number, number])[],
-    from: number,
-    to: number,
-    shared: Map<string, number>,
-  ): void {
-    const [[low, high]] = bytes as [[number, number]];
-    if (bytes.length === 1) {
-      this.states[from]!.bytes.push(low, high, to);
-      return;
-    }
-    const rest = bytes.slice(1);
-    const key = rest.join();
-    let next = shared.get(key);
-    if (next === undefined) {
-      next = this.#newState();
-      shared.set(key, next);
-      this.#addShared(rest, next, to, shared);
-    }
-    this.states[from]!.bytes.push(low, high, next);
   }
 
   #addSequence(items: readonly Expr[], from: number, to: number): void {
-    if (items.length === 0) this.states[from]!.empty.push(to);
+    if (items.length === 0) this.#empty.push(from, to);
     let state = from;
     for (const [i, item] of items.entries()) {
       const next = i === items.length - 1 ? to : this.#newState();
@@ -159,17 +160,37 @@ export class Automaton {
     for (let i = 0; i < min; i++) step();
     if (max === null) {
       const loop = this.#newState();
-      this.states[state]!.empty.push(loop);
+      this.#empty.push(state, loop);
       const back = this.#newState();
       this.#add(item, loop, back);
-      this.states[back]!.empty.push(loop);
+      this.#empty.push(back, loop);
       state = loop;
     } else {
       for (let i = min; i < max; i++) {
-        this.states[state]!.empty.push(to);
+        this.#empty.push(state, to);
         step();
       }
     }
-    this.states[state]!.empty.push(to);
+    this.#empty.push(state, to);
   }
+}
+
+/** Ways (from, ...), `width` numbers each, by the state that they lead out of; those of a state stay in their order. */
+function table(ways: readonly number[], width: number, numStates: number) {
+  const count = ways.length / width;
+  const start = new Int32Array(numStates + 1);
+  for (let i = 0; i < ways.length; i += width) start[ways[i]! + 1]!++;
+  for (let state = 0; state < numStates; state++) start[state + 1]! += start[state]!;
+  const next = start.slice();
+  const order = new Int32Array(count);
+  for (let i = 0; i < count; i++) order[next[ways[i * width]!]!++] = i;
+  const column = <T extends Int32Array | Uint8Array>(into: T, field: number): T => {
+    for (let i = 0; i < count; i++) into[i] = ways[order[i]! * width + field]!;
+    return into;
+  };
+  return {
+    start,
+    byte: (field: number) => column(new Uint8Array(count), field),
+    number: (field: number) => column(new Int32Array(count), field),
+  };
 }

@@ -1,4 +1,5 @@
 import { EMPTY, type Expr, type Grammar, GuideError } from './grammar.js';
+import { spend } from './reading-work.js';
 
 /**
  * Makes a grammar fit for an automaton. What can never be completed is taken out, so that no answer is led into it; a
@@ -35,6 +36,7 @@ function checkNames(rules: ReadonlyMap<string, Expr>, root: string): void {
 }
 
 function forEachRule(expr: Expr, visit: (name: string) => void): void {
+  spend(1);
   if (expr.kind === 'rule') visit(expr.name);
   else if (expr.kind === 'repeat') forEachRule(expr.item, visit);
   else if (expr.kind === 'seq' || expr.kind === 'alt')
@@ -67,6 +69,7 @@ function grow(rules: ReadonlyMap<string, Expr>, found: Set<string>, holds: (expr
 }
 
 function isProductive(expr: Expr, rules: ReadonlySet<string>): boolean {
+  spend(1);
   switch (expr.kind) {
     case 'chars':
       return expr.ranges.length > 0;
@@ -86,25 +89,32 @@ function isProductive(expr: Expr, rules: ReadonlySet<string>): boolean {
 
 /** The expression without what can never be completed; null where nothing of it can. */
 function prune(expr: Expr, productive: ReadonlySet<string>): Expr | null {
-  if (!isProductive(expr, productive)) return null;
+  spend(1);
   switch (expr.kind) {
-    case 'seq':
-      return { kind: 'seq', items: expr.items.map((item) => prune(item, productive)!) };
-    case 'alt':
-      return {
-        kind: 'alt',
-        items: expr.items.map((item) => prune(item, productive)).filter((item) => item !== null),
-      };
+    case 'chars':
+      return expr.ranges.length > 0 ? expr : null;
+    case 'seq': {
+      const items = expr.items.map((item) => prune(item, productive));
+      return items.includes(null) ? null : { kind: 'seq', items: items as Expr[] };
+    }
+    case 'alt': {
+      const items = expr.items.map((item) => prune(item, productive)).filter((item) => item !== null);
+      return items.length === 0 ? null : { kind: 'alt', items };
+    }
     case 'repeat': {
       const item = prune(expr.item, productive);
-      return item === null ? EMPTY : { ...expr, item };
+      if (item === null) return expr.min === 0 ? EMPTY : null;
+      return { ...expr, item };
     }
+    case 'rule':
+      return productive.has(expr.name) ? expr : null;
     default:
       return expr;
   }
 }
 
 function isNullable(expr: Expr, rules: ReadonlySet<string>): boolean {
+  spend(1);
   switch (expr.kind) {
     case 'chars':
     case 'special':
@@ -154,6 +164,7 @@ function checkLeftRecursion(rules: ReadonlyMap<string, Expr>): void {
 
 /** Rules with which the expression can begin. */
 function firstRules(expr: Expr, nullable: ReadonlySet<string>): string[] {
+  spend(1);
   switch (expr.kind) {
     case 'seq': {
       const found: string[] = [];

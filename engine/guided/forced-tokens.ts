@@ -1,4 +1,5 @@
-import type { GrammarMatcher, Places } from './grammar-matcher.js';
+import type { GrammarMatcher } from './grammar-matcher.js';
+import type { Places } from './places.js';
 import { tokenMask } from './token-mask.js';
 import type { TokenTrie } from './token-trie.js';
 
@@ -30,6 +31,7 @@ export function forcedBehind(matcher: GrammarMatcher, trie: TokenTrie, places: P
     if (forced.length > 0) entries.push(token, forced.length, ...forced);
   }
   places.forcedBehind = entries.length === 0 ? NONE : Int32Array.from(entries);
+  matcher.noteBytes(places.forcedBehind.byteLength);
   return places.forcedBehind;
 }
 
@@ -51,11 +53,11 @@ function forcedTokens(matcher: GrammarMatcher, trie: TokenTrie, places: Places):
   // Where making it takes too long, or makes too many places, there is none; that is no fault of the answer.
   places.forced = NONE;
   const { bytes, end } = forcedText(matcher, places);
-  const next = bytes.length === 0 ? [] : matcher.nextOf(end);
+  const goesOn = (byte: number) => matcher.fits(end, byte);
   const tokens: number[] = [];
   let behind = places;
   for (let start = 0; start < bytes.length && tokens.length < MAX_FORCED_TOKENS; ) {
-    const { token, length, isCut } = trie.longestIn(bytes, start, next);
+    const { token, length, isCut } = trie.longestIn(bytes, start, goesOn);
     // What follows the text may belong to its last token: which one that is, is not certain.
     if (token < 0 || isCut) break;
     behind = matcher.follow(behind, bytes.subarray(start, start + length))!;
@@ -72,11 +74,10 @@ function forcedText(matcher: GrammarMatcher, places: Places): { bytes: Uint8Arra
   const bytes: number[] = [];
   let end = places;
   while (bytes.length < MAX_FORCED_BYTES && !end.isAccepting) {
-    const next = matcher.nextOf(end);
-    const only = next.findIndex((place) => place !== null);
-    if (only < 0 || next.findLastIndex((place) => place !== null) !== only) break;
+    const only = matcher.onlyByte(end);
+    if (only < 0) break;
     bytes.push(only);
-    end = next[only]!;
+    end = matcher.step(end, only)!.places;
   }
   return { bytes: Uint8Array.from(bytes), end };
 }

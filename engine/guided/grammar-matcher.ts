@@ -1,35 +1,19 @@
-import type { Automaton } from './automaton.js';
-import { GuideError } from './grammar.js';
+import { type Automaton, bytesOfAutomaton, isEnd } from './automaton.js';
+import { StateBytes } from './byte-classes.js';
+import { MAX_PLACES, STEP_COST, tooManyPlaces } from './guide-budget.js';
+import { Places, Step } from './places.js';
+import { Stacks } from './stacks.js';
+import type { MaskWalk } from './token-mask.js';
 
-/** Most places of a grammar that a text may be in at once; more come of grammars that read a text in very many ways. */
-export const MAX_PLACES = 4096;
-/** Sets of places that are remembered with what follows them: some 2 KiB each. */
-const MAX_REMEMBERED = 20_000;
+/** Above any number of states. */
+const STACK_FACTOR = 2 ** 20;
+/** Bytes of a set of places and of the step to it, beside those of each place. */
+const BYTES_OF_SET = 320;
+const BYTES_OF_PLACE = 16;
 
-/** All places of a grammar that a text can have led to, and the sets that one more byte leads to. */
-export class Places {
-  /** Pairs (state, stack), each state one that takes a byte; sorted. */
-  readonly pairs: readonly number[];
-  /** The text may end here. */
-  readonly isAccepting: boolean;
-  /** By byte, once it was asked for: the places behind it; null: the byte does not fit. */
-  next: (Places | null)[] | null = null;
-  /** Tokens that fit here, as TokenMasks has them, once they were asked for; without those that end a text. */
-  mask: Int32Array | null = null;
-  /** Tokens of the text that has to follow, once they were asked for. */
-  forced: Int32Array | null = null;
-  /** What `forcedBehind` says of the tokens that fit here, once it was asked. */
-  forcedBehind: Int32Array | null = null;
-
-  constructor(pairs: readonly number[], isAccepting: boolean) {
-    this.pairs = pairs;
-    this.isAccepting = isAccepting;
-  }
-}
-
-/** What a grammar has to say takes longer than it may. */
-export class GuideTimeoutError extends GuideError {
-  override name = 'GuideTimeoutError';
+/** More was to be found than whoever asked for it wanted to: see `limited`. The guide is not at fault. */
+export class SearchLimitError extends Error {
+  override name = 'SearchLimitError';
 }
 
 /**
@@ -41,134 +25,234 @@ export class GuideTimeoutError extends GuideError {
  */
 export class GrammarMatcher {
   readonly start: Places;
+  /** Who stands somewhere in the grammar, and where: what `forget` keeps. */
+  readonly users = new Set<{ readonly standingAt: Iterable<Places> }>();
+  /** The mask that is being made, which everybody who needs one pushes on; null: none. */
+  walk: MaskWalk | null = null;
+  /** How often it has forgotten. */
+  generation = 0;
   readonly #automaton: Automaton;
-  /** Stack s is the state #returnTo[s] on top of the stack #below[s]; stack 0 is empty. */
-  readonly #returnTo: number[] = [-1];
-  readonly #below: number[] = [-1];
-  readonly #stacks = new Map<number, number>();
-  readonly #known = new Map<string, Places>();
-  /** performance.now() until which it may compute. */
-  #deadlineMs = Number.POSITIVE_INFINITY;
+  readonly #bytesOfStates: StateBytes;
+  /** 1 for each state that ends its rule. */
+  readonly #ends: Uint8Array;
+  readonly #stacks = new Stacks();
+  /** By hash. */
+  readonly #known = new Map<number, Places>();
+  /** States that the search under way has come to with the stack that it began with: those marked with its number. */
+  readonly #marks: Int32Array;
+  #search = 0;
+  readonly #sizeOfTables: number;
+  #ownSize = 0;
+  #spent = 0;
+  #limit = Number.POSITIVE_INFINITY;
 
+  /** @throws GuideBudgetError where a text could begin in too many ways. */
   constructor(automaton: Automaton) {
     this.#automaton = automaton;
-    this.start = this.#placesFrom([automaton.start, 0]);
+    this.#bytesOfStates = new StateBytes(automaton);
+    this.#ends = Uint8Array.from({ length: automaton.numStates }, (_, state) => (isEnd(automaton, state) ? 1 : 0));
+    this.#marks = new Int32Array(automaton.numStates);
+    this.#sizeOfTables = bytesOfAutomaton(automaton) + 5 * automaton.numStates;
+    this.start = this.#placesFrom([automaton.start, 0]).places;
   }
 
-  /** Whatever is asked for from now on throws a GuideTimeoutError once this moment of performance.now() has passed. */
-  limitUntil(deadlineMs: number): void {
-    this.#deadlineMs = deadlineMs;
+  /** Bytes that its automaton takes, about. */
+  get sizeOfAutomaton(): number {
+    return this.#sizeOfTables + this.#bytesOfStates.size;
+  }
+
+  /** Bytes that what was found takes, about. */
+  get sizeOfSets(): number {
+    return this.#ownSize + this.#stacks.size;
+  }
+
+  /** Cost of all steps that were found so far. */
+  get work(): number {
+    return this.#spent;
+  }
+
+  /** Notes what hangs on its sets of places beside them, such as masks. */
+  noteBytes(bytes: number): void {
+    this.#ownSize += bytes;
+  }
+
+  /** Does `compute` until it has found steps that cost so much, and then throws a SearchLimitError. */
+  limited<T>(cost: number, compute: () => T): T {
+    this.#limit = this.#spent + cost;
+    try {
+      return compute();
+    } finally {
+      this.#limit = Number.POSITIVE_INFINITY;
+    }
   }
 
   /** The places behind these bytes; null where they do not fit. */
   follow(from: Places, bytes: Uint8Array): Places | null {
-    let places: Places | null = from;
-    for (let i = 0; i < bytes.length && places !== null; i++) places = this.nextOf(places)[bytes[i]!]!;
+    let places: Places = from;
+    for (let i = 0; i < bytes.length; i++) {
+      const step = this.step(places, bytes[i]!);
+      if (step === null) return null;
+      places = step.places;
+    }
     return places;
   }
 
-  /** By byte, the places behind it or null. */
-  nextOf(places: Places): readonly (Places | null)[] {
-    if (places.next !== null) return places.next;
-    if (performance.now() > this.#deadlineMs) {
-      throw new GuideTimeoutError('The guide is so ambiguous or so large that following it takes too long.');
+  /** Where the byte leads; null: it does not fit. @throws GuideBudgetError. */
+  step(places: Places, byte: number): Step | null {
+    if (places.classes === null) this.#open(places);
+    const { classOf, byteOf } = places.classes!;
+    const kind = classOf[byte]!;
+    let step = places.steps[kind];
+    if (step === undefined) {
+      step = this.#find(places, byteOf[kind]!);
+      places.steps[kind] = step;
     }
-    places.next = this.#computeNext(places);
-    return places.next;
+    return step;
   }
 
-  #computeNext({ pairs }: Places): (Places | null)[] {
-    const { states } = this.#automaton;
-    const next = new Array<Places | null>(256).fill(null);
-    // Bytes between two borders lead to the same places.
-    const borders = new Set<number>();
-    for (let i = 0; i < pairs.length; i += 2) {
-      const { bytes } = states[pairs[i]!]!;
-      for (let k = 0; k < bytes.length; k += 3) borders.add(bytes[k]!).add(bytes[k + 1]! + 1);
-    }
-    const sorted = [...borders].sort((a, b) => a - b);
-    for (let b = 0; b + 1 < sorted.length; b++) {
-      const low = sorted[b]!;
-      const targets: number[] = [];
-      for (let i = 0; i < pairs.length; i += 2) {
-        const { bytes } = states[pairs[i]!]!;
-        for (let k = 0; k < bytes.length; k += 3) {
-          if (bytes[k]! <= low && low <= bytes[k + 1]!) targets.push(bytes[k + 2]!, pairs[i + 1]!);
-        }
+  /** Whether it is known where the byte leads. */
+  knows(places: Places, byte: number): boolean {
+    return places.classes !== null && places.steps[places.classes.classOf[byte]!] !== undefined;
+  }
+
+  fits(places: Places, byte: number): boolean {
+    if (places.classes === null) this.#open(places);
+    return places.classes!.classOf[byte] !== 0;
+  }
+
+  /** The only byte that may come next; -1 where there are several or none. */
+  onlyByte(places: Places): number {
+    if (places.classes === null) this.#open(places);
+    const { classOf, byteOf } = places.classes!;
+    if (byteOf.length !== 2) return -1;
+    const byte = byteOf[1]!;
+    return classOf[byte + 1] === 1 ? -1 : byte;
+  }
+
+  /**
+   * Forgets all that was found, but for the sets that its users stand at: others must not be held any longer. What is asked
+   * for again is found again, at the same cost. Not while a mask is being made.
+   */
+  forget(): void {
+    const all = new Set([this.start, ...[...this.users].flatMap(({ standingAt }) => [...standingAt])]);
+    this.generation++;
+    for (const first of this.#known.values()) {
+      let places: Places | null = first;
+      while (places !== null) {
+        const next: Places | null = places.sameHash;
+        places.forget();
+        places = next;
       }
-      if (targets.length > 0) next.fill(this.#placesFrom(targets), low, sorted[b + 1]!);
     }
-    return next;
+    this.#known.clear();
+    this.#stacks.keep(all);
+    this.#ownSize = 0;
+    for (const places of all) this.#remember(places);
   }
 
-  /** The places that are reached from these pairs (state, stack) without a byte. */
-  #placesFrom(targets: readonly number[]): Places {
-    const { states } = this.#automaton;
-    const seen = new Set<number>();
+  #open(places: Places): void {
+    places.classes = this.#bytesOfStates.classesOf(places.pairs);
+    places.steps = new Array<Step | null | undefined>(places.classes.byteOf.length).fill(undefined);
+    places.steps[0] = null;
+    this.#ownSize += 16 + 8 * places.steps.length;
+  }
+
+  #find({ pairs }: Places, byte: number): Step {
+    if (this.#spent > this.#limit) throw new SearchLimitError();
+    const { start, target } = this.#automaton.bytes;
+    const targets: number[] = [];
+    for (let i = 0; i < pairs.length; i += 2) {
+      const state = pairs[i]!;
+      const first = start[state]!;
+      for (const way of this.#bytesOfStates.waysOf(state, byte)) targets.push(target[first + way]!, pairs[i + 1]!);
+    }
+    const { places, seen } = this.#placesFrom(targets);
+    const cost = STEP_COST + seen + (pairs.length >> 3);
+    this.#spent += cost;
+    return new Step(places, cost);
+  }
+
+  /** The places that are reached from these pairs (state, stack) without a byte; `seen`: how many were looked at. */
+  #placesFrom(targets: readonly number[]): { places: Places; seen: number } {
+    const { bytes, empty, calls } = this.#automaton;
+    const ends = this.#ends;
+    const marks = this.#marks;
+    const search = ++this.#search;
+    const mainStack = targets[1]!;
+    const others = new Set<number>();
     const found: number[] = [];
     const waiting: number[] = [];
     let isAccepting = false;
+    let seen = 0;
     const add = (state: number, stack: number): void => {
-      const key = stack * STACK_FACTOR + state;
-      if (seen.has(key)) return;
-      seen.add(key);
-      if (seen.size > MAX_PLACES) {
-        throw new GuideError(
-          `The guide is too ambiguous: a text can be read in more than ${MAX_PLACES} ways at once.`,
-        );
+      if (stack === mainStack) {
+        if (marks[state] === search) return;
+        marks[state] = search;
+      } else {
+        const key = stack * STACK_FACTOR + state;
+        if (others.has(key)) return;
+        others.add(key);
       }
+      if (++seen > MAX_PLACES) throw tooManyPlaces();
       waiting.push(state, stack);
     };
     for (let i = 0; i < targets.length; i += 2) add(targets[i]!, targets[i + 1]!);
     while (waiting.length > 0) {
       const stack = waiting.pop()!;
       const state = waiting.pop()!;
-      const { bytes, empty, calls } = states[state]!;
-      if (bytes.length > 0) found.push(stack * STACK_FACTOR + state);
-      for (const target of empty) add(target, stack);
-      for (let i = 0; i < calls.length; i += 2) add(calls[i]!, this.#push(calls[i + 1]!, stack));
-      if (!this.#automaton.isEnd(state)) continue;
+      if (bytes.start[state]! < bytes.start[state + 1]!) found.push(stack * STACK_FACTOR + state);
+      for (let i = empty.start[state]!; i < empty.start[state + 1]!; i++) add(empty.target[i]!, stack);
+      for (let i = calls.start[state]!; i < calls.start[state + 1]!; i++) {
+        const back = calls.back[i]!;
+        add(calls.target[i]!, ends[back] === 1 ? stack : this.#stacks.push(back, stack));
+      }
+      if (ends[state] === 0) continue;
       if (stack === 0) isAccepting = true;
-      else add(this.#returnTo[stack]!, this.#below[stack]!);
+      else add(this.#stacks.returnTo(stack), this.#stacks.below(stack));
     }
-    found.sort((a, b) => a - b);
-    return this.#remembered(found, isAccepting);
+    return { places: this.#remembered(sorted(found), isAccepting), seen };
   }
 
-  #push(state: number, below: number): number {
-    if (this.#automaton.isEnd(state)) return below;
-    const key = below * STACK_FACTOR + state;
-    let stack = this.#stacks.get(key);
-    if (stack === undefined) {
-      stack = this.#returnTo.push(state) - 1;
-      this.#below.push(below);
-      this.#stacks.set(key, stack);
+  #remembered(keys: ArrayLike<number>, isAccepting: boolean): Places {
+    const pairs = new Array<number>(2 * keys.length);
+    for (let i = 0; i < keys.length; i++) {
+      const stack = Math.floor(keys[i]! / STACK_FACTOR);
+      pairs[2 * i] = keys[i]! - stack * STACK_FACTOR;
+      pairs[2 * i + 1] = stack;
     }
-    return stack;
-  }
-
-  #remembered(keys: readonly number[], isAccepting: boolean): Places {
-    const name = `${isAccepting ? '+' : '-'}${keys.join()}`;
-    const known = this.#known.get(name);
-    if (known !== undefined) return known;
-    if (this.#known.size >= MAX_REMEMBERED) this.#forget();
-    const pairs = keys.flatMap((key) => [key % STACK_FACTOR, Math.floor(key / STACK_FACTOR)]);
+    for (
+      let known = this.#known.get(hashOf(pairs, isAccepting)) ?? null;
+      known !== null;
+      known = known.sameHash
+    ) {
+      if (known.isAccepting === isAccepting && areEqual(known.pairs, pairs)) return known;
+    }
     const places = new Places(pairs, isAccepting);
-    this.#known.set(name, places);
+    this.#remember(places);
     return places;
   }
 
-  /** Texts that are under way keep their places; these are made again when they come up again. */
-  #forget(): void {
-    for (const places of this.#known.values()) {
-      places.next = null;
-      places.mask = null;
-      places.forced = null;
-      places.forcedBehind = null;
-    }
-    this.#known.clear();
+  #remember(places: Places): void {
+    const hash = hashOf(places.pairs, places.isAccepting);
+    places.sameHash = this.#known.get(hash) ?? null;
+    this.#known.set(hash, places);
+    this.#ownSize += BYTES_OF_SET + BYTES_OF_PLACE * (places.pairs.length >> 1);
   }
 }
 
-/** Above any number of states. */
-const STACK_FACTOR = 2 ** 20;
+function sorted(keys: number[]): ArrayLike<number> {
+  if (keys.length > 32) return Float64Array.from(keys).sort();
+  return keys.sort((a, b) => a - b);
+}
+
+function hashOf(pairs: readonly number[], isAccepting: boolean): number {
+  let hash = isAccepting ? 1 : 0;
+  for (let i = 0; i < pairs.length; i++) hash = (Math.imul(hash, 0x01000193) ^ pairs[i]!) + (hash >>> 15);
+  return hash | 0;
+}
+
+function areEqual(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}

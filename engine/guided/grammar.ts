@@ -1,3 +1,5 @@
+import { spend } from './reading-work.js';
+
 /** Inclusive ranges of code points, ascending and apart from each other. */
 export type CodePoints = readonly (readonly [number, number])[];
 
@@ -20,10 +22,7 @@ export interface Grammar {
   readonly root: string;
 }
 
-/** A guide that cannot be followed: the message says what of it, where, and what is possible instead. */
-export class GuideError extends Error {
-  override name = 'GuideError';
-}
+export { GuideError } from './guide-error.js';
 
 export const EMPTY: Expr = { kind: 'seq', items: [] };
 export const NOTHING: Expr = { kind: 'alt', items: [] };
@@ -69,6 +68,7 @@ const ALL: CodePoints = [
 
 /** Sorted, joined, and without surrogates. */
 export function normalized(ranges: readonly (readonly [number, number])[]): CodePoints {
+  spend(ranges.length);
   const joined: [number, number][] = [];
   for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
     const last = joined.at(-1);
@@ -79,6 +79,7 @@ export function normalized(ranges: readonly (readonly [number, number])[]): Code
 }
 
 export function intersection(a: CodePoints, b: CodePoints): CodePoints {
+  spend(a.length + b.length);
   const common: [number, number][] = [];
   for (let i = 0, k = 0; i < a.length && k < b.length; ) {
     const low = Math.max(a[i]![0], b[k]![0]);
@@ -92,6 +93,7 @@ export function intersection(a: CodePoints, b: CodePoints): CodePoints {
 
 /** All characters but these. */
 export function complement(ranges: CodePoints): CodePoints {
+  spend(ranges.length);
   const rest: [number, number][] = [];
   let next = 0;
   for (const [low, high] of ranges) {

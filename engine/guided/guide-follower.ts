@@ -1,207 +1,255 @@
-import { Automaton } from './automaton.js';
+import type { Automaton } from './automaton.js';
+import { compileGuide } from './compile-guide.js';
+import { FollowedGuide } from './followed-guide.js';
 import { forcedBehind } from './forced-tokens.js';
-import { GuideError } from './grammar.js';
-import { GrammarMatcher, type Places } from './grammar-matcher.js';
-import { type Guide, guideGrammar } from './guide.js';
-import { type GuideReply, type GuideRequest, wordsOfMask } from './guide-messages.js';
-import { tokenMask } from './token-mask.js';
+import { GrammarMatcher, SearchLimitError } from './grammar-matcher.js';
+import { GuideBudgetError } from './guide-budget.js';
+import type {
+  GuideFailure,
+  GuideReply,
+  GuideRequest,
+  ReadingReply,
+  ReadingRequest,
+} from './guide-messages.js';
+import { KeptMatchers } from './kept-matchers.js';
+import { type Ahead, MaskJob } from './mask-job.js';
+import type { Places } from './places.js';
 import type { TokenTrie } from './token-trie.js';
 
-/** Guides whose automata are kept for later requests. */
-const MAX_KEPT = 32;
-/** Longest that the mask of one row may take. */
-const MATCH_TIMEOUT_MS = 2000;
-/** Longest that looking ahead may take, of all rows of a step. */
-const LOOK_AHEAD_MS = 5;
-/** Numbers of a mask's entry in front of its tokens. */
-const ENTRY_HEAD = 6;
+/** Work of one turn, in places: about a millisecond. */
+const FUEL = 20_000;
+/** Work that looking ahead may take for all sequences of a step: some milliseconds. */
+const LOOK_AHEAD_COST = 50_000;
+const NO_TOKENS = new Int32Array(0);
 
-interface FollowedSequence {
-  matcher: GrammarMatcher;
-  endTokens: Int32Array;
-  /** Where each token has led, from the start on: entry n is behind n tokens. */
-  places: Places[];
-}
+type OpenRequest = Extract<GuideRequest, { type: 'open' }>;
 
-/** What is to be said of the token at a position of a sequence. */
-interface LookAhead {
-  sequence: number;
-  position: number;
-  matcher: GrammarMatcher;
-  places: Places;
-}
-
-/** Follows the guides of sequences token by token, and says which tokens may come next. Knows nothing of threads. */
+/**
+ * Follows the guides of sequences token by token, and says which tokens may come next. Knows nothing of threads: it is
+ * told of requests by `handle`, and works by `work`, a turn at a time, so that more can be asked for between two turns.
+ *
+ *   masks that are known           at once, when they are asked for
+ *   the others                     in turns, one request after the other: whose masks take long waits for them alone
+ *   what a grammar forces          when nothing else is to be done
+ */
 export class GuideFollower {
   readonly #trie: TokenTrie;
-  readonly #timeoutMs: number;
-  readonly #sequences = new Map<number, FollowedSequence>();
-  /** By type and text of the guide, the one used last at the end. */
-  readonly #kept = new Map<string, GrammarMatcher>();
-
-  constructor(trie: TokenTrie, timeoutMs = MATCH_TIMEOUT_MS) {
-    this.#trie = trie;
-    this.#timeoutMs = timeoutMs;
-  }
-
-  /** Replies as soon as there is something to reply. */
-  handle(request: GuideRequest, reply: (reply: GuideReply) => void): void {
-    switch (request.type) {
-      case 'open':
-        reply(this.#open(request));
-        break;
-      case 'mask': {
-        const ahead: LookAhead[] = [];
-        reply(this.#mask(request, ahead));
-        const entries = this.#lookAhead(ahead);
-        if (entries.length > 0)
-          reply({ type: 'forced', step: request.step, entries: Int32Array.from(entries) });
-        break;
-      }
-      case 'close':
-        for (const sequence of request.sequences) this.#sequences.delete(sequence);
-    }
-  }
-
-  #open({ sequence, guide, endTokens }: Extract<GuideRequest, { type: 'open' }>): GuideReply {
-    try {
-      const matcher = this.#matcherOf(guide);
-      this.#limited(matcher, () => tokenMask(matcher, this.#trie, matcher.start));
-      this.#sequences.set(sequence, { matcher, endTokens, places: [matcher.start] });
-      return { type: 'opened', sequence, error: '', isInvalid: false };
-    } catch (error) {
-      if (!(error instanceof Error)) throw error;
-      return { type: 'opened', sequence, error: error.message, isInvalid: error instanceof GuideError };
-    }
-  }
-
-  #matcherOf(guide: Guide): GrammarMatcher {
-    const key = `${guide.type} ${guide.guide}`;
-    const kept = this.#kept.get(key);
-    this.#kept.delete(key);
-    const matcher = kept ?? new GrammarMatcher(new Automaton(guideGrammar(guide)));
-    this.#kept.set(key, matcher);
-    if (this.#kept.size > MAX_KEPT) this.#kept.delete(this.#kept.keys().next().value!);
-    return matcher;
-  }
-
-  #limited<T>(matcher: GrammarMatcher, compute: () => T, timeoutMs = this.#timeoutMs): T {
-    matcher.limitUntil(performance.now() + timeoutMs);
-    try {
-      return compute();
-    } finally {
-      matcher.limitUntil(Number.POSITIVE_INFINITY);
-    }
-  }
-
-  /** Writes masks; what may be looked ahead from goes into `ahead`. */
-  #mask({ step, words, entries }: Extract<GuideRequest, { type: 'mask' }>, ahead: LookAhead[]): GuideReply {
-    const width = wordsOfMask(this.#trie.vocabSize);
-    const failures: { sequence: number; error: string }[] = [];
-    for (let i = 0; i < entries.length; ) {
-      const head = entries.subarray(i, i + ENTRY_HEAD) as unknown as number[];
-      const [sequence, row, position, count, draftLength, jumps] = head as Six;
-      const tokens = entries.subarray(i + ENTRY_HEAD, i + ENTRY_HEAD + count);
-      const draft = entries.subarray(i + ENTRY_HEAD + count, i + ENTRY_HEAD + count + draftLength);
-      i += ENTRY_HEAD + count + draftLength;
-      const target = (first: number) => new Int32Array(words, 4 * width * (row + first), width);
-      const followed = this.#sequences.get(sequence)!;
-      const { matcher } = followed;
-      const note = (places: Places, behind: number) =>
-        jumps === 1 && ahead.push({ sequence, position: position + count + behind, matcher, places });
-      try {
-        const places = this.#maskNewest(followed, position, tokens, target(0));
-        note(places, 0);
-        this.#maskDraft(followed, places, draft, target, note);
-      } catch (error) {
-        failures.push({ sequence, error: error instanceof Error ? error.message : String(error) });
-      }
-    }
-    return { type: 'masked', step, failures };
-  }
-
-  /** Follows the tokens at `position`, and writes the mask behind them. Returns where they led. */
-  #maskNewest(followed: FollowedSequence, position: number, tokens: Int32Array, target: Int32Array): Places {
-    const { matcher, places } = followed;
-    // What was generated beyond this place is generated again.
-    places.length = position + 1;
-    return this.#limited(matcher, () => {
-      for (const token of tokens) {
-        const next = this.#follow(matcher, places.at(-1)!, token);
-        if (next === null) throw new Error(`Token ${token} does not follow the guide.`);
-        places.push(next);
-      }
-      this.#write(followed, places.at(-1)!, target);
-      return places.at(-1)!;
-    });
-  }
+  readonly #reply: (reply: GuideReply) => void;
+  readonly #read: (request: ReadingRequest) => void;
+  readonly #kept = new KeptMatchers();
+  /** By its first sequence. */
+  readonly #guides = new Map<number, FollowedGuide>();
+  readonly #bySequence = new Map<number, FollowedGuide>();
+  /** By key: requests whose guide is being read. */
+  readonly #reading = new Map<string, OpenRequest[]>();
+  /** Whose turn is next stands first. */
+  readonly #waiting = new Map<FollowedGuide, MaskJob[]>();
+  #ahead: Ahead[] = [];
+  #done: number[] = [];
+  #failures: GuideFailure[] = [];
+  readonly #noteBusy: (first: number) => void;
 
   /**
-   * Masks behind the tokens of a draft, one after the other. A draft is nobody's answer yet: behind a token that does not
-   * follow the guide, which is not drawn in front of it, no token fits.
+   * `read`: has a guide read, whose automaton comes back by `take`; default: it is read at once, here. `noteBusy`: told of the
+   * guide that it works for from now on, by its first sequence; -1: of none.
    */
-  #maskDraft(
-    followed: FollowedSequence,
-    newest: Places,
-    draft: Int32Array,
-    target: (row: number) => Int32Array,
-    note: (places: Places, behind: number) => void,
-  ): void {
-    let places: Places | null = newest;
-    for (const [i, token] of draft.entries()) {
-      const { matcher } = followed;
-      const before: Places | null = places;
-      places = before && this.#limited(matcher, () => this.#follow(matcher, before, token));
-      if (places === null) {
-        target(i + 1).fill(0);
-        continue;
+  constructor(
+    trie: TokenTrie,
+    reply: (reply: GuideReply) => void,
+    read: ((request: ReadingRequest) => void) | null = null,
+    noteBusy: (first: number) => void = () => {},
+  ) {
+    this.#noteBusy = noteBusy;
+    this.#trie = trie;
+    this.#reply = reply;
+    this.#read = read ?? ((request) => this.take(compileGuide(request)));
+  }
+
+  /** Replies at once where that takes no work. */
+  handle(request: GuideRequest): void {
+    if (request.type === 'open') this.#open(request);
+    else if (request.type === 'close') this.#close(request.first);
+    else this.#ask(request);
+    this.#kept.trim();
+    this.#flush();
+  }
+
+  /** There is something that `work` can do. */
+  get hasWork(): boolean {
+    return this.#waiting.size > 0 || this.#ahead.length > 0;
+  }
+
+  /** Bytes that guides take here, about; those of automata in use left out. */
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /** A turn: about a millisecond. */
+  work(): void {
+    const [first] = this.#waiting;
+    if (first === undefined) {
+      this.#lookAhead();
+      return;
+    }
+    const [guide, jobs] = first;
+    this.#waiting.delete(guide);
+    if (!this.#goOn(guide, jobs[0]!, FUEL)) jobs.shift();
+    if (jobs.length > 0) this.#waiting.set(guide, jobs);
+    this.#flush();
+  }
+
+  /** A guide that was read. */
+  take({ key, automaton, error, isInvalid }: ReadingReply): void {
+    const requests = this.#reading.get(key) ?? [];
+    this.#reading.delete(key);
+    for (const request of requests) {
+      if (automaton === null) this.#reply({ type: 'opened', first: request.first, error, isInvalid });
+      else this.#begin(request, key, automaton);
+    }
+    this.#flush();
+  }
+
+  #open(request: OpenRequest): void {
+    const { type, guide } = request.guide;
+    const key = `${type} ${guide}`;
+    const matcher = this.#kept.take(key);
+    if (matcher !== null) {
+      this.#follow(request, key, matcher);
+      return;
+    }
+    const others = this.#reading.get(key);
+    if (others !== undefined) {
+      others.push(request);
+      return;
+    }
+    this.#reading.set(key, [request]);
+    this.#read({ key, guide: request.guide, first: request.first });
+  }
+
+  #begin(request: OpenRequest, key: string, automaton: Automaton): void {
+    const known = this.#kept.take(key);
+    if (known !== null) {
+      this.#follow(request, key, known);
+      return;
+    }
+    try {
+      const matcher = new GrammarMatcher(automaton);
+      this.#kept.add(key, matcher);
+      this.#follow(request, key, matcher);
+    } catch (error) {
+      if (!(error instanceof GuideBudgetError)) throw error;
+      this.#reply({ type: 'opened', first: request.first, error: error.message, isInvalid: true });
+    }
+  }
+
+  #follow(request: OpenRequest, key: string, matcher: GrammarMatcher): void {
+    const guide = new FollowedGuide(request, key, matcher, this.#trie);
+    this.#guides.set(request.first, guide);
+    for (let i = 0; i < request.count; i++) this.#bySequence.set(request.first + i, guide);
+    this.#add(guide, MaskJob.ofBeginning(guide));
+  }
+
+  #close(first: number): void {
+    for (const [key, requests] of this.#reading) {
+      const left = requests.filter((request) => request.first !== first);
+      // Where nobody waits for it any more it is read all the same: that cannot be called back.
+      this.#reading.set(key, left);
+    }
+    const guide = this.#guides.get(first);
+    if (guide === undefined) return;
+    this.#guides.delete(first);
+    for (let i = 0; i < guide.count; i++) this.#bySequence.delete(first + i);
+    this.#waiting.delete(guide);
+    this.#ahead = this.#ahead.filter((ahead) => ahead.guide !== guide);
+    guide.matcher.users.delete(guide);
+    if (this.#kept.release(guide.key)) guide.matcher.walk = null;
+  }
+
+  #ask({ step, entries }: Extract<GuideRequest, { type: 'mask' }>): void {
+    // What is known to belong to a step that is over is of no use any more.
+    this.#ahead = [];
+    for (let i = 0; i < entries.length; ) {
+      const [sequence, position, count, draftLength, jumps] = entries.subarray(i, i + 5) as unknown as Five;
+      const tokens = entries.subarray(i + 5, i + 5 + count);
+      const draft = entries.subarray(i + 5 + count, i + 5 + count + draftLength);
+      i += 5 + count + draftLength;
+      const guide = this.#bySequence.get(sequence);
+      if (guide === undefined) continue;
+      this.#add(guide, new MaskJob(guide, { step, sequence, position, tokens, draft, jumps: jumps === 1 }));
+    }
+  }
+
+  /** What takes no work is done at once; the rest waits for its turns, behind what its guide waits for already. */
+  #add(guide: FollowedGuide, job: MaskJob): void {
+    guide.jobs.add(job);
+    const jobs = this.#waiting.get(guide);
+    if (jobs !== undefined) jobs.push(job);
+    else if (this.#goOn(guide, job, 0)) this.#waiting.set(guide, [job]);
+  }
+
+  /** False: the job is over. */
+  #goOn(guide: FollowedGuide, job: MaskJob, fuel: number): boolean {
+    this.#noteBusy(guide.first);
+    try {
+      if (!job.goOn(fuel)) return true;
+      if (job.isBeginning) this.#reply({ type: 'opened', first: guide.first, error: '', isInvalid: false });
+      else {
+        this.#done.push(job.step, job.sequence);
+        this.#ahead.push(...job.ahead);
       }
-      const here: Places = places;
-      this.#limited(matcher, () => this.#write(followed, here, target(i + 1)));
-      note(here, i + 1);
+    } catch (error) {
+      const isInvalid = error instanceof GuideBudgetError;
+      const message = error instanceof Error ? error.message : String(error);
+      if (job.isBeginning) this.#reply({ type: 'opened', first: guide.first, error: message, isInvalid });
+      else this.#failures.push({ sequence: job.sequence, error: message, isInvalid });
+    } finally {
+      this.#noteBusy(-1);
     }
+    guide.jobs.delete(job);
+    return false;
   }
 
-  #follow(matcher: GrammarMatcher, places: Places, token: number): Places | null {
-    const bytes = this.#trie.bytesOf(token);
-    return bytes && matcher.follow(places, bytes);
+  #flush(): void {
+    if (this.#done.length === 0 && this.#failures.length === 0) return;
+    this.#reply({ type: 'masked', done: Int32Array.from(this.#done), failures: this.#failures });
+    this.#done = [];
+    this.#failures = [];
   }
 
-  #write({ matcher, endTokens }: FollowedSequence, places: Places, target: Int32Array): void {
-    target.set(tokenMask(matcher, this.#trie, places));
-    for (const token of endTokens) {
-      const bit = 1 << (token & 31);
-      if (places.isAccepting) target[token >> 5]! |= bit;
-      else target[token >> 5]! &= ~bit;
-    }
-  }
-
-  /** The entries of a `forced` reply. */
-  #lookAhead(ahead: readonly LookAhead[]): number[] {
-    const entries: number[] = [];
-    const untilMs = performance.now() + LOOK_AHEAD_MS;
-    for (const { sequence, position, matcher, places } of ahead) {
-      const forced = this.#forcedBehind(matcher, places, untilMs);
+  #lookAhead(): void {
+    const entries = new Map<number, number[]>();
+    let left = LOOK_AHEAD_COST;
+    for (const ahead of this.#ahead.splice(0)) {
+      const { guide, step, sequence, position, places, generation } = ahead;
+      // A walk that has begun must not be crossed by another one.
+      if (left <= 0 || guide.matcher.walk !== null || guide.matcher.generation !== generation) continue;
+      this.#noteBusy(guide.first);
+      const before = guide.matcher.work;
+      const forced = this.#forcedBehind(guide.matcher, places, left);
+      left -= guide.matcher.work - before;
+      this.#noteBusy(-1);
+      const found = entries.get(step) ?? [];
+      entries.set(step, found);
       for (let i = 0; i < forced.length; ) {
         const end = i + 2 + forced[i + 1]!;
-        entries.push(sequence, position, ...forced.subarray(i, end));
+        found.push(sequence, position, ...forced.subarray(i, end));
         i = end;
       }
     }
-    return entries;
+    for (const [step, found] of entries) {
+      if (found.length > 0) this.#reply({ type: 'forced', step, entries: Int32Array.from(found) });
+    }
   }
 
-  /** Nothing where it takes too long or cannot be followed: then it is asked again, and fails, when it is the answer's turn. */
-  #forcedBehind(matcher: GrammarMatcher, places: Places, untilMs: number): Int32Array {
+  /** Nothing where it takes too much or cannot be followed: then it is asked again, and fails, when it is the answer's turn. */
+  #forcedBehind(matcher: GrammarMatcher, places: Places, cost: number): Int32Array {
     try {
-      const look = () => forcedBehind(matcher, this.#trie, places);
-      return this.#limited(matcher, look, untilMs - performance.now());
+      return matcher.limited(cost, () => forcedBehind(matcher, this.#trie, places));
     } catch (error) {
-      if (!(error instanceof GuideError)) throw error;
-      return NOTHING;
+      if (!(error instanceof GuideBudgetError || error instanceof SearchLimitError)) throw error;
+      return NO_TOKENS;
     }
   }
 }
 
-type Six = [number, number, number, number, number, number];
-const NOTHING = new Int32Array(0);
+type Five = [number, number, number, number, number];

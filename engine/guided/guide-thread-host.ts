@@ -1,32 +1,53 @@
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, type ResourceLimits, Worker } from 'node:worker_threads';
 import { DEAD, type GuideThreadSetup, REPLY_BELL } from './guide-messages.js';
+import type { GuideReaderData } from './guide-reader-worker.js';
 import type { GuideThreadStarter } from './guide-thread.js';
+import type { GuideWorkerData } from './guide-worker.js';
 
-/** Starts threads that follow guides, in a thread with an event loop; one at a time. */
+/** MiB that guides may take, all of them together: beyond it ends the thread and not the process. */
+const HEAP_OF_GUIDES = 512;
+/** Bytes that a token of the vocabulary takes while the tokenizer is read. */
+const BYTES_OF_TOKEN = 8192;
+
+/** Starts threads that follow guides, in a thread with an event loop; one at a time, with one that reads guides for it. */
 export class GuideThreadHost implements GuideThreadStarter {
-  #worker: Worker | null = null;
+  #workers: readonly Worker[] = [];
 
   start(setup: GuideThreadSetup): void {
     this.stop();
     const control = new Int32Array(setup.control);
-    const worker = new Worker(new URL('./guide-worker.js', import.meta.url), {
-      workerData: setup,
-      transferList: [setup.port],
-      name: 'skein-guides',
-    });
-    worker.unref();
-    // The loop hears of it by the control block, and says so to the requests that need it.
-    worker.on('error', () => {});
-    worker.on('exit', () => {
-      Atomics.store(control, DEAD, 1);
-      Atomics.add(control, REPLY_BELL, 1);
-      Atomics.notify(control, REPLY_BELL);
-    });
-    this.#worker = worker;
+    const { port1: reader, port2: follower } = new MessageChannel();
+    const heap = HEAP_OF_GUIDES + Math.ceil((setup.vocabSize * BYTES_OF_TOKEN) / 2 ** 20);
+    const workers = [
+      newWorker('./guide-worker.js', 'skein-guides', heap, { ...setup, reader } satisfies GuideWorkerData),
+      newWorker('./guide-reader-worker.js', 'skein-guide-reader', HEAP_OF_GUIDES, {
+        follower,
+        control: setup.control,
+      } satisfies GuideReaderData),
+    ];
+    for (const worker of workers) {
+      worker.unref();
+      // The loop hears of it by the control block, and makes the guides that it needs again.
+      worker.on('error', () => {});
+      worker.on('exit', () => {
+        for (const other of workers) void other.terminate();
+        Atomics.store(control, DEAD, 1);
+        Atomics.add(control, REPLY_BELL, 1);
+        Atomics.notify(control, REPLY_BELL);
+      });
+    }
+    this.#workers = workers;
   }
 
   stop(): void {
-    void this.#worker?.terminate();
-    this.#worker = null;
+    for (const worker of this.#workers) void worker.terminate();
+    this.#workers = [];
   }
+}
+
+/** Of its data, ports are handed over. */
+function newWorker(script: string, name: string, heap: number, data: GuideWorkerData | GuideReaderData): Worker {
+  const resourceLimits: ResourceLimits = { maxOldGenerationSizeMb: heap };
+  const ports = 'port' in data ? [data.port, data.reader] : [data.follower];
+  return new Worker(new URL(script, import.meta.url), { workerData: data, transferList: ports, name, resourceLimits });
 }

@@ -1,11 +1,13 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import {
+  BUSY_WITH,
   CONTROL_CELLS,
   DEAD,
   type GuideReply,
   type GuideRequest,
   type GuideThread,
   type GuideThreadSetup,
+  READING,
   REPLY_BELL,
   REQUEST_BELL,
 } from './guide-messages.js';
@@ -38,6 +40,11 @@ export class GuideThreadPort implements GuideThread {
     return this.#port === null || Atomics.load(this.#control, DEAD) === 1;
   }
 
+  get busyWith(): number {
+    const of = (cell: number) => Atomics.load(this.#control, cell) - 1;
+    return of(BUSY_WITH) >= 0 ? of(BUSY_WITH) : of(READING);
+  }
+
   start(): void {
     this.#port?.close();
     const { port1, port2 } = new MessageChannel();
@@ -66,9 +73,15 @@ export class GuideThreadPort implements GuideThread {
   }
 
   /** A bell that has rung since the last look means replies that `receive` may not have seen. */
-  wait(timeoutMs: number): void {
-    const seen = Atomics.load(this.#control, REPLY_BELL);
-    if (seen !== this.#seen) this.#seen = seen;
-    else Atomics.wait(this.#control, REPLY_BELL, seen, timeoutMs);
+  wait(timeoutMs: number): boolean {
+    const isHeard = () => {
+      const bell = Atomics.load(this.#control, REPLY_BELL);
+      const before = this.#seen;
+      this.#seen = bell;
+      return bell !== before;
+    };
+    if (isHeard()) return true;
+    Atomics.wait(this.#control, REPLY_BELL, this.#seen, timeoutMs);
+    return isHeard();
   }
 }

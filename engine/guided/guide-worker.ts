@@ -1,24 +1,48 @@
-import { receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { GuideFollower } from './guide-follower.js';
-import { type GuideRequest, type GuideThreadSetup, REPLY_BELL, REQUEST_BELL } from './guide-messages.js';
+import {
+  BUSY_WITH,
+  type GuideRequest,
+  type GuideThreadSetup,
+  type ReadingReply,
+  REPLY_BELL,
+  REQUEST_BELL,
+} from './guide-messages.js';
 import { TokenTrie } from './token-trie.js';
 import { vocabularyBytes } from './vocabulary.js';
 
-await main(workerData as GuideThreadSetup);
+export interface GuideWorkerData extends GuideThreadSetup {
+  /** To the thread that reads guides. */
+  reader: MessagePort;
+}
+
+await main(workerData as GuideWorkerData);
 
 /** Answers the loop until it is ended from outside: asleep at the bell while nothing is asked. */
-async function main({ port, control: shared, enginePath, vocabSize }: GuideThreadSetup): Promise<void> {
+async function main({ port, reader, control: shared, enginePath, vocabSize }: GuideWorkerData): Promise<void> {
   const control = new Int32Array(shared);
-  const follower = new GuideFollower(new TokenTrie(await vocabularyBytes(enginePath, vocabSize)));
+  const trie = new TokenTrie(await vocabularyBytes(enginePath, vocabSize));
+  const follower = new GuideFollower(
+    trie,
+    (reply) => {
+      port.postMessage(reply);
+      Atomics.add(control, REPLY_BELL, 1);
+      Atomics.notify(control, REPLY_BELL);
+    },
+    (request) => reader.postMessage(request),
+    (first) => Atomics.store(control, BUSY_WITH, first + 1),
+  );
   for (;;) {
     const bell = Atomics.load(control, REQUEST_BELL);
-    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
-      follower.handle(next.message as GuideRequest, (reply) => {
-        port.postMessage(reply);
-        Atomics.add(control, REPLY_BELL, 1);
-        Atomics.notify(control, REPLY_BELL);
-      });
-    }
-    Atomics.wait(control, REQUEST_BELL, bell);
+    for (const read of received<ReadingReply>(reader)) follower.take(read);
+    for (const request of received<GuideRequest>(port)) follower.handle(request);
+    if (follower.hasWork) follower.work();
+    else Atomics.wait(control, REQUEST_BELL, bell);
+  }
+}
+
+function* received<Message>(port: MessagePort): Generator<Message> {
+  for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+    yield next.message as Message;
   }
 }

@@ -1,29 +1,98 @@
-import type { GrammarMatcher, Places } from './grammar-matcher.js';
+import type { GrammarMatcher } from './grammar-matcher.js';
+import { GuideBudgetError, MAX_MASK_COST, tooCostlyMask } from './guide-budget.js';
+import type { Places } from './places.js';
 import type { TokenTrie } from './token-trie.js';
 
+/** Nodes of a vocabulary's trie that take as long as a place of a grammar: one is looked up, the other made. */
+const NODES_OF_PLACE = 4;
+/** Nodes between two looks at how much was done. */
+const NODES_OF_PIECE = 2048;
+
+let numWalks = 0;
+
 /**
- * The tokens that fit behind a text: bit t % 32 of word t / 32 is set where all bytes of token t do. The mask stays with
- * the places.
+ * The way through a vocabulary that makes the mask of some places: the tokens that fit behind a text. It can be gone in
+ * pieces. What it costs is what it would with nothing known before, each step counted once, so that it does not depend on
+ * what others asked for; for that, one walk at a time goes through the places of a grammar.
  */
-export function tokenMask(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
-  if (places.mask !== null) return places.mask;
-  const mask = new Int32Array(Math.ceil(trie.vocabSize / 32));
-  const { numNodes, bytes, depths, skips, tokens, nextSame } = trie;
-  const path: (readonly (Places | null)[])[] = new Array(trie.maxDepth + 1);
-  path[0] = matcher.nextOf(places);
-  for (let node = 0; node < numNodes; ) {
-    const depth = depths[node]!;
-    const next = path[depth]![bytes[node]!]!;
-    if (next === null) {
-      node = skips[node]!;
-      continue;
-    }
-    for (let token = tokens[node]!; token >= 0; token = nextSame[token]!) {
-      mask[token >> 5]! |= 1 << (token & 31);
-    }
-    if (skips[node]! > node + 1) path[depth + 1] = next.next ?? matcher.nextOf(next);
-    node++;
+export class MaskWalk {
+  readonly places: Places;
+  readonly #matcher: GrammarMatcher;
+  readonly #trie: TokenTrie;
+  readonly #path: Places[];
+  readonly #mask: Int32Array;
+  readonly #number = ++numWalks;
+  #node = 0;
+  #cost = 0;
+
+  constructor(matcher: GrammarMatcher, trie: TokenTrie, places: Places) {
+    this.#matcher = matcher;
+    this.#trie = trie;
+    this.places = places;
+    this.#path = new Array<Places>(trie.maxDepth + 1);
+    this.#path[0] = places;
+    this.#mask = new Int32Array(Math.ceil(trie.vocabSize / 32));
   }
-  places.mask = mask;
-  return mask;
+
+  /**
+   * Goes on until it has done work worth `fuel` places, or has come to its end, where the mask stays with the places. Returns
+   * what is left of `fuel`; 0 and less where it is not at its end. @throws GuideBudgetError, which stays as well.
+   */
+  advance(fuel: number): number {
+    if (this.places.failure !== null) throw this.places.failure;
+    try {
+      let left = fuel;
+      while (left > 0 && this.places.mask === null) left -= this.#goOn(left);
+      return this.places.mask === null ? Math.min(left, 0) : Math.max(left, 1);
+    } catch (error) {
+      if (error instanceof GuideBudgetError) this.places.failure = error;
+      throw error;
+    }
+  }
+
+  /** Up to so many nodes; less where steps cost more than `fuel`. Returns the work that it was. */
+  #goOn(fuel: number): number {
+    const { numNodes, bytes, depths, skips, tokens, nextSame } = this.#trie;
+    const path = this.#path;
+    const mask = this.#mask;
+    const before = this.#cost;
+    let node = this.#node;
+    let numVisited = 0;
+    for (; node < numNodes && numVisited < NODES_OF_PIECE && this.#cost - before < fuel; numVisited++) {
+      const depth = depths[node]!;
+      const here = path[depth]!;
+      const byte = bytes[node]!;
+      // Most are known: that look is the mask's time.
+      const known = here.classes === null ? undefined : here.steps[here.classes.classOf[byte]!];
+      const step = known === undefined ? this.#matcher.step(here, byte) : known;
+      if (step === null) {
+        node = skips[node]!;
+        continue;
+      }
+      if (step.walk !== this.#number) {
+        step.walk = this.#number;
+        this.#cost += step.cost;
+        if (this.#cost > MAX_MASK_COST) throw tooCostlyMask();
+      }
+      for (let token = tokens[node]!; token >= 0; token = nextSame[token]!) {
+        mask[token >> 5]! |= 1 << (token & 31);
+      }
+      path[depth + 1] = step.places;
+      node++;
+    }
+    this.#node = node;
+    if (node >= numNodes) {
+      this.places.mask = mask;
+      this.#matcher.noteBytes(mask.byteLength + BYTES_OF_ARRAY);
+    }
+    return this.#cost - before + Math.ceil(numVisited / NODES_OF_PLACE);
+  }
+}
+
+const BYTES_OF_ARRAY = 120;
+
+/** The same at once. @throws GuideBudgetError. */
+export function tokenMask(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
+  if (places.mask === null) new MaskWalk(matcher, trie, places).advance(Number.POSITIVE_INFINITY);
+  return places.mask!;
 }

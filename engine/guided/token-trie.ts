@@ -69,12 +69,12 @@ export class TokenTrie {
 
   /**
    * The longest token that the bytes from `start` on begin with, -1: none. `isCut`: there are longer ones that begin with
-   * all of them and go on with a byte that `next` has.
+   * all of them and go on with a byte that `goesOn` says yes to.
    */
   longestIn(
     bytes: Uint8Array,
     start: number,
-    next: readonly unknown[],
+    goesOn: (byte: number) => boolean,
   ): { token: number; length: number; isCut: boolean } {
     let token = -1;
     let length = 0;
@@ -92,7 +92,7 @@ export class TokenTrie {
     }
     let isCut = false;
     for (let node = first; node < end && !isCut; node = this.skips[node]!) {
-      isCut = (next[this.bytes[node]!] ?? null) !== null;
+      isCut = goesOn(this.bytes[node]!);
     }
     return { token, length, isCut };
   }

@@ -55,3 +55,45 @@ export function encoded(codePoint: number): number[] {
   if (codePoint <= 0xffff) return [0xe0 | (codePoint >> 12), ...tail];
   return [0xf0 | (codePoint >> 18), 0x80 | ((codePoint >> 12) & 63), ...tail];
 }
+
+/** One character of some ranges, as ways over bytes between states. */
+export interface CharacterBytes {
+  /** States between the first and the last, numbered from 0. */
+  readonly states: number;
+  readonly edges: number;
+  /** (from, low, high, to) for each way; OUTSIDE as `from` is the state in front of the character, as `to` the one behind. */
+  readonly ways: readonly number[];
+}
+
+export const OUTSIDE = -1;
+const known = new WeakMap<object, CharacterBytes>();
+
+/** Sequences with the same rest share it. What was made of ranges stays with them: repetitions ask for it again and again. */
+export function characterBytes(ranges: readonly (readonly [number, number])[]): CharacterBytes {
+  let made = known.get(ranges);
+  if (made === undefined) {
+    const ways: number[] = [];
+    const shared = new Map<string, number>();
+    let states = 0;
+    const add = (bytes: ByteRanges, from: number): void => {
+      const [low, high] = bytes[0]!;
+      if (bytes.length === 1) {
+        ways.push(from, low, high, OUTSIDE);
+        return;
+      }
+      const rest = bytes.slice(1);
+      const key = rest.join();
+      let next = shared.get(key);
+      if (next === undefined) {
+        next = states++;
+        shared.set(key, next);
+        add(rest, next);
+      }
+      ways.push(from, low, high, next);
+    };
+    for (const [low, high] of ranges) for (const bytes of utf8Ranges(low, high)) add(bytes, OUTSIDE);
+    made = { states, edges: ways.length / 4, ways };
+    known.set(ranges, made);
+  }
+  return made;
+}

@@ -153,8 +153,8 @@ function compute(call: PackedCall, { executor, logitsStage, clock }: RunnerParts
     if (call.isSplit) {
       const logits = executor.forward(batch);
       const forwardMs = clock() - startMs;
-      logitsStage.run(batch.processedRows, logits, executor.vocabSize, call.failures);
-      call.awaitMasks();
+      call.awaitMasks(forwardMs);
+      logitsStage.run(call.processedRows, logits, executor.vocabSize, call.failures);
       startMs = clock() - forwardMs;
       executor.sample(batch.sampling, output);
     } else executor.step(batch, batch.sampling, output);

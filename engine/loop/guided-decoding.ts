@@ -3,81 +3,79 @@ import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
 import { type GuideReply, type GuideThread, wordsOfMask } from '../guided/guide-messages.js';
 import type { LlmRequest } from '../llm-request.js';
 import { mayJump } from '../speculation/may-draft.js';
-import type { RequestRows, RowFailures } from './logits-stage.js';
+import { GuidedRequest } from './guided-request.js';
+import type { RequestRows } from './logits-stage.js';
 
-/** How long the loop waits for masks before it holds the thread for dead; it limits itself to less for each row. */
-const STUCK_MS = 20_000;
+/** How long the loop hears nothing of what it asked for before it holds the thread for dead. */
+const STUCK_MS = 60_000;
 /** How long the loop sleeps at a time where all there is to do is to wait for guides. */
 const WAIT_MS = 5;
+/** How long a step waits for its masks when its forward is done: what that took, within these. */
+const [LEAST_WAIT_MS, MOST_WAIT_MS] = [2, 10];
+/** Threads that end one after the other without a word before all is given up. */
+const MAX_SILENT_THREADS = 3;
+/** Threads that may end while they are busy with a guide, and while they have it. */
+const MAX_STRIKES = 2;
+const MAX_DEATHS = 10;
 const NO_TOKENS = new Int32Array(0);
 
-/** The masks of a call's rows, in memory that the thread writes. Made when a call first has a guided row. */
+const KILLED_IT =
+  'The guide has ended the thread that follows guides twice, by what it takes of memory or otherwise; it is given up.';
+const NO_THREAD = 'The thread that follows guides cannot be kept running; try again.';
+
+/** The masks of a call's rows. Made when a call first has a guided row. */
 export class GuideMasks {
   /** Rows of a call at most. */
   readonly #maxRows: number;
-  #masks: (TokenMasks & { memory: SharedArrayBuffer }) | null = null;
-  /** What the thread calls the step that they were last asked for. */
-  step = -1;
+  #masks: TokenMasks | null = null;
 
   constructor(maxRows: number) {
     this.#maxRows = maxRows;
   }
 
-  of(vocabSize: number): TokenMasks & { memory: SharedArrayBuffer } {
-    if (this.#masks === null) {
-      const memory = new SharedArrayBuffer(4 * wordsOfMask(vocabSize) * this.#maxRows);
-      this.#masks = { memory, words: new Int32Array(memory), maskOfRow: new Int32Array(this.#maxRows) };
-    }
+  of(vocabSize: number): TokenMasks {
+    this.#masks ??= {
+      words: new Int32Array(wordsOfMask(vocabSize) * this.#maxRows),
+      maskOfRow: new Int32Array(this.#maxRows),
+    };
     return this.#masks;
   }
 }
 
-/** A request with a guide. */
-interface Guided {
-  readonly request: LlmRequest;
-  /** What the thread calls its sequences, in their order. */
-  readonly numbers: readonly number[];
-  /** Tokens of each that the thread knows. */
-  readonly numKnown: number[];
-  /** Sequences whose guide is still being read. */
-  numOpening: number;
-  /** Why it cannot be guided (any more). */
-  failure: { error: string; isInvalid: boolean } | null;
-  /** The step that its masks were last asked for in. */
-  step: number;
-  /** What is certain behind the tokens that that step may draw: position, token, count and tokens, for each. */
-  forced: Int32Array[];
-  /** Most of these tokens that are worth a row. */
-  reach: number;
+export interface GuidedDecodingOptions {
+  vocabSize: number;
+  /** There are rows for what `forcedBehind` says. */
+  canDraft: boolean;
+  /** All requests of a step go on together, so a step waits for the last of its masks. */
+  isLockstep: boolean;
 }
 
 /**
  * What the loop has of guided decoding: it asks for the masks of a step when its tokens are known, goes on with the step's
- * forward, and waits for them only before it samples.
+ * forward, and waits for them a moment before it samples. Whose masks are late is left out of the sampling, and of the
+ * batch until they have come: it waits alone, and its bits are the same.
  *
  *   loop     pack, ask | forward ............ | wait | sample | update | pack, ask | forward ...
  *   thread             | mask mask mask mask  |                        | mask mask
  *
- * A request is not scheduled before its guide has been read, so nobody waits for that. If the thread dies, those that it had
- * fail; the next request with a guide starts another one.
+ * A request is not scheduled before its guide has been read, so nobody waits for that. If the thread dies, another one is
+ * started, which reads the guides again and follows the tokens that there are. A guide that has ended two threads fails.
  */
 export class GuidedDecoding {
   readonly #thread: GuideThread | null;
-  readonly #vocabSize: number;
-  readonly #canDraft: boolean;
-  readonly #guided = new Map<LlmRequest, Guided>();
-  readonly #bySequence = new Map<number, Guided>();
+  readonly #options: GuidedDecodingOptions;
+  readonly #guided = new Map<LlmRequest, GuidedRequest>();
+  readonly #bySequence = new Map<number, GuidedRequest>();
   #nextSequence = 0;
   #step = 0;
-  /** The step whose masks have come last. */
-  #masked = -1;
-  readonly #rowFailures = new Map<number, string>();
+  #hasStarted = false;
+  /** Threads in a row that have said nothing. */
+  #numSilent = 0;
+  #heardMs = 0;
 
-  /** `canDraft`: there are rows for what `forcedBehind` says. */
-  constructor(thread: GuideThread | null, vocabSize: number, canDraft: boolean) {
+  constructor(thread: GuideThread | null, options: GuidedDecodingOptions) {
     this.#thread = thread;
-    this.#vocabSize = vocabSize;
-    this.#canDraft = canDraft;
+    this.#options = options;
   }
 
   /** Requests may have guides. */
@@ -87,57 +85,41 @@ export class GuidedDecoding {
 
   /** Takes a request on, if it has a guide. */
   open(request: LlmRequest): void {
-    const { guide, endingTokens } = request.spec;
     const thread = this.#thread;
-    if (guide === null || thread === null) return;
-    if (thread.isDead) {
-      this.#failAll();
-      thread.start();
-    }
-    const numbers = Array.from({ length: request.spec.numSequences }, () => this.#nextSequence++);
-    const numKnown = numbers.map(() => 0);
-    const numOpening = numbers.length;
-    const guided: Guided = {
-      request,
-      numbers,
-      numKnown,
-      numOpening,
-      failure: null,
-      step: -1,
-      forced: [],
-      reach: MAX_FORCED_TOKENS,
-    };
+    if (request.spec.guide === null || thread === null) return;
+    if (thread.isDead) this.#restart();
+    const { vocabSize, canDraft } = this.#options;
+    const guided = new GuidedRequest(request, this.#nextSequence, vocabSize, canDraft);
+    this.#nextSequence += guided.count;
     this.#guided.set(request, guided);
-    for (const sequence of numbers) {
-      this.#bySequence.set(sequence, guided);
-      thread.post({ type: 'open', sequence, guide, endTokens: endingTokens });
-    }
+    for (let i = 0; i < guided.count; i++) this.#bySequence.set(guided.first + i, guided);
+    this.#heardMs = performance.now();
+    thread.post(guided.opening());
   }
 
   /** Forgets a request that leaves. */
   close(request: LlmRequest): void {
     const guided = this.#guided.get(request);
     if (guided === undefined) return;
+    const { first, count } = guided;
     this.#guided.delete(request);
-    for (const sequence of guided.numbers) this.#bySequence.delete(sequence);
-    if (this.#thread?.isDead === false) this.#thread.post({ type: 'close', sequences: guided.numbers });
+    for (let i = 0; i < count; i++) this.#bySequence.delete(first + i);
+    if (this.#thread?.isDead === false) this.#thread.post({ type: 'close', first, count });
   }
 
-  /** Those of the requests that can run now. Those whose guides turned out to be wrong fail; one in flight fails by its step. */
+  /**
+   * Those of the requests that can run now, and those that hold blocks and have to wait for their masks, which `isHeld` says.
+   * Those that cannot be guided fail; one in flight fails by its step.
+   */
   ready(active: readonly LlmRequest[]): readonly LlmRequest[] {
     if (this.#guided.size === 0) return active;
-    this.#receive();
-    if (this.#thread!.isDead) this.#failAll();
-    return active.filter((request) => {
-      const guided = this.#guided.get(request);
-      if (guided === undefined) return true;
-      if (guided.failure !== null && !request.inFlight) {
-        request.error = guided.failure.error;
-        request.isInvalid = guided.failure.isInvalid;
-        return false;
-      }
-      return guided.numOpening === 0;
-    });
+    this.#listen();
+    const early = active.filter((request) => this.#isAskedEarly(request));
+    if (early.length > 0) {
+      this.#post(early);
+      this.#receive();
+    }
+    return active.filter((request) => this.#canBePlanned(request));
   }
 
   /** Sleeps until the thread has something to say, for a short while at most. */
@@ -150,11 +132,12 @@ export class GuidedDecoding {
    * after its masks, and nobody waits for it.
    */
   forcedBehind(request: LlmRequest): Int32Array {
-    const position = request.numTokens - request.originalPromptLength - 1;
-    const newest = request.tokens[request.numTokens - 1];
     const guided = this.#guided.get(request);
-    const found = guided?.forced.find(([at, token]) => at === position && token === newest);
-    return found?.subarray(3, 3 + guided!.reach) ?? NO_TOKENS;
+    if (guided === undefined || guided.isAsked) return NO_TOKENS;
+    const position = guided.end - 1;
+    const newest = request.tokens[request.numTokens - 1];
+    const found = guided.forced.find(([at, token]) => at === position && token === newest);
+    return found?.subarray(3, 3 + guided.reach) ?? NO_TOKENS;
   }
 
   /**
@@ -164,83 +147,151 @@ export class GuidedDecoding {
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void {
     const guided = this.#guided.get(request);
     if (guided === undefined) return;
-    const { reach } = guided;
-    guided.reach = Math.min(
-      MAX_FORCED_TOKENS,
-      accepted < drafted ? accepted + 1 : Math.max(reach, 2 * drafted),
-    );
+    const most = accepted < drafted ? accepted + 1 : Math.max(guided.reach, 2 * drafted);
+    guided.reach = Math.min(MAX_FORCED_TOKENS, most);
   }
 
-  /** Asks for the masks of these rows. They are there after `finish`. */
-  ask(rows: readonly RequestRows[], masks: GuideMasks): TokenMasks {
-    const { memory, words, maskOfRow } = masks.of(this.#vocabSize);
-    const entries: number[] = [];
+  /** Asks for the masks of these rows that were not asked for before. They are there after `finish`. */
+  ask(rows: readonly RequestRows[]): void {
+    const open = rows.filter(({ request }) => {
+      const guided = this.#guided.get(request)!;
+      return !guided.isAsked && guided.isOpen;
+    });
+    this.#post(open.map(({ request }) => request));
+  }
+
+  /**
+   * Waits for the masks of these rows, for about as long as the forward took, and writes them where sampling reads them. Whose
+   * masks are not there is put into `late`, or with the reason into `failures`.
+   */
+  finish(
+    rows: readonly RequestRows[],
+    { masks, forwardMs, late, failures }: MaskWait,
+  ): TokenMasks {
+    this.#await(rows, forwardMs);
+    const { words, maskOfRow } = masks.of(this.#options.vocabSize);
     maskOfRow.fill(-1);
-    masks.step = this.#step++;
     for (const { request, firstRow, sequences } of rows) {
       const guided = this.#guided.get(request)!;
-      const { draftLength } = request;
-      const jumps = this.#canDraft && mayJump(request) ? 1 : 0;
-      guided.step = masks.step;
-      guided.forced = [];
-      for (const [i, sequence] of sequences.entries()) {
-        const row = firstRow + i;
-        const number = guided.numbers[sequence.index]!;
-        const first = request.originalPromptLength;
-        const end = request.numTokens - first;
-        const position = Math.min(guided.numKnown[sequence.index]!, end);
-        for (let ahead = 0; ahead <= draftLength; ahead++) maskOfRow[row + ahead] = row + ahead;
-        entries.push(number, row, position, end - position, draftLength, jumps);
-        for (let place = position; place < end + draftLength; place++)
-          entries.push(sequence.tokens[first + place]!);
-        guided.numKnown[sequence.index] = end;
+      if (guided.failure !== null) {
+        request.isInvalid = guided.failure.isInvalid;
+        failures.set(request, guided.failure.error);
+      } else if (!guided.hasMasks) {
+        guided.isSlow = true;
+        guided.looks = 0;
+        late.add(request);
+      } else {
+        for (const [i, { index }] of sequences.entries()) {
+          for (let ahead = 0; ahead <= request.draftLength; ahead++) {
+            const row = firstRow + i + ahead;
+            guided.copyMask(index, ahead, words, row);
+            maskOfRow[row] = row;
+          }
+        }
       }
     }
-    this.#thread!.post({ type: 'mask', step: masks.step, words: memory, entries: Int32Array.from(entries) });
     return { words, maskOfRow };
   }
 
-  /** Waits for the masks that were asked for; requests that get none are put into `failures`. */
-  finish(rows: readonly RequestRows[], masks: GuideMasks, failures: RowFailures): void {
-    const thread = this.#thread!;
-    const startMs = performance.now();
+  #await(rows: readonly RequestRows[], forwardMs: number): void {
+    const { isLockstep } = this.#options;
+    const untilMs = performance.now() + Math.min(MOST_WAIT_MS, Math.max(LEAST_WAIT_MS, forwardMs));
+    const isWaiting = ({ request }: RequestRows) => {
+      const { failure, hasMasks } = this.#guided.get(request)!;
+      return failure === null && !hasMasks;
+    };
+    for (this.#listen(); rows.some(isWaiting); this.#listen()) {
+      if (isLockstep) this.ask(rows);
+      const leftMs = isLockstep ? WAIT_MS : untilMs - performance.now();
+      if (leftMs <= 0 || (!this.#thread!.wait(leftMs) && !isLockstep)) return;
+    }
+  }
+
+  /**
+   * Masks are asked for before the request is scheduled where the last ones came late; and where it is in its context, which
+   * is not computed twice.
+   */
+  #isAskedEarly(request: LlmRequest): boolean {
+    const guided = this.#guided.get(request);
+    if (guided === undefined || request.inFlight || guided.failure !== null) return false;
+    if (guided.isAsked || !guided.isOpen) return false;
+    return request.phase === 'context' || (guided.isSlow && !this.#options.isLockstep);
+  }
+
+  #canBePlanned(request: LlmRequest): boolean {
+    const guided = this.#guided.get(request);
+    if (guided === undefined || request.inFlight) return true;
+    request.isHeld = false;
+    if (guided.failure !== null) {
+      request.error = guided.failure.error;
+      request.isInvalid = guided.failure.isInvalid;
+      return false;
+    }
+    if (guided.hasMasks) {
+      // They came while no more than one other step ran: the next ones may be asked for when it is packed.
+      if (guided.looks <= 1) guided.isSlow = false;
+      guided.looks = 0;
+      return true;
+    }
+    if (guided.isOpen && !guided.isAsked) return true;
+    guided.looks++;
+    if (this.#options.isLockstep && request.phase === 'generation') return true;
+    request.isHeld = request.blocksHeld > 0;
+    return request.isHeld;
+  }
+
+  #post(requests: readonly LlmRequest[]): void {
+    if (requests.length === 0) return;
+    const entries: number[] = [];
+    const step = this.#step++;
+    for (const request of requests) {
+      this.#guided.get(request)!.ask(step, this.#options.canDraft && mayJump(request), entries);
+    }
+    if (!this.#isWaiting(requests)) this.#heardMs = performance.now();
+    this.#thread!.post({ type: 'mask', step, entries: Int32Array.from(entries) });
+  }
+
+  /** Somebody beside these waits for the thread. */
+  #isWaiting(asking: readonly LlmRequest[]): boolean {
+    for (const [request, guided] of this.#guided) {
+      if (!asking.includes(request) && (!guided.isOpen || (guided.isAsked && !guided.hasMasks))) return true;
+    }
+    return false;
+  }
+
+  /** Takes what the thread has said; where it has died, has another one go on. */
+  #listen(): void {
     this.#receive();
-    while (this.#masked < masks.step && !thread.isDead) {
-      thread.wait(STUCK_MS);
-      this.#receive();
-      if (this.#masked < masks.step && performance.now() - startMs > STUCK_MS) thread.stop();
-    }
-    if (this.#masked < masks.step) this.#failAll();
-    for (const { request } of rows) {
-      const guided = this.#guided.get(request)!;
-      const why =
-        guided.failure?.error ??
-        guided.numbers.map((number) => this.#rowFailures.get(number)).find((error) => error !== undefined);
-      if (why !== undefined) failures.set(request, why);
-    }
-    this.#rowFailures.clear();
+    const thread = this.#thread!;
+    const isStuck = performance.now() - this.#heardMs > STUCK_MS && this.#isWaiting([]);
+    if (isStuck && !thread.isDead) thread.stop();
+    if (thread.isDead) this.#restart();
   }
 
   #receive(): void {
     for (let reply = this.#thread!.receive(); reply !== undefined; reply = this.#thread!.receive()) {
+      this.#numSilent = 0;
+      this.#heardMs = performance.now();
       this.#take(reply);
     }
   }
 
   #take(reply: GuideReply): void {
     if (reply.type === 'masked') {
-      this.#masked = reply.step;
-      for (const { sequence, error } of reply.failures) this.#rowFailures.set(sequence, error);
-      return;
+      for (let i = 0; i < reply.done.length; i += 2) {
+        const sequence = reply.done[i + 1]!;
+        this.#bySequence.get(sequence)?.noteMask(reply.done[i]!, sequence);
+      }
+      for (const { sequence, error, isInvalid } of reply.failures) {
+        const guided = this.#bySequence.get(sequence);
+        if (guided !== undefined) guided.failure ??= { error, isInvalid };
+      }
+    } else if (reply.type === 'forced') this.#takeForced(reply);
+    else {
+      const guided = this.#bySequence.get(reply.first);
+      if (reply.error === '') guided?.noteOpened();
+      else if (guided !== undefined) guided.failure ??= reply;
     }
-    if (reply.type === 'forced') {
-      this.#takeForced(reply);
-      return;
-    }
-    const guided = this.#bySequence.get(reply.sequence);
-    if (guided === undefined) return;
-    guided.numOpening--;
-    if (reply.error !== '') guided.failure = reply;
   }
 
   /** What comes too late, when the next masks have been asked for, is of a text that may not be there. */
@@ -253,8 +304,37 @@ export class GuidedDecoding {
     }
   }
 
-  #failAll(): void {
-    const error = 'The thread that follows guides ended before this answer was complete; try again.';
-    for (const guided of this.#guided.values()) guided.failure ??= { error, isInvalid: false };
+  /** Starts a thread, and has it read the guides of all that are under way. The tokens that they have come with the next masks. */
+  #restart(): void {
+    const thread = this.#thread!;
+    if (this.#hasStarted) this.#noteDeath(thread.busyWith);
+    this.#hasStarted = true;
+    this.#heardMs = performance.now();
+    thread.start();
+    for (const guided of this.#guided.values()) {
+      if (guided.failure === null) thread.post(guided.opening());
+    }
   }
+
+  #noteDeath(busyWith: number): void {
+    const culprit = this.#bySequence.get(busyWith);
+    if (culprit !== undefined && ++culprit.strikes === MAX_STRIKES) {
+      culprit.failure ??= { error: KILLED_IT, isInvalid: true };
+    }
+    const isHopeless = ++this.#numSilent > MAX_SILENT_THREADS;
+    for (const guided of this.#guided.values()) {
+      if (++guided.deaths > MAX_DEATHS || isHopeless) guided.failure ??= { error: NO_THREAD, isInvalid: false };
+    }
+    if (isHopeless) this.#numSilent = 0;
+  }
+}
+
+/** What waiting for masks takes and gives. */
+export interface MaskWait {
+  masks: GuideMasks;
+  /** What the forward took. */
+  forwardMs: number;
+  /** Requests whose masks are not there yet. */
+  late: Set<LlmRequest>;
+  failures: Map<LlmRequest, string>;
 }

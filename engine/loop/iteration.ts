@@ -29,4 +29,6 @@ export interface EndedCall {
   readonly output: SamplingOutput | null;
   /** Requests whose draw does not count, and why. */
   readonly failures: RowFailures;
+  /** Requests that are where they were: their step is done again when their masks have come. */
+  readonly late: ReadonlySet<LlmRequest>;
 }

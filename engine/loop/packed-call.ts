@@ -9,7 +9,7 @@ import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { FlightRecorder } from './flight-recorder.js';
 import { type GuidedDecoding, GuideMasks } from './guided-decoding.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
-import type { RowFailures } from './logits-stage.js';
+import type { RequestRows, RowFailures } from './logits-stage.js';
 
 /** What packing a call needs of the loop. */
 export interface CallParts {
@@ -27,6 +27,8 @@ export class PackedCall {
   readonly output: SamplingResults;
   /** Filled between forward and sampling. */
   readonly failures: RowFailures = new Map();
+  /** Requests whose masks have not come in time: what was drawn for them does not count. */
+  readonly late = new Set<LlmRequest>();
   readonly #masks: GuideMasks;
   readonly #parts: CallParts;
   #chunks: Chunks = [];
@@ -60,6 +62,7 @@ export class PackedCall {
     this.#iteration = iteration;
     this.batch.clear();
     this.failures.clear();
+    this.late.clear();
     const nowMs = clock();
     for (const { request, contextTokens } of chunks) {
       const isFirstChunk = request.phase === 'context' && request.contextPosition === 0;
@@ -88,14 +91,23 @@ export class PackedCall {
     if (!this.isEmpty) counts.emptyGenerationSlots += scheme.pad(this.batch, chunks);
     this.batch.finish();
     this.output.makeRoom(this.batch.sampling);
-    const { guidedRows, sampling } = this.batch;
-    if (guidedRows.length > 0) sampling.tokenMasks = this.#parts.guided.ask(guidedRows, this.#masks);
+    const { guidedRows } = this.batch;
+    if (guidedRows.length > 0) this.#parts.guided.ask(guidedRows);
   }
 
-  /** Waits for the masks that `pack` asked for. */
-  awaitMasks(): void {
-    const { guidedRows } = this.batch;
-    if (guidedRows.length > 0) this.#parts.guided.finish(guidedRows, this.#masks, this.failures);
+  /** Waits a moment for the masks that `pack` asked for. `forwardMs`: what the forward took. */
+  awaitMasks(forwardMs: number): void {
+    const { guidedRows, sampling } = this.batch;
+    if (guidedRows.length === 0) return;
+    const { late, failures } = this;
+    const wait = { masks: this.#masks, forwardMs, late, failures };
+    sampling.tokenMasks = this.#parts.guided.finish(guidedRows, wait);
+  }
+
+  /** Rows that post-processors are to see; not those whose masks are late, which they see when these have come. */
+  get processedRows(): readonly RequestRows[] {
+    const { processedRows } = this.batch;
+    return this.late.size === 0 ? processedRows : processedRows.filter(({ request }) => !this.late.has(request));
   }
 
   /** Marks those of its requests that have not failed. */
@@ -114,7 +126,7 @@ export class PackedCall {
   /** What is left of it once it has run, or has failed. */
   end(hasRun: boolean): EndedCall {
     const output = hasRun ? this.output : null;
-    return { chunks: this.#chunks, iteration: this.iteration, output, failures: this.failures };
+    return { chunks: this.#chunks, iteration: this.iteration, output, failures: this.failures, late: this.late };
   }
 
   #countReuse({ promptLength, contextPosition }: LlmRequest, counts: IterationCounts): void {

@@ -38,13 +38,18 @@ export class TokenUpdate {
   /** null: no call has ended. */
   apply(ended: EndedCall | null): void {
     if (ended === null || ended.output === null) return;
-    const { chunks, iteration, output, failures } = ended;
+    const { chunks, iteration, output, failures, late } = ended;
     let firstRow = 0;
     const nowMs = this.#clock();
     for (const { request } of chunks) {
       if (request.error !== '') continue;
       const numRows = request.rows.length;
       const { draftLength } = request;
+      if (late.has(request)) {
+        this.#dropDraft(request, request.numTokens);
+        firstRow += numRows + draftLength;
+        continue;
+      }
       const wasContext = request.phase === 'context';
       if (wasContext) request.finishChunk();
       if (numRows === 0) continue;
@@ -74,7 +79,12 @@ export class TokenUpdate {
     if (request.draftLength === 0) return;
     counts.acceptedDraftTokens += Math.min(taken, accepted);
     this.#drafts?.noteVerified(request, request.draftLength, accepted);
-    this.#planner.rejectDraft(request, request.numVerified);
+    this.#dropDraft(request, request.numVerified);
+  }
+
+  /** Of its tokens the `kept` first ones stay. */
+  #dropDraft(request: LlmRequest, kept: number): void {
+    this.#planner.rejectDraft(request, kept);
     request.draftLength = 0;
   }
 

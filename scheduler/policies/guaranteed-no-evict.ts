@@ -10,7 +10,7 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *    that does not fit ends the scan: nobody behind it may overtake it.
  *    One that is held by the reuse delay is skipped, and does not end the scan.
  * 3. Nothing is ever paused.
- * A request in flight is not scheduled, but counts, and its remaining blocks are set aside before all others.
+ * A request in flight, or held, is not scheduled, but counts, and its remaining blocks are set aside before all others.
  *
  *   list               to completion   left of 8 free blocks
  *     A  generation           2            6      rule 1
@@ -34,31 +34,35 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
 ): CapacityPlan<R> {
   const scheduled: R[] = [];
   let left = kv.freeBlocks;
-  let inFlight = 0;
+  let away = 0;
   for (const request of requests) {
-    if (!request.inFlight) continue;
-    inFlight += 1;
+    if (!isAway(request)) continue;
+    away += 1;
     left -= blocksToCompletion(request, kv);
   }
-  const mostScheduled = maxNumRequests - inFlight;
+  const mostScheduled = maxNumRequests - away;
   for (const request of requests) {
-    if (request.phase !== 'generation' || request.inFlight) continue;
+    if (request.phase !== 'generation' || isAway(request)) continue;
     if (scheduled.length >= mostScheduled) return { scheduled, paused: [] };
     scheduled.push(request);
     left -= blocksToCompletion(request, kv);
   }
   const delay = delays ? new ReuseDelay(requests) : null;
   for (const request of requests) {
-    if (request.phase !== 'context' || request.inFlight || delay?.holds(request)) continue;
+    if (request.phase !== 'context' || isAway(request) || delay?.holds(request)) continue;
     const needed = blocksToCompletion(request, kv);
     if (needed > left || scheduled.length >= mostScheduled) break;
     scheduled.push(request);
     delay?.schedules(request);
     left -= needed;
   }
-  if (scheduled.length === 0 && inFlight === 0)
+  if (scheduled.length === 0 && away === 0)
     scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);
   return { scheduled, paused: [] };
+}
+
+function isAway({ inFlight, isHeld }: SchedulableRequest): boolean {
+  return inFlight === true || isHeld === true;
 }
 
 function scheduleStartedContexts<R extends SchedulableRequest>(

@@ -24,7 +24,7 @@ import { type CapacityPlan, hasStarted, type KvCapacity, type SchedulableRequest
  *     C                           2         0     1     does not fit; nothing in [C, D) has started: stop
  *   scheduled A B, paused D. C and E wait. D stays where it is in the list and restarts from its prompt.
  *
- * A request in flight is passed over: its step has its blocks. Where the last started one is in flight, the walk stops
+ * A request in flight is passed over: its step has its blocks; so is one that is held, which can be paused. Where the last started one is in flight, the walk stops
  * and nothing is paused instead of it: it gives way once its step has ended.
  *
  * With a `startHorizon` of some tokens, a request that has not started is passed over while it could not last so long
@@ -50,7 +50,7 @@ export function maxUtilization<R extends SchedulableRequest>(
   let end = requests.length;
   while (current < end) {
     const request = requests[current]!;
-    if (request.inFlight) {
+    if (request.inFlight || request.isHeld) {
       horizon?.reserve(request);
       running += 1;
       current += 1;

@@ -13,6 +13,7 @@ import {
   seq,
   text,
 } from '../grammar.js';
+import { spend } from '../reading-work.js';
 import { MAX_REPETITION } from './regex.js';
 
 const MAX_DEPTH = 200;
@@ -49,6 +50,7 @@ class EbnfReader {
   #depth = 0;
 
   constructor(source: string) {
+    spend(source.length);
     this.#source = source;
   }
 

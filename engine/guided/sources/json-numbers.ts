@@ -1,4 +1,5 @@
 import { alt, EMPTY, type Expr, GuideError, oneOf, rule, seq, text } from '../grammar.js';
+import { spend } from '../reading-work.js';
 import { MAX_DIGITS } from './json-text.js';
 
 /** Greatest multipleOf: a rule for each remainder and digit. */
@@ -13,6 +14,8 @@ export interface NumberBounds {
   multipleOf?: number | undefined;
 }
 
+/** Steps that a place in a number costs, of which each is a rule. */
+const PLACE_WORK = 100;
 /** Greater than any number that is written. */
 const BEYOND = 10 ** MAX_DIGITS;
 
@@ -183,6 +186,7 @@ class DecimalRules {
     const name = this.#nameOf(place);
     if (this.#named.has(name)) return rule(name);
     this.#named.add(name);
+    spend(PLACE_WORK);
     const ways: Expr[] = [];
     if (place.left > 0) ways.push(this.#digits(place, 0, addRule));
     else {

@@ -10,6 +10,7 @@ import {
   seq,
   text,
 } from '../grammar.js';
+import { spend } from '../reading-work.js';
 import { boundedNumber, MAX_MULTIPLE } from './json-numbers.js';
 import {
   asJsonString,
@@ -43,6 +44,8 @@ import { STRING_FORMATS } from './string-formats.js';
 
 /** Schemas within a schema, each counted as often as it is written out. */
 const MAX_SCHEMAS = 20_000;
+/** Steps that a schema costs, beside what it is made of. */
+const SCHEMA_WORK = 20;
 /** How deep schemas may be nested; a $ref begins anew. */
 const MAX_DEPTH = 200;
 
@@ -104,6 +107,7 @@ class SchemaReader {
 
   /** A value of the schema at `path`. */
   #value(given: JsonValue, path: string): Expr {
+    spend(SCHEMA_WORK);
     if (++this.#numSchemas > MAX_SCHEMAS)
       throw fault(path, `there are more than ${MAX_SCHEMAS} schemas in it`);
     if (++this.#depth > MAX_DEPTH) throw fault(path, `schemas are nested deeper than ${MAX_DEPTH}`);
@@ -120,7 +124,10 @@ class SchemaReader {
     const alternatives = this.#resolver.alternatives(given, path);
     const plain = () => alt(...alternatives.map((schema) => this.#plain(schema, path)));
     // What was put together of several schemas may lead back to itself, like a reference.
-    return this.#resolver.isPlain(given) ? plain() : this.#ruleFor(JSON.stringify(alternatives), plain);
+    if (this.#resolver.isPlain(given)) return plain();
+    const key = JSON.stringify(alternatives);
+    spend(key.length);
+    return this.#ruleFor(key, plain);
   }
 
   #ruleFor(key: string, make: () => Expr): Expr {
@@ -162,6 +169,7 @@ class SchemaReader {
       const fitting = (schema.enum as JsonValue[]).filter(
         (value) => schema.type === undefined || types.some((type) => isOfType(value, type)),
       );
+      spend(fitting.length);
       return alt(...fitting.map(literal));
     }
     if (types.length === TYPES.length) return JSON_VALUE;
@@ -247,11 +255,18 @@ class SchemaReader {
     const other =
       others === false
         ? null
-        : seq(keyBesides(names), text(':'), WS, this.#value(others, `${path}/additionalProperties`));
+        : this.#otherRule(seq(keyBesides(names), text(':'), WS, this.#value(others, `${path}/additionalProperties`)));
     checkNumberOfProperties(schema, names.size, required.size, other !== null, path);
     const most = (schema.maxProperties as number | undefined) ?? null;
     const least = Math.max(0, ((schema.minProperties as number | undefined) ?? 0) - required.size);
     return this.#members(members, other, least, most);
+  }
+
+  /** A rule, since it stands in several places: written out in each, others within others would be as many as 3^depth. */
+  #otherRule(other: Expr): Expr {
+    const name = `${this.#prefix}-other-${this.#numNames++}`;
+    this.rules.set(name, other);
+    return rule(name);
   }
 
   /**

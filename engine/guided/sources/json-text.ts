@@ -13,6 +13,7 @@ import {
   seq,
   text,
 } from '../grammar.js';
+import { spend } from '../reading-work.js';
 
 /** Characters that stand for themselves in a JSON string. */
 const PLAIN: CodePoints = complement(
@@ -117,6 +118,7 @@ export function asJsonString(value: Expr): Expr {
 }
 
 function escapedIn(expr: Expr): Expr {
+  spend(1);
   switch (expr.kind) {
     case 'chars':
       return inString(expr.ranges);
@@ -157,6 +159,7 @@ export function keyBesides(names: Iterable<string>): Expr {
   }
   const plain: Expr = { kind: 'chars', ranges: PLAIN };
   const rest = (node: Node): Expr => {
+    spend(8);
     const taken = normalized([...node.next.keys()].map((codePoint) => [codePoint, codePoint] as const));
     const others: Expr = { kind: 'chars', ranges: intersection(PLAIN, complement(taken)) };
     const ways: Expr[] = [seq(others, repeat(plain, 0, null))];

@@ -11,6 +11,7 @@ import {
   repeat,
   seq,
 } from '../grammar.js';
+import { spend } from '../reading-work.js';
 
 /** Deepest nesting of groups. */
 const MAX_DEPTH = 200;
@@ -75,6 +76,7 @@ class RegexReader {
   #depth = 0;
 
   constructor(pattern: string, mode: RegexOptions['mode']) {
+    spend(pattern.length);
     this.#pattern = [...pattern];
     this.#mode = mode;
   }
@@ -294,11 +296,14 @@ const isOne = (ranges: CodePoints) => ranges.length === 1 && ranges[0]![0] === r
 const PROPERTIES =
   /^(L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Letter|Alphabetic|Lowercase|Uppercase|(Script|sc)=(Latin|Greek|Cyrillic|Han|Hiragana|Katakana|Hangul|Arabic|Hebrew|Thai|Devanagari))$/;
 const LAST_ASSIGNED = 0x323af;
+/** Steps that a property costs: the first time all characters are asked whether they have it. */
+const PROPERTY_WORK = 20_000;
 
 const knownProperties = new Map<string, CodePoints>();
 
 /** The code points of a Unicode property; null where there is none of that name. */
 function propertyRanges(name: string): CodePoints | null {
+  spend(PROPERTY_WORK);
   const known = knownProperties.get(name);
   if (known !== undefined) return known;
   if (!PROPERTIES.test(name)) return null;

@@ -1,5 +1,6 @@
 import { closestName } from '../../../callbacks/did-you-mean.js';
 import { GuideError } from '../grammar.js';
+import { spend } from '../reading-work.js';
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 export type SchemaObject = { readonly [keyword: string]: JsonValue };
@@ -31,6 +32,9 @@ const REFUSED =
   dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties additionalItems $anchor $dynamicRef
   $dynamicAnchor $recursiveRef $recursiveAnchor $vocabulary`.split(/\s+/);
 
+/** Steps that a look at a keyword costs. */
+const KEYWORD_WORK = 4;
+
 export function isObject(value: unknown): value is { [key: string]: JsonValue } {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -47,6 +51,7 @@ export function checkedKeywords(schema: JsonValue, path: string): Schema {
   if (!isObject(schema)) throw fault(path, `a schema is an object or a boolean, found ${shown(schema)}`);
   const said: { [keyword: string]: JsonValue } = {};
   for (const [keyword, value] of Object.entries(schema)) {
+    spend(KEYWORD_WORK);
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
     if (!KNOWN.includes(keyword)) throw fault(path, whyUnknown(keyword));
     checkForm(keyword, value, path);

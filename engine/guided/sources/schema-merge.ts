@@ -1,4 +1,8 @@
+import { spend } from '../reading-work.js';
 import { fault, isObject, type JsonValue, type Schema, type SchemaObject, shown } from './schema-keywords.js';
+
+/** Steps that putting two schemas together costs, and as many for each keyword. */
+const MERGE_WORK = 10;
 
 type Merged = { [keyword: string]: JsonValue };
 
@@ -8,7 +12,9 @@ export function mergeSchemas(a: Schema, b: Schema, path: string): Schema {
   if (a === true) return b;
   if (b === true) return a;
   const merged: Merged = { ...a };
+  spend(MERGE_WORK);
   for (const [keyword, value] of Object.entries(b)) {
+    spend(MERGE_WORK);
     if (keyword === 'properties' || keyword === 'additionalProperties') continue;
     const known = merged[keyword];
     merged[keyword] = known === undefined ? value : mergeKeyword(keyword, known, value, path);
@@ -18,14 +24,14 @@ export function mergeSchemas(a: Schema, b: Schema, path: string): Schema {
 }
 
 function mergeKeyword(keyword: string, a: JsonValue, b: JsonValue, path: string): JsonValue {
-  if (JSON.stringify(a) === JSON.stringify(b)) return a;
+  const written = JSON.stringify(a);
+  spend(written.length);
+  if (written === JSON.stringify(b)) return a;
   switch (keyword) {
     case 'type':
       return commonTypes(listed(a), listed(b));
     case 'enum':
-      return (a as JsonValue[]).filter((value) =>
-        (b as JsonValue[]).some((other) => canonical(other) === canonical(value)),
-      );
+      return commonValues(a as JsonValue[], b as JsonValue[]);
     case 'required':
       return [...new Set([...(a as string[]), ...(b as string[])])];
     case 'minLength':
@@ -61,6 +67,7 @@ function mergeProperties(merged: Merged, a: SchemaObject, b: SchemaObject): void
     return y === undefined || y === true ? x : { allOf: [x, y] };
   };
   for (const name of new Set([...Object.keys(ofA), ...Object.keys(ofB)])) {
+    spend(MERGE_WORK);
     const inA = Object.hasOwn(ofA, name) ? ofA[name] : a.additionalProperties;
     const inB = Object.hasOwn(ofB, name) ? ofB[name] : b.additionalProperties;
     properties[name] = both(inA, inB);
@@ -76,6 +83,11 @@ export function listed(value: JsonValue | undefined): JsonValue[] {
   return value === undefined ? [] : Array.isArray(value) ? value : [value];
 }
 
+function commonValues(a: JsonValue[], b: JsonValue[]): JsonValue[] {
+  const ofB = new Set(b.map(canonical));
+  return a.filter((value) => ofB.has(canonical(value)));
+}
+
 /** An integer is a number. */
 function commonTypes(a: JsonValue[], b: JsonValue[]): JsonValue[] {
   const has = (list: JsonValue[], type: JsonValue) =>
@@ -85,6 +97,7 @@ function commonTypes(a: JsonValue[], b: JsonValue[]): JsonValue[] {
 
 /** Equal for values that JSON Schema holds for equal: the order of keys does not count, and 1.0 is 1. */
 export function canonical(value: JsonValue): string {
+  spend(4);
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (!isObject(value)) return JSON.stringify(value === 0 ? 0 : value);
   const entries = Object.keys(value)

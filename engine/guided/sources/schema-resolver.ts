@@ -1,3 +1,4 @@
+import { spend } from '../reading-work.js';
 import {
   checkedKeywords,
   fault,
@@ -114,6 +115,7 @@ export class SchemaResolver {
   }
 
   #branches(schemas: readonly JsonValue[], path: string, references: number): Schema[][] {
+    spend(schemas.length);
     if (references >= MAX_REFERENCES)
       throw fault(path, `schemas lead through more than ${MAX_REFERENCES} choices, or back to themselves`);
     return schemas.map((schema, i) => this.alternatives(schema, `${path}/${i}`, references + 1));
@@ -134,6 +136,7 @@ function checkDisjoint(branches: readonly Schema[][], path: string): void {
 }
 
 function areDisjoint(a: Schema, b: Schema): boolean {
+  spend(10);
   if (a === false || b === false) return true;
   if (a === true || b === true) return false;
   if (a.enum !== undefined && b.enum !== undefined) {

@@ -15,6 +15,7 @@ import {
   special,
   text,
 } from '../grammar.js';
+import { spend } from '../reading-work.js';
 import { ebnfGrammar } from './ebnf.js';
 import { jsonSchemaGrammar, type ObjectStyle } from './json-schema.js';
 import { regexExpr } from './regex.js';
@@ -188,8 +189,10 @@ class TagReader {
     const beginnings = new Set(['']);
     for (const word of words) {
       const characters = [...word];
+      spend(characters.length ** 2);
       for (let i = 1; i < characters.length; i++) beginnings.add(characters.slice(0, i).join(''));
     }
+    const goOn = follower(beginnings);
     const alphabet = [...new Set(words.flatMap((word) => [...word]))];
     const tokenRule = token === null ? null : this.#newRule();
     if (tokenRule !== null) this.rules.set(tokenRule, token!);
@@ -201,13 +204,14 @@ class TagReader {
     const others = complement(normalized(alphabet.map((character) => pointOf(character))));
     const names = new Map([...beginnings].map((beginning, i) => [beginning, `${prefix}-${i}`]));
     for (const [beginning, name] of names) {
+      spend(alphabet.length * (words.length + beginning.length));
       const ways: Expr[] = mayEnd ? [EMPTY] : [];
       if (tokenRule !== null) ways.push(rule(tokenRule));
       ways.push(seq({ kind: 'chars', ranges: others }, rule(names.get('')!)));
       for (const character of alphabet) {
         const come = beginning + character;
         const word = words.findIndex((candidate) => candidate !== '' && come.endsWith(candidate));
-        const next = word >= 0 ? exits[word]! : rule(names.get(longestEnd(come, beginnings))!);
+        const next = word >= 0 ? exits[word]! : rule(names.get(goOn(beginning, character))!);
         ways.push(seq(chars(pointOf(character)), next));
       }
       this.rules.set(name, alt(...ways));
@@ -229,6 +233,7 @@ class TagReader {
 }
 
 function withNames(expr: Expr, renamed: (name: string) => string): Expr {
+  spend(1);
   switch (expr.kind) {
     case 'rule':
       return rule(renamed(expr.name));
@@ -242,13 +247,27 @@ function withNames(expr: Expr, renamed: (name: string) => string): Expr {
   }
 }
 
-function longestEnd(come: string, beginnings: ReadonlySet<string>): string {
-  const characters = [...come];
-  for (let i = 0; i < characters.length; i++) {
-    const end = characters.slice(i).join('');
-    if (beginnings.has(end)) return end;
+/**
+ * The longest of the beginnings that a text ends with when it ended with one of them and a character more has come; as
+ * Aho and Corasick have it, by way of the longest beginning that each ends with beside itself.
+ */
+function follower(beginnings: ReadonlySet<string>): (beginning: string, character: string) => string {
+  const ends = new Map<string, string>([['', '']]);
+  const goOn = (beginning: string, character: string): string => {
+    for (let end = beginning; ; end = ends.get(end)!) {
+      if (beginnings.has(end + character)) return end + character;
+      if (end === '') return '';
+    }
+  };
+  // A set has its texts in the order in which they came: each beginning of a word behind the shorter ones.
+  for (const beginning of beginnings) {
+    const characters = [...beginning];
+    const last = characters.pop();
+    if (last === undefined) continue;
+    const before = characters.join('');
+    ends.set(beginning, characters.length === 0 ? '' : goOn(ends.get(before)!, last));
   }
-  return '';
+  return goOn;
 }
 
 function pointOf(character: string): [number, number] {
@@ -276,6 +295,7 @@ function beginOf(value: JsonValue | undefined, path: string): Tag['begin'] {
 }
 
 function beginsWith({ begin }: Tag, trigger: string): boolean {
+  spend(1);
   return typeof begin === 'string' && begin.startsWith(trigger);
 }
 

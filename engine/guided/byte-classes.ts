@@ -1,0 +1,112 @@
+import type { Automaton } from './automaton.js';
+
+/** Bytes that lead to the same places from some states belong to one class; those that lead nowhere to class 0. */
+export interface ByteClasses {
+  readonly classOf: Uint8Array;
+  /** A byte of each class. */
+  readonly byteOf: readonly number[];
+}
+
+/** The bytes that lead out of a state, whatever they lead to; states that differ in their targets only have the same one. */
+interface Signature {
+  readonly id: number;
+  /** Bytes at which one of its ranges begins, or behind which one ends. */
+  readonly borders: readonly number[];
+  /** By byte: 1 where one of them fits it. */
+  readonly covers: Uint8Array;
+  /** By byte: which of the state's ways it fits, once that was asked. */
+  readonly waysAt: (readonly number[] | undefined)[];
+}
+
+/**
+ * Which bytes can be told apart in a set of states. Repetitions are written out, so very many states have the same bytes:
+ * these are looked at once.
+ */
+export class StateBytes {
+  readonly #automaton: Automaton;
+  readonly #signatures: Signature[] = [];
+  readonly #byRanges = new Map<string, Signature>();
+  /** The signature of each state and 1; 0: nobody has asked. */
+  readonly #ofState: Int32Array;
+  readonly #classes = new Map<string, ByteClasses>();
+
+  constructor(automaton: Automaton) {
+    this.#automaton = automaton;
+    this.#ofState = new Int32Array(automaton.numStates);
+  }
+
+  /** Of pairs (state, stack). */
+  classesOf(pairs: readonly number[]): ByteClasses {
+    const ids = new Set<number>();
+    let last = -1;
+    for (let i = 0; i < pairs.length; i += 2) {
+      const { id } = this.#signature(pairs[i]!);
+      if (id !== last) ids.add(id);
+      last = id;
+    }
+    const key = [...ids].sort((a, b) => a - b).join();
+    let classes = this.#classes.get(key);
+    if (classes === undefined) {
+      classes = classesBetween([...ids].map((id) => this.#signatures[id]!));
+      this.#classes.set(key, classes);
+    }
+    return classes;
+  }
+
+  /** Where in the automaton's table of bytes the ways of a state that fit the byte stand, each counted from its first one. */
+  waysOf(state: number, byte: number): readonly number[] {
+    const signature = this.#signature(state);
+    let ways = signature.waysAt[byte];
+    if (ways === undefined) {
+      const { start, low, high } = this.#automaton.bytes;
+      const first = start[state]!;
+      const found: number[] = [];
+      for (let way = first; way < start[state + 1]!; way++) {
+        if (low[way]! <= byte && byte <= high[way]!) found.push(way - first);
+      }
+      ways = found;
+      signature.waysAt[byte] = ways;
+    }
+    return ways;
+  }
+
+  #signature(state: number): Signature {
+    const known = this.#ofState[state]!;
+    if (known > 0) return this.#signatures[known - 1]!;
+    const { start, low, high } = this.#automaton.bytes;
+    const [from, to] = [start[state]!, start[state + 1]!];
+    const key = `${low.subarray(from, to).join()}|${high.subarray(from, to).join()}`;
+    let signature = this.#byRanges.get(key);
+    if (signature === undefined) {
+      const borders = new Set<number>();
+      const covers = new Uint8Array(256);
+      for (let way = from; way < to; way++) {
+        borders.add(low[way]!).add(high[way]! + 1);
+        covers.fill(1, low[way]!, high[way]! + 1);
+      }
+      signature = { id: this.#signatures.length, borders: [...borders], covers, waysAt: [] };
+      this.#signatures.push(signature);
+      this.#byRanges.set(key, signature);
+    }
+    this.#ofState[state] = signature.id + 1;
+    return signature;
+  }
+
+  /** Bytes that it takes, about. */
+  get size(): number {
+    return this.#ofState.byteLength + 400 * this.#classes.size + 2000 * this.#signatures.length;
+  }
+}
+
+function classesBetween(signatures: readonly Signature[]): ByteClasses {
+  const classOf = new Uint8Array(256);
+  const byteOf = [-1];
+  const borders = [...new Set(signatures.flatMap((one) => one.borders))].sort((a, b) => a - b);
+  for (let i = 0; i + 1 < borders.length; i++) {
+    const first = borders[i]!;
+    if (signatures.every(({ covers }) => covers[first] === 0)) continue;
+    classOf.fill(byteOf.length, first, borders[i + 1]!);
+    byteOf.push(first);
+  }
+  return { classOf, byteOf };
+}

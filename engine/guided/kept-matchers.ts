@@ -1,0 +1,69 @@
+import type { GrammarMatcher } from './grammar-matcher.js';
+
+/** Bytes of sets of places and masks that one guide may keep when its next mask is made; that one mask may add as much again. */
+export const MAX_SETS_OF_GUIDE = 8 * 2 ** 20;
+/** Bytes that guides which nobody follows now may keep, with their automata, and those that are followed without. */
+export const MAX_KEPT_BYTES = 64 * 2 ** 20;
+
+interface Kept {
+  matcher: GrammarMatcher;
+  /** Requests that follow it now. */
+  users: number;
+}
+
+/** The automata of guides with what was found in them, for all who follow the same guide, now or later. */
+export class KeptMatchers {
+  /** By type and text of the guide, the one used last at the end. */
+  readonly #kept = new Map<string, Kept>();
+
+  /** Takes one that is there for a request more. */
+  take(key: string): GrammarMatcher | null {
+    const kept = this.#kept.get(key);
+    if (kept === undefined) return null;
+    this.#kept.delete(key);
+    this.#kept.set(key, kept);
+    kept.users++;
+    return kept.matcher;
+  }
+
+  add(key: string, matcher: GrammarMatcher): void {
+    this.#kept.set(key, { matcher, users: 1 });
+  }
+
+  /** A request less follows it. True: it was the last one. */
+  release(key: string): boolean {
+    const kept = this.#kept.get(key);
+    return kept !== undefined && --kept.users === 0;
+  }
+
+  /**
+   * Keeps within its bytes: what was used longest ago goes first, whole where nobody follows it, else without what can be
+   * found again.
+   */
+  trim(): void {
+    let total = this.size;
+    for (const [key, kept] of this.#kept) {
+      if (total <= MAX_KEPT_BYTES) return;
+      const { matcher, users } = kept;
+      if (matcher.walk !== null) continue;
+      const before = sizeOf(key, kept);
+      if (users === 0) this.#kept.delete(key);
+      else matcher.forget();
+      total -= users === 0 ? before : before - sizeOf(key, kept);
+    }
+  }
+
+  /** Bytes that it takes, about; automata that are in use count as their requests'. */
+  get size(): number {
+    let total = 0;
+    for (const [key, kept] of this.#kept) total += sizeOf(key, kept);
+    return total;
+  }
+}
+
+function sizeOf(key: string, { matcher, users }: Kept): number {
+  const { sizeOfSets, sizeOfAutomaton } = matcher;
+  return sizeOfSets + (users === 0 ? sizeOfAutomaton + 2 * key.length + BYTES_OF_KEPT : 0);
+}
+
+const BYTES_OF_KEPT = 1000;

@@ -1,0 +1,156 @@
+import type { FollowedGuide, FollowedSequence } from './followed-guide.js';
+import { GuideBudgetError, MAX_FOLLOW_COST, STEP_COST, tooCostlyAnswer } from './guide-budget.js';
+import { MAX_SETS_OF_GUIDE } from './kept-matchers.js';
+import type { Places } from './places.js';
+import { MaskWalk } from './token-mask.js';
+
+/** What is to be said of the token at a position of a sequence. */
+export interface Ahead {
+  guide: FollowedGuide;
+  step: number;
+  sequence: number;
+  position: number;
+  places: Places;
+  /** What the matcher had forgotten when this was noted: see GrammarMatcher.forget. */
+  generation: number;
+}
+
+export interface MaskEntry {
+  step: number;
+  sequence: number;
+  position: number;
+  tokens: Int32Array;
+  draft: Int32Array;
+  jumps: boolean;
+}
+
+/** The masks that a sequence needs next: behind its newest token, and behind each token of its draft. */
+export class MaskJob {
+  readonly step: number;
+  readonly sequence: number;
+  /** It is the first masks of all sequences of a guide. */
+  readonly isBeginning: boolean;
+  readonly ahead: Ahead[] = [];
+  readonly #guide: FollowedGuide;
+  readonly #steps: Generator<void>;
+  #fuel = 0;
+  /** Where it stands between two turns. */
+  standingAt: Places;
+
+  constructor(guide: FollowedGuide, entry: MaskEntry | null) {
+    this.#guide = guide;
+    this.isBeginning = entry === null;
+    this.step = entry?.step ?? -1;
+    this.sequence = entry?.sequence ?? guide.first;
+    this.standingAt = guide.matcher.start;
+    this.#steps = entry === null ? this.#begin() : this.#answer(entry);
+  }
+
+  static ofBeginning(guide: FollowedGuide): MaskJob {
+    return new MaskJob(guide, null);
+  }
+
+  /** Goes on with work of so many places; with 0 as long as it takes none. True: all is written. @throws GuideBudgetError. */
+  goOn(fuel: number): boolean {
+    this.#fuel = fuel;
+    return this.#steps.next().done === true;
+  }
+
+  *#begin(): Generator<void> {
+    const { start } = this.#guide.matcher;
+    yield* this.#makeMask(start);
+    for (let row = 0; row < this.#guide.count; row++) this.#guide.write(start, row);
+  }
+
+  *#answer({ step, sequence, position, tokens, draft, jumps }: MaskEntry): Generator<void> {
+    const guide = this.#guide;
+    const { matcher } = guide;
+    const row = sequence - guide.first;
+    let here = this.#placeAt(sequence, position);
+    for (const token of tokens) {
+      const next = yield* this.#follow(here, token);
+      if (next === null) throw new Error(`Token ${token} does not follow the guide.`);
+      here = next;
+    }
+    yield* this.#makeMask(here.places);
+    guide.moveTo(sequence, here);
+    guide.write(here.places, row);
+    const note = ({ places, numTokens }: FollowedSequence) => {
+      if (jumps) this.ahead.push({ guide, step, sequence, position: numTokens, places, generation: matcher.generation });
+    };
+    note(here);
+    for (const [i, token] of draft.entries()) {
+      const next = yield* this.#makeDraftMask(here, token);
+      // Behind a token that does not follow the guide, which is not drawn in front of it, no token fits.
+      if (next === null) {
+        for (let ahead = i; ahead < draft.length; ahead++) guide.writeNone(row + ahead + 1);
+        return;
+      }
+      here = next;
+      guide.write(here.places, row + i + 1);
+      note(here);
+    }
+  }
+
+  /** A draft is nobody's answer yet: what is too costly behind it is no reason to fail. */
+  *#makeDraftMask(here: FollowedSequence, token: number): Generator<void, FollowedSequence | null> {
+    try {
+      const next = yield* this.#follow(here, token);
+      if (next !== null) yield* this.#makeMask(next.places);
+      return next;
+    } catch (error) {
+      if (error instanceof GuideBudgetError) return null;
+      throw error;
+    }
+  }
+
+  /** Where its tokens begin that are known: behind all that came before, or at the beginning. */
+  #placeAt(sequence: number, position: number): FollowedSequence {
+    const here = this.#guide.at(sequence);
+    if (position === here.numTokens) return here;
+    if (position === 0) return this.#guide.beginning();
+    throw new Error(`Sequence ${sequence} has ${here.numTokens} tokens, and goes on from token ${position}.`);
+  }
+
+  *#follow(here: FollowedSequence, token: number): Generator<void, FollowedSequence | null> {
+    const { matcher, trie } = this.#guide;
+    const bytes = trie.bytesOf(token);
+    if (bytes === null) return null;
+    let { places, cost } = here;
+    for (const byte of bytes) {
+      this.standingAt = places;
+      if (!matcher.knows(places, byte)) while (this.#fuel <= 0) yield;
+      const before = matcher.work;
+      const step = matcher.step(places, byte);
+      this.#fuel -= matcher.work - before;
+      if (step === null) return null;
+      cost += step.cost - STEP_COST;
+      if (cost > MAX_FOLLOW_COST) throw tooCostlyAnswer();
+      places = step.places;
+    }
+    return { places, numTokens: here.numTokens + 1, cost };
+  }
+
+  /** Whoever needs a mask of this grammar pushes on the walk that is under way there: it may be another one's. */
+  *#makeMask(places: Places): Generator<void> {
+    const { matcher, trie } = this.#guide;
+    this.standingAt = places;
+    while (places.mask === null) {
+      if (places.failure !== null) throw places.failure;
+      while (this.#fuel <= 0) yield;
+      if (matcher.walk === null) {
+        if (matcher.sizeOfSets > MAX_SETS_OF_GUIDE) matcher.forget();
+        matcher.walk = new MaskWalk(matcher, trie, places);
+      }
+      const { walk } = matcher;
+      try {
+        this.#fuel = walk.advance(this.#fuel);
+        if (walk.places.mask !== null) matcher.walk = null;
+      } catch (error) {
+        matcher.walk = null;
+        // That of another sequence fails when it asks for it.
+        if (walk.places === places) throw error;
+      }
+    }
+  }
+}

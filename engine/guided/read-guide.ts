@@ -1,0 +1,24 @@
+import { checkSize } from './automaton-size.js';
+import { checkedGrammar } from './check-grammar.js';
+import { type Grammar, GuideError } from './grammar.js';
+import { type Guide, guideGrammar } from './guide.js';
+import { MAX_READING_WORK, withinReadingWork } from './reading-work.js';
+
+/**
+ * Reads a guide as far as that can be done without a vocabulary: the grammar that an automaton is made of. `maxWork`: steps
+ * that it may take. @throws GuideError where it cannot be followed, ReadingWorkError where it takes more steps.
+ */
+export function readGuide(guide: Guide, maxWork = MAX_READING_WORK): Grammar {
+  try {
+    return withinReadingWork(maxWork, () => {
+      const grammar = checkedGrammar(guideGrammar(guide));
+      checkSize(grammar);
+      return grammar;
+    });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new GuideError(
+      'The guide has more parts in one another, or beside one another, than can be followed.',
+    );
+  }
+}
