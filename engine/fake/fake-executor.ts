@@ -44,7 +44,8 @@ export interface FakeExecutorOptions extends ExecutorOptions {
  * also of the positions that its tokens were given, where these are not their places.
  *
  * With an attention window the hash is of the tokens in it, and a slot may also be written over by the token that its
- * turn has come for. So may one of a draft token, by a token of the same place.
+ * turn has come for. So may one of a draft token, by a token of the same place; and any by what it holds already: a row
+ * whose draw did not count runs again.
  */
 export class FakeExecutor implements Executor {
   readonly name = 'fake';
@@ -259,6 +260,7 @@ export class FakeExecutor implements Executor {
       const held = this.#pool[slot]!;
       const isWritable =
         (this.options.allowsOverwriting ? held >= 0 : held === 0) ||
+        this.#isAgain(held, contentOf(batch, t, place, this), slot, place) ||
         this.#isItsTurn(slot, place) ||
         this.#isRejected(slot, place);
       if (!isWritable && slot < this.#firstPaddingSlot)
@@ -283,6 +285,11 @@ export class FakeExecutor implements Executor {
     if (block * size >= this.#firstSecondarySlot)
       throw new Error(`position ${position} of sequence ${sequence} lies in the secondary block ${block}`);
     return block * size + (position % size);
+  }
+
+  /** It holds this token of this place already. */
+  #isAgain(held: number, content: number, slot: number, place: number): boolean {
+    return held === content + 1 && this.#positions[slot] === place;
   }
 
   #isItsTurn(slot: number, position: number): boolean {

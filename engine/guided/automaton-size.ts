@@ -50,14 +50,11 @@ function sizeOf(expr: Expr): Size {
     case 'alt':
       return sum(expr.items, 0, 0);
     case 'seq':
-      return expr.items.length === 0
-        ? { states: 0, edges: 1 }
-        : sum(expr.items, expr.items.length - 1, 0);
+      return expr.items.length === 0 ? { states: 0, edges: 1 } : sum(expr.items, expr.items.length - 1, 0);
     case 'repeat': {
       const { states, edges } = sizeOf(expr.item);
       const { min, max } = expr;
-      if (max === null)
-        return { states: (min + 1) * (states + 1) + 1, edges: (min + 1) * edges + 3 };
+      if (max === null) return { states: (min + 1) * (states + 1) + 1, edges: (min + 1) * edges + 3 };
       return { states: max * (states + 1), edges: max * edges + (max - min) + 1 };
     }
   }

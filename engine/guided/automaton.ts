@@ -35,7 +35,10 @@ export function isEnd({ bytes, empty, calls }: Automaton, state: number): boolea
 /** Bytes of its tables. */
 export function bytesOfAutomaton({ bytes, empty, calls }: Automaton): number {
   const tables = [bytes.start, bytes.target, bytes.low, bytes.high, empty.start, empty.target];
-  return [...tables, calls.start, calls.target, calls.back].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return [...tables, calls.start, calls.target, calls.back].reduce(
+    (sum, { byteLength }) => sum + byteLength,
+    0,
+  );
 }
 
 /** @param grammar one that `checkedGrammar` has made. @throws GuideError where it is larger than an automaton may be. */

@@ -50,7 +50,9 @@ export class GrammarMatcher {
   constructor(automaton: Automaton) {
     this.#automaton = automaton;
     this.#bytesOfStates = new StateBytes(automaton);
-    this.#ends = Uint8Array.from({ length: automaton.numStates }, (_, state) => (isEnd(automaton, state) ? 1 : 0));
+    this.#ends = Uint8Array.from({ length: automaton.numStates }, (_, state) =>
+      isEnd(automaton, state) ? 1 : 0,
+    );
     this.#marks = new Int32Array(automaton.numStates);
     this.#sizeOfTables = bytesOfAutomaton(automaton) + 5 * automaton.numStates;
     this.start = this.#placesFrom([automaton.start, 0]).places;
@@ -164,7 +166,8 @@ export class GrammarMatcher {
     for (let i = 0; i < pairs.length; i += 2) {
       const state = pairs[i]!;
       const first = start[state]!;
-      for (const way of this.#bytesOfStates.waysOf(state, byte)) targets.push(target[first + way]!, pairs[i + 1]!);
+      for (const way of this.#bytesOfStates.waysOf(state, byte))
+        targets.push(target[first + way]!, pairs[i + 1]!);
     }
     const { places, seen } = this.#placesFrom(targets);
     const cost = STEP_COST + seen + (pairs.length >> 3);

@@ -26,9 +26,9 @@ export function tooManyPlaces(): GuideBudgetError {
   );
 }
 
-export function tooCostlyMask(): GuideBudgetError {
+export function tooCostlyMask(most: number): GuideBudgetError {
   return new GuideBudgetError(
-    `The guide is too ambiguous or too large: to say which tokens may come next takes more than ${MAX_MASK_COST} steps.`,
+    `The guide is too ambiguous or too large: to say which tokens may come next takes more than ${most} steps.`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { compileGuide } from './compile-guide.js';
-import { READING, type ReadingRequest, REQUEST_BELL } from './guide-messages.js';
+import { READING, REQUEST_BELL, type ReadingRequest } from './guide-messages.js';
 
 export interface GuideReaderData {
   /** To the thread that follows guides. */

@@ -46,8 +46,18 @@ export class GuideThreadHost implements GuideThreadStarter {
 }
 
 /** Of its data, ports are handed over. */
-function newWorker(script: string, name: string, heap: number, data: GuideWorkerData | GuideReaderData): Worker {
+function newWorker(
+  script: string,
+  name: string,
+  heap: number,
+  data: GuideWorkerData | GuideReaderData,
+): Worker {
   const resourceLimits: ResourceLimits = { maxOldGenerationSizeMb: heap };
   const ports = 'port' in data ? [data.port, data.reader] : [data.follower];
-  return new Worker(new URL(script, import.meta.url), { workerData: data, transferList: ports, name, resourceLimits });
+  return new Worker(new URL(script, import.meta.url), {
+    workerData: data,
+    transferList: ports,
+    name,
+    resourceLimits,
+  });
 }

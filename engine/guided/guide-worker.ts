@@ -4,9 +4,9 @@ import {
   BUSY_WITH,
   type GuideRequest,
   type GuideThreadSetup,
-  type ReadingReply,
   REPLY_BELL,
   REQUEST_BELL,
+  type ReadingReply,
 } from './guide-messages.js';
 import { TokenTrie } from './token-trie.js';
 import { vocabularyBytes } from './vocabulary.js';
@@ -19,7 +19,13 @@ export interface GuideWorkerData extends GuideThreadSetup {
 await main(workerData as GuideWorkerData);
 
 /** Answers the loop until it is ended from outside: asleep at the bell while nothing is asked. */
-async function main({ port, reader, control: shared, enginePath, vocabSize }: GuideWorkerData): Promise<void> {
+async function main({
+  port,
+  reader,
+  control: shared,
+  enginePath,
+  vocabSize,
+}: GuideWorkerData): Promise<void> {
   const control = new Int32Array(shared);
   const trie = new TokenTrie(await vocabularyBytes(enginePath, vocabSize));
   const follower = new GuideFollower(

@@ -76,7 +76,15 @@ export class MaskJob {
     guide.moveTo(sequence, here);
     guide.write(here.places, row);
     const note = ({ places, numTokens }: FollowedSequence) => {
-      if (jumps) this.ahead.push({ guide, step, sequence, position: numTokens, places, generation: matcher.generation });
+      if (jumps)
+        this.ahead.push({
+          guide,
+          step,
+          sequence,
+          position: numTokens,
+          places,
+          generation: matcher.generation,
+        });
     };
     note(here);
     for (const [i, token] of draft.entries()) {

@@ -21,11 +21,13 @@ export class MaskWalk {
   readonly #trie: TokenTrie;
   readonly #path: Places[];
   readonly #mask: Int32Array;
+  readonly #maxCost: number;
   readonly #number = ++numWalks;
   #node = 0;
   #cost = 0;
 
-  constructor(matcher: GrammarMatcher, trie: TokenTrie, places: Places) {
+  constructor(matcher: GrammarMatcher, trie: TokenTrie, places: Places, maxCost = MAX_MASK_COST) {
+    this.#maxCost = maxCost;
     this.#matcher = matcher;
     this.#trie = trie;
     this.places = places;
@@ -72,7 +74,7 @@ export class MaskWalk {
       if (step.walk !== this.#number) {
         step.walk = this.#number;
         this.#cost += step.cost;
-        if (this.#cost > MAX_MASK_COST) throw tooCostlyMask();
+        if (this.#cost > this.#maxCost) throw tooCostlyMask(this.#maxCost);
       }
       for (let token = tokens[node]!; token >= 0; token = nextSame[token]!) {
         mask[token >> 5]! |= 1 << (token & 31);

@@ -164,10 +164,7 @@ export class GuidedDecoding {
    * Waits for the masks of these rows, for about as long as the forward took, and writes them where sampling reads them. Whose
    * masks are not there is put into `late`, or with the reason into `failures`.
    */
-  finish(
-    rows: readonly RequestRows[],
-    { masks, forwardMs, late, failures }: MaskWait,
-  ): TokenMasks {
+  finish(rows: readonly RequestRows[], { masks, forwardMs, late, failures }: MaskWait): TokenMasks {
     this.#await(rows, forwardMs);
     const { words, maskOfRow } = masks.of(this.#options.vocabSize);
     maskOfRow.fill(-1);
@@ -323,7 +320,8 @@ export class GuidedDecoding {
     }
     const isHopeless = ++this.#numSilent > MAX_SILENT_THREADS;
     for (const guided of this.#guided.values()) {
-      if (++guided.deaths > MAX_DEATHS || isHopeless) guided.failure ??= { error: NO_THREAD, isInvalid: false };
+      if (++guided.deaths > MAX_DEATHS || isHopeless)
+        guided.failure ??= { error: NO_THREAD, isInvalid: false };
     }
     if (isHopeless) this.#numSilent = 0;
   }

@@ -2,7 +2,6 @@ import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
 import { type GuideRequest, wordsOfMask } from '../guided/guide-messages.js';
 import type { LlmRequest } from '../llm-request.js';
 
-
 /** A request with a guide: what the loop knows of its masks. */
 export class GuidedRequest {
   readonly request: LlmRequest;
@@ -125,4 +124,3 @@ export class GuidedRequest {
     this.#nextMasks = null;
   }
 }
-

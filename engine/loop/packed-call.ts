@@ -107,7 +107,9 @@ export class PackedCall {
   /** Rows that post-processors are to see; not those whose masks are late, which they see when these have come. */
   get processedRows(): readonly RequestRows[] {
     const { processedRows } = this.batch;
-    return this.late.size === 0 ? processedRows : processedRows.filter(({ request }) => !this.late.has(request));
+    return this.late.size === 0
+      ? processedRows
+      : processedRows.filter(({ request }) => !this.late.has(request));
   }
 
   /** Marks those of its requests that have not failed. */
@@ -126,7 +128,13 @@ export class PackedCall {
   /** What is left of it once it has run, or has failed. */
   end(hasRun: boolean): EndedCall {
     const output = hasRun ? this.output : null;
-    return { chunks: this.#chunks, iteration: this.iteration, output, failures: this.failures, late: this.late };
+    return {
+      chunks: this.#chunks,
+      iteration: this.iteration,
+      output,
+      failures: this.failures,
+      late: this.late,
+    };
   }
 
   #countReuse({ promptLength, contextPosition }: LlmRequest, counts: IterationCounts): void {

@@ -56,8 +56,7 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
     delay?.schedules(request);
     left -= needed;
   }
-  if (scheduled.length === 0 && away === 0)
-    scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);
+  if (scheduled.length === 0 && away === 0) scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);
   return { scheduled, paused: [] };
 }
 

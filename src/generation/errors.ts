@@ -19,3 +19,8 @@ export class ContextLengthError extends InvalidRequestError {
     super(message, param, 'context_length_exceeded');
   }
 }
+
+/** The machine was too busy to check a guide: the guide is not at fault. */
+export class GuideCheckTimeError extends Error {
+  override name = 'GuideCheckTimeError';
+}

@@ -255,7 +255,9 @@ class SchemaReader {
     const other =
       others === false
         ? null
-        : this.#otherRule(seq(keyBesides(names), text(':'), WS, this.#value(others, `${path}/additionalProperties`)));
+        : this.#otherRule(
+            seq(keyBesides(names), text(':'), WS, this.#value(others, `${path}/additionalProperties`)),
+          );
     checkNumberOfProperties(schema, names.size, required.size, other !== null, path);
     const most = (schema.maxProperties as number | undefined) ?? null;
     const least = Math.max(0, ((schema.minProperties as number | undefined) ?? 0) - required.size);

@@ -4,7 +4,7 @@ import { ChatTemplateError } from '../../../models/chat-template.js';
 import { HelperBusyError } from '../../../models/helper-pool.js';
 import { PromptTimeError, TokenizerBusyError } from '../../../models/tokenizer/index.js';
 import { withFlagNames } from '../../flag-names.js';
-import { InvalidRequestError } from '../../generation/errors.js';
+import { GuideCheckTimeError, InvalidRequestError } from '../../generation/errors.js';
 import { inCallersWords } from '../../generation/refusals.js';
 
 type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 417 | 429 | 499 | 500 | 503;
@@ -132,6 +132,10 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof TokenizerBusyError || error instanceof HelperBusyError) {
     const headers = { 'retry-after': String(RETRY_AFTER_S) };
     return new ApiError(429, error.message, { type: 'rate_limit_error', code: 'queue_full', headers });
+  }
+  if (error instanceof GuideCheckTimeError) {
+    const headers = { 'retry-after': String(RETRY_AFTER_S) };
+    return new ApiError(503, error.message, { code: 'server_busy', headers });
   }
   if (error instanceof HostClosedError) {
     return new ApiError(503, 'The engine is not running.', {

@@ -1,10 +1,17 @@
-import { Automaton } from '../../../engine/guided/automaton.js';
+import { newAutomaton } from '../../../engine/guided/automaton.js';
 import { GrammarMatcher } from '../../../engine/guided/grammar-matcher.js';
-import { type Guide, type GuideType, guideGrammar } from '../../../engine/guided/guide.js';
+import type { Guide, GuideType } from '../../../engine/guided/guide.js';
+import type { Places } from '../../../engine/guided/places.js';
+import { readGuide } from '../../../engine/guided/read-guide.js';
 
 export function matcherOf(type: GuideType, guide: unknown): GrammarMatcher {
   const text = typeof guide === 'string' && type !== 'json_schema' ? guide : JSON.stringify(guide);
-  return new GrammarMatcher(new Automaton(guideGrammar({ type, guide: text } satisfies Guide)));
+  return new GrammarMatcher(newAutomaton(readGuide({ type, guide: text } satisfies Guide)));
+}
+
+/** By byte, the places behind it; null: it does not fit. */
+export function nextOf(matcher: GrammarMatcher, places: Places): (Places | null)[] {
+  return Array.from({ length: 256 }, (_, byte) => matcher.step(places, byte)?.places ?? null);
 }
 
 /** Whether the bytes, or those of the text, are what the guide asks for. */

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Guide } from '../../../engine/guided/guide.js';
 import {
   type GuideReply,
   type GuideThreadSetup,
@@ -37,35 +38,47 @@ function next(): GuideReply {
 }
 
 const endTokens = Int32Array.of(2);
+const WORDS = wordsOfMask(VOCAB);
+const rowsOf = (count: number) => new SharedArrayBuffer(4 * WORDS * count);
+
+function open(first: number, guide: Guide, masks = rowsOf(1), count = 1): void {
+  thread.post({ type: 'open', first, count, guide, endTokens, masks });
+}
+
+/** Tokens that fit in a row. */
+function fitting(masks: SharedArrayBuffer, row: number): number {
+  return [...new Int32Array(masks, row * 4 * WORDS, WORDS)]
+    .map((word) => (word >>> 0).toString(2).replaceAll('0', '').length)
+    .reduce((sum, count) => sum + count);
+}
 
 describe('the thread that follows guides', () => {
   it('opens guides, and writes masks into shared memory', () => {
     thread.start();
-    thread.post({ type: 'open', sequence: 7, guide: { type: 'regex', guide: '[0-9]' }, endTokens });
-    expect(next()).toEqual({ type: 'opened', sequence: 7, error: '', isInvalid: false });
-    thread.post({ type: 'open', sequence: 8, guide: { type: 'regex', guide: '(' }, endTokens });
-    expect(next()).toMatchObject({ sequence: 8, isInvalid: true });
-    const words = new SharedArrayBuffer(2 * 4 * wordsOfMask(VOCAB));
-    thread.post({ type: 'mask', step: 3, words, entries: Int32Array.of(7, 1, 0, 0, 0, 1) });
-    expect(next()).toEqual({ type: 'masked', step: 3, failures: [] });
-    const bits = (row: number) =>
-      [...new Int32Array(words, row * 4 * wordsOfMask(VOCAB), wordsOfMask(VOCAB))]
-        .map((word) => (word >>> 0).toString(2).replaceAll('0', '').length)
-        .reduce((sum, count) => sum + count);
-    expect([bits(0), bits(1)]).toEqual([0, 10]);
+    const masks = rowsOf(2);
+    open(7, { type: 'regex', guide: '[0-9][a-f]' }, masks, 2);
+    expect(next()).toEqual({ type: 'opened', first: 7, error: '', isInvalid: false });
+    expect([fitting(masks, 0), fitting(masks, 1)]).toEqual([10, 10]);
+    open(9, { type: 'regex', guide: '(' });
+    expect(next()).toMatchObject({ first: 9, isInvalid: true });
+    const digit = Array.from({ length: VOCAB }, (_, token) => token).find(
+      (token) => new Int32Array(masks)[token >> 5]! & (1 << (token & 31)),
+    )!;
+    thread.post({ type: 'mask', step: 3, entries: Int32Array.of(8, 0, 1, 0, 1, digit) });
+    const reply = next();
+    expect(reply).toMatchObject({ type: 'masked', failures: [] });
+    expect([...(reply as { done: Int32Array }).done]).toEqual([3, 8]);
+    expect([fitting(masks, 0), fitting(masks, 1)]).toEqual([10, 6]);
   });
 
   it('says behind the masks what is forced, to those who ask', () => {
     thread.start();
-    const guide = { type: 'regex', guide: 'q-{12}[0-9]' } as const;
-    thread.post({ type: 'open', sequence: 7, guide, endTokens });
+    open(7, { type: 'regex', guide: 'q-{12}[0-9]' });
     expect(next()).toMatchObject({ error: '' });
-    const words = new SharedArrayBuffer(4 * wordsOfMask(VOCAB));
     for (const [step, asks] of [0, 1].entries()) {
-      thread.post({ type: 'mask', step, words, entries: Int32Array.of(7, 0, 0, 0, 0, asks) });
+      thread.post({ type: 'mask', step, entries: Int32Array.of(7, 0, 0, 0, asks) });
+      expect(next()).toMatchObject({ type: 'masked' });
     }
-    expect(next()).toMatchObject({ type: 'masked', step: 0 });
-    expect(next()).toMatchObject({ type: 'masked', step: 1 });
     const forced = next();
     if (forced.type !== 'forced') throw new Error(forced.type);
     expect([forced.step, forced.entries[0], forced.entries[1]]).toEqual([1, 7, 0]);
@@ -75,25 +88,30 @@ describe('the thread that follows guides', () => {
 
   it('once dead says so, and another one answers', async () => {
     thread.start();
-    thread.post({ type: 'open', sequence: 1, guide: { type: 'json', guide: '' }, endTokens });
+    open(1, { type: 'json', guide: '' });
     expect(next()).toMatchObject({ error: '' });
     host.stop();
     await expect.poll(() => thread.isDead).toBe(true);
     thread.start();
     expect(thread.isDead).toBe(false);
-    thread.post({ type: 'open', sequence: 2, guide: { type: 'json', guide: '' }, endTokens });
-    expect(next()).toMatchObject({ sequence: 2, error: '' });
+    open(2, { type: 'json', guide: '' });
+    expect(next()).toMatchObject({ first: 2, error: '' });
   });
 
   it('goes on after guides that ask for too much', () => {
     thread.start();
-    const hostile = ['(a{9999}){9999}', '((a?){99}){99}', `${'(a|aa)+'.repeat(500)}`, '(.{0,99}x){0,99}'];
-    for (const [i, guide] of hostile.entries()) {
-      thread.post({ type: 'open', sequence: i, guide: { type: 'regex', guide }, endTokens });
-    }
+    const hostile = [
+      '(a{9999}){9999}',
+      '((a?){99}){99}',
+      `${'(a|aa)+'.repeat(500)}`,
+      '(.{0,99}x){0,99}',
+      '(.*[a-m].{1200}|.*[n-z].{1100})',
+    ];
+    for (const [i, guide] of hostile.entries()) open(i, { type: 'regex', guide });
     const replies = hostile.map(next);
-    expect(replies[0]).toMatchObject({ isInvalid: true, error: expect.stringContaining('too large') });
-    thread.post({ type: 'open', sequence: 99, guide: { type: 'choice', guide: '["a"]' }, endTokens });
-    expect(next()).toEqual({ type: 'opened', sequence: 99, error: '', isInvalid: false });
+    const tooLarge = replies.find((reply) => reply.type === 'opened' && reply.first === 0);
+    expect(tooLarge).toMatchObject({ isInvalid: true, error: expect.stringContaining('too large') });
+    open(99, { type: 'choice', guide: '["a"]' });
+    expect(next()).toEqual({ type: 'opened', first: 99, error: '', isInvalid: false });
   });
 });

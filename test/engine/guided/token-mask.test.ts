@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Automaton } from '../../../engine/guided/automaton.js';
-import { GrammarMatcher, GuideTimeoutError } from '../../../engine/guided/grammar-matcher.js';
-import { guideGrammar } from '../../../engine/guided/guide.js';
-import { tokenMask } from '../../../engine/guided/token-mask.js';
+import { GuideBudgetError } from '../../../engine/guided/guide-budget.js';
+import { MaskWalk, tokenMask } from '../../../engine/guided/token-mask.js';
 import { TokenTrie } from '../../../engine/guided/token-trie.js';
 import { Random } from '../../../tools/soak/random.js';
 import { matcherOf } from './follow.js';
@@ -32,13 +30,60 @@ describe('the mask of a place', () => {
     }
   });
 
-  it('ends with its time', () => {
-    const trie = new TokenTrie(Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte)));
-    const matcher = new GrammarMatcher(new Automaton(guideGrammar({ type: 'json', guide: '' })));
-    matcher.limitUntil(performance.now() - 1);
-    expect(() => tokenMask(matcher, trie, matcher.start)).toThrow(GuideTimeoutError);
-    matcher.limitUntil(Number.POSITIVE_INFINITY);
-    expect(fitting(tokenMask(matcher, trie, matcher.start), 256)).toEqual([0x7b]);
+  it('is the same where it is made in pieces, and where all was forgotten in between', () => {
+    const bytesOf = Array.from({ length: 400 }, (_, token) => Buffer.from(token.toString(7)));
+    const trie = new TokenTrie(bytesOf);
+    const whole = matcherOf('regex', '([0-3]{1,40}|.*[4-6].{30})');
+    const pieces = matcherOf('regex', '([0-3]{1,40}|.*[4-6].{30})');
+    for (let text = ''; text.length < 20; text += text.length % 3) {
+      const expected = tokenMask(whole, trie, whole.follow(whole.start, Buffer.from(text))!);
+      pieces.forget();
+      const places = pieces.follow(pieces.start, Buffer.from(text))!;
+      const walk = new MaskWalk(pieces, trie, places);
+      let numPieces = 0;
+      while (places.mask === null) {
+        walk.advance(1);
+        numPieces++;
+      }
+      expect(places.mask).toEqual(expected);
+      expect(numPieces).toBeGreaterThan(1);
+    }
+  });
+
+  it('costs what it costs, whatever others have asked for before', () => {
+    // Tokens of up to twelve letters; each letter of the first half adds a way to read the text.
+    const random = new Random(3);
+    const bytesOf = Array.from({ length: 600 }, () =>
+      Uint8Array.from({ length: random.integer(4, 12) }, () => random.pick([0x61, 0x62, 0x79, 0x7a])),
+    );
+    const trie = new TokenTrie(bytesOf);
+    const MOST = 100_000;
+    const outcome = (length: number, before: readonly number[]): string => {
+      const matcher = matcherOf('regex', '(.*[a-m].{1200}|.*[n-z].{1100})');
+      const at = (count: number) => matcher.follow(matcher.start, Buffer.from('az'.repeat(count)))!;
+      for (const other of before) {
+        try {
+          new MaskWalk(matcher, trie, at(other), MOST).advance(Number.POSITIVE_INFINITY);
+        } catch (error) {
+          if (!(error instanceof GuideBudgetError)) throw error;
+        }
+      }
+      try {
+        const places = at(length);
+        new MaskWalk(matcher, trie, places, MOST).advance(Number.POSITIVE_INFINITY);
+        return `mask ${fitting(places.mask!, 600).length}`;
+      } catch (error) {
+        return String(error);
+      }
+    };
+    // The first length that is too much alone is also the first among others.
+    let length = 1;
+    while (outcome(length, []).startsWith('mask')) length += 4;
+    expect(outcome(length, [])).toContain(`takes more than ${MOST} steps`);
+    for (const before of [[length - 4], [length + 4, length - 1], [1, 2, 3, length + 1]]) {
+      expect(outcome(length, before)).toBe(outcome(length, []));
+      expect(outcome(length - 4, before)).toBe(outcome(length - 4, []));
+    }
   });
 
   it('is refused where a text can be read in too many ways at once', () => {

@@ -133,7 +133,7 @@ describe('a guided request', () => {
     harness.stops.add(1n);
     harness.runToEnd();
     expect(harness.resultOf(1n)).toMatchObject({ tokens: [], error: '' });
-    expect(thread.requests.at(-1)).toEqual({ type: 'close', sequences: [0] });
+    expect(thread.requests.at(-1)).toEqual({ type: 'close', first: 0, count: 1 });
   });
 });
 
@@ -177,27 +177,33 @@ describe('a guided request that cannot go on fails alone', () => {
     expect(runBeside(guided('regex', '12', { min_length: i32(5) })).error).toContain('leave no token');
   });
 
-  it('where the thread dies, and the next one finds another thread', () => {
+  it('where the thread dies twice while it is busy with it; the next one finds another thread', () => {
     let masks = 0;
     const { error, harness, thread } = runBeside(guided('regex', '[0-9]{20}'), (thread) => {
       thread.onRequest = ({ type }) => {
-        if (type === 'mask' && ++masks === 3) thread.stop();
+        if (type !== 'mask' || ++masks % 3 !== 0) return;
+        thread.busyWith = 0;
+        thread.stop();
       };
     });
-    expect(error).toContain('The thread that follows guides ended');
-    harness.waiting.push(makeRequest(3n, [50], 30, guided('regex', '[0-9]{4}')));
+    expect(error).toContain('The guide has ended the thread that follows guides twice');
+    expect(harness.responses.findLast(({ requestId }) => requestId === 1n)!.outputs[0]!.name).toBe(
+      'invalid_request',
+    );
+    harness.waiting.push(makeRequest(3n, [50], 30, guided('regex', '[0-9]{1}')));
     harness.runToEnd();
-    expect(textOf(harness.resultOf(3n).tokens)).toMatch(/^[0-9]{4}$/);
-    expect(thread.starts).toBe(2);
+    expect(textOf(harness.resultOf(3n).tokens)).toMatch(/^[0-9]$/);
+    expect(thread.starts).toBe(3);
   });
 
-  it('where the thread dies while guides are read', () => {
-    const { error } = runBeside(guided('json', null), (thread) => {
+  it('where no thread can be kept running', () => {
+    const { error, thread } = runBeside(guided('json', null), (thread) => {
       thread.onRequest = ({ type }) => {
         if (type === 'open') thread.stop();
       };
     });
-    expect(error).toContain('The thread that follows guides ended');
+    expect(error).toContain('The thread that follows guides cannot be kept running');
+    expect(thread.starts).toBeLessThan(10);
   });
 
   it.each<[Record<string, Tensor>, string]>([

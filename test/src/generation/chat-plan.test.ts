@@ -6,7 +6,7 @@ import { type ChatAsk, type ChatPlan, planChat } from '../../../src/generation/c
 import type { TextModel } from '../../../src/generation/text-model.js';
 import type { FunctionTool, ToolFormatName } from '../../../src/generation/tools/types.js';
 import { Random } from '../../../tools/soak/random.js';
-import { matcherOf } from '../../engine/guided/follow.js';
+import { matcherOf, nextOf } from '../../engine/guided/follow.js';
 import { FakeEngine } from '../support/fake-engine.js';
 import { templatedCodec } from '../support/toy-codec.js';
 
@@ -85,7 +85,7 @@ function modelOf(template: string, specialTexts: readonly string[]): TextModel {
 function randomText(matcher: GrammarMatcher, random: Random, begun: readonly number[]): string | null {
   const bytes = [...begun];
   for (let places = matcher.follow(matcher.start, Uint8Array.from(begun))!; bytes.length < 1500; ) {
-    const next = matcher.nextOf(places);
+    const next = nextOf(matcher, places);
     const fitting = [...next.keys()].filter((byte) => next[byte] !== null);
     if (places.isAccepting && (fitting.length === 0 || random.chance(0.2))) return asText(bytes);
     const good = [...Buffer.from('"]})<{[f'), 0xff].filter((byte) => next[byte] !== null);
@@ -224,6 +224,6 @@ describe("a model's own special tokens", () => {
     const matcher = matcherOf('structural_tag', JSON.parse(plan.guide!.guide));
     // The characters of the marker are not the marker.
     expect(matcher.follow(matcher.start, Buffer.from('['))).toBeNull();
-    expect(matcher.nextOf(matcher.start).findIndex((place) => place !== null)).toBe(0xff);
+    expect(nextOf(matcher, matcher.start).findIndex((place) => place !== null)).toBe(0xff);
   });
 });

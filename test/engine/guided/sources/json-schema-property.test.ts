@@ -5,7 +5,7 @@ import type { GrammarMatcher } from '../../../../engine/guided/grammar-matcher.j
 import { STRING_FORMATS } from '../../../../engine/guided/sources/string-formats.js';
 import { randomSchema } from '../../../../tools/guided-soak/random-schema.js';
 import { Random } from '../../../../tools/soak/random.js';
-import { matcherOf } from '../follow.js';
+import { matcherOf, nextOf } from '../follow.js';
 
 const ajv = new Ajv2020({ strict: false });
 for (const [name, pattern] of Object.entries(STRING_FORMATS))
@@ -16,7 +16,7 @@ function randomText(matcher: GrammarMatcher, random: Random, limit: number): Buf
   const bytes: number[] = [];
   let places = matcher.start;
   while (bytes.length < limit) {
-    const next = matcher.nextOf(places);
+    const next = nextOf(matcher, places);
     const fitting = [...next.keys()].filter((byte) => next[byte] !== null);
     if (places.isAccepting && (fitting.length === 0 || random.chance(0.3))) return Buffer.from(bytes);
     // Towards an end: quotes and brackets that close.
