@@ -8,8 +8,8 @@ import { GuideError } from './grammar.js';
 
 /** Steps to a set of places cost this much beside the places themselves: what they take of time and memory at least. */
 export const STEP_COST = 16;
-/** Most that the mask of one place in a text may cost. Schemas and tools take some thousands; this is some 20 ms. */
-export const MAX_MASK_COST = 1_000_000;
+/** Most that the mask of one place in a text may cost. Schemas and tools take some thousands; this is some 50 ms. */
+export const MAX_MASK_COST = 500_000;
 /** Most places that following one answer may lead through, all of its bytes together. */
 export const MAX_FOLLOW_COST = 32_000_000;
 /** Most places of a grammar that a text may be in at once; more come of grammars that read a text in very many ways. */

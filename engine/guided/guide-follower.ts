@@ -17,7 +17,7 @@ import type { Places } from './places.js';
 import type { TokenTrie } from './token-trie.js';
 
 /** Work of one turn, in places: about a millisecond. */
-const FUEL = 20_000;
+const FUEL = 8_000;
 /** Work that looking ahead may take for all sequences of a step: some milliseconds. */
 const LOOK_AHEAD_COST = 50_000;
 const NO_TOKENS = new Int32Array(0);

@@ -19,8 +19,11 @@ export class GuideThreadHost implements GuideThreadStarter {
     const { port1: reader, port2: follower } = new MessageChannel();
     const heap = HEAP_OF_GUIDES + Math.ceil((setup.vocabSize * BYTES_OF_TOKEN) / 2 ** 20);
     const workers = [
-      newWorker('./guide-worker.js', 'skein-guides', heap, { ...setup, reader } satisfies GuideWorkerData),
-      newWorker('./guide-reader-worker.js', 'skein-guide-reader', HEAP_OF_GUIDES, {
+      newWorker(new URL('./guide-worker.js', import.meta.url), 'skein-guides', heap, {
+        ...setup,
+        reader,
+      } satisfies GuideWorkerData),
+      newWorker(new URL('./guide-reader-worker.js', import.meta.url), 'skein-guide-reader', HEAP_OF_GUIDES, {
         follower,
         control: setup.control,
       } satisfies GuideReaderData),
@@ -46,15 +49,10 @@ export class GuideThreadHost implements GuideThreadStarter {
 }
 
 /** Of its data, ports are handed over. */
-function newWorker(
-  script: string,
-  name: string,
-  heap: number,
-  data: GuideWorkerData | GuideReaderData,
-): Worker {
+function newWorker(script: URL, name: string, heap: number, data: GuideWorkerData | GuideReaderData): Worker {
   const resourceLimits: ResourceLimits = { maxOldGenerationSizeMb: heap };
   const ports = 'port' in data ? [data.port, data.reader] : [data.follower];
-  return new Worker(new URL(script, import.meta.url), {
+  return new Worker(script, {
     workerData: data,
     transferList: ports,
     name,
