@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { GuideFollower } from '../../../engine/guided/guide-follower.js';
+import { type GuideReply, wordsOfMask } from '../../../engine/guided/guide-messages.js';
+import { MAX_KEPT_BYTES, MAX_SETS_OF_GUIDE } from '../../../engine/guided/kept-matchers.js';
+import { TokenTrie } from '../../../engine/guided/token-trie.js';
+import { Random } from '../../../tools/soak/random.js';
+
+const random = new Random(11);
+const BYTES_OF = Array.from({ length: 1200 }, (_, token) =>
+  token < 128
+    ? Uint8Array.of(token)
+    : Uint8Array.from({ length: random.integer(2, 10) }, () => random.pick([0x61, 0x62, 0x79, 0x7a, 0x20])),
+);
+const TRIE = new TokenTrie(BYTES_OF);
+const HOSTILE = '(.*[a-m].{1200}|.*[n-z].{1100})';
+
+function newFollower() {
+  const replies: GuideReply[] = [];
+  const follower = new GuideFollower(TRIE, (reply) => replies.push(reply));
+  const open = (first: number, guide: string, count = 1) => {
+    const masks = new SharedArrayBuffer(4 * wordsOfMask(TRIE.vocabSize) * count);
+    const endTokens = Int32Array.of(0);
+    follower.handle({ type: 'open', first, count, guide: { type: 'regex', guide }, endTokens, masks });
+    while (follower.hasWork) follower.work();
+  };
+  return { follower, replies, open };
+}
+
+describe('the follower', () => {
+  it('answers a cheap sequence in a few turns, however many costly ones were asked for before', () => {
+    const { follower, replies, open } = newFollower();
+    const letters = [...'azbyazbyazbyazby'].map((letter) => letter.charCodeAt(0));
+    open(0, HOSTILE, 8);
+    open(8, '[a-z ]{500}');
+    replies.length = 0;
+    for (let i = 0; i < 8; i++) {
+      // Each stands somewhere else.
+      const tokens = letters.slice(i);
+      follower.handle({
+        type: 'mask',
+        step: 1,
+        entries: Int32Array.of(i, 0, tokens.length, 0, 0, ...tokens),
+      });
+    }
+    follower.handle({ type: 'mask', step: 1, entries: Int32Array.of(8, 0, 1, 0, 0, 0x61) });
+    const isDone = (sequence: number) =>
+      replies.some(
+        (reply) =>
+          reply.type === 'masked' && reply.done.some((value, k) => k % 2 === 1 && value === sequence),
+      );
+    let turns = 0;
+    for (; !isDone(8); turns++) follower.work();
+    expect(turns).toBeLessThan(8);
+    expect(isDone(7)).toBe(false);
+    while (follower.hasWork) follower.work();
+    expect([0, 1, 2, 3, 4, 5, 6, 7].every(isDone)).toBe(true);
+  });
+
+  it('forgets what a request that leaves has asked for', () => {
+    const { follower, replies, open } = newFollower();
+    open(0, HOSTILE);
+    replies.length = 0;
+    follower.handle({ type: 'mask', step: 1, entries: Int32Array.of(0, 0, 3, 0, 0, 0x61, 0x7a, 0x62) });
+    follower.handle({ type: 'close', first: 0, count: 1 });
+    expect(follower.hasWork).toBe(false);
+    expect(replies).toEqual([]);
+  });
+
+  it('keeps within its bytes, however many guides it has read and however far they are followed', () => {
+    const { follower, open } = newFollower();
+    let most = 0;
+    for (let i = 0; i < 30; i++) {
+      open(i, `(.*[a-m].{${900 + i}}|.*[n-z].{600})`);
+      const tokens = [...'azbyazbyaz'].map((letter) => letter.charCodeAt(0));
+      follower.handle({ type: 'mask', step: i, entries: Int32Array.of(i, 0, 10, 0, 0, ...tokens) });
+      while (follower.hasWork) follower.work();
+      if (i % 2 === 0) follower.handle({ type: 'close', first: i, count: 1 });
+      most = Math.max(most, follower.size);
+    }
+    expect(most).toBeLessThan(MAX_KEPT_BYTES + 2 * MAX_SETS_OF_GUIDE);
+    expect(most).toBeGreaterThan(MAX_SETS_OF_GUIDE / 8);
+  });
+});
