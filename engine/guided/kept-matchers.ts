@@ -15,6 +15,11 @@ interface Kept {
 export class KeptMatchers {
   /** By type and text of the guide, the one used last at the end. */
   readonly #kept = new Map<string, Kept>();
+  readonly #maxBytes: number;
+
+  constructor(maxBytes = MAX_KEPT_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
 
   /** Takes one that is there for a request more. */
   take(key: string): GrammarMatcher | null {
@@ -43,7 +48,7 @@ export class KeptMatchers {
   trim(): void {
     let total = this.size;
     for (const [key, kept] of this.#kept) {
-      if (total <= MAX_KEPT_BYTES) return;
+      if (total <= this.#maxBytes) return;
       const { matcher, users } = kept;
       if (matcher.walk !== null) continue;
       const before = sizeOf(key, kept);
