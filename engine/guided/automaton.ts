@@ -29,7 +29,8 @@ export interface Automaton {
 
 /** Nothing follows: the rule has ended. */
 export function isEnd({ bytes, empty, calls }: Automaton, state: number): boolean {
-  return [bytes, empty, calls].every(({ start }) => start[state] === start[state + 1]);
+  const hasNone = ({ start }: Ways) => start[state] === start[state + 1];
+  return hasNone(bytes) && hasNone(empty) && hasNone(calls);
 }
 
 /** Bytes of its tables. */
