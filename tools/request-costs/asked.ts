@@ -31,16 +31,16 @@ export function send(url: string, path: string, body: string | Buffer): Promise<
 
 /** A client that streams tokens, one answer after the other. */
 export class Neighbour {
-  tokens = 0;
   #isOver = false;
   readonly #url: string;
-  readonly #model: string;
+  readonly #body: Readonly<Record<string, unknown>>;
   #exchange: Exchange | null = null;
   readonly #running: Promise<void>;
 
-  constructor(url: string, model: string) {
+  constructor(url: string, model: string, maxSeqLen: number) {
     this.#url = url;
-    this.#model = model;
+    const max_tokens = Math.floor(0.9 * maxSeqLen);
+    this.#body = { model, prompt: 'Once', max_tokens, ignore_eos: true, stream: true, priority: 1 };
     this.#running = this.#run();
   }
 
@@ -52,9 +52,10 @@ export class Neighbour {
 
   async #run(): Promise<void> {
     for (let seed = 0; !this.#isOver; seed++) {
-      const body = { model: this.#model, prompt: 'Once', max_tokens: 900, ignore_eos: true, stream: true, seed, priority: 1 };
-      this.#exchange = await send(this.#url, '/v1/completions', JSON.stringify(body));
-      if (this.#exchange.status !== 200) throw new Error(`The neighbour was refused: ${await this.#exchange.ended}`);
+      const body = JSON.stringify({ ...this.#body, seed });
+      this.#exchange = await send(this.#url, '/v1/completions', body);
+      if (this.#exchange.status !== 200)
+        throw new Error(`The neighbour was refused: ${await this.#exchange.ended}`);
       await this.#exchange.ended;
     }
   }

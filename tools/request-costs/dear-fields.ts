@@ -1,4 +1,15 @@
-import { anyJson, anyObject, deepValues, type JsonText, list, LONGEST, longTexts, manyValues, object, text } from './dear-values.js';
+import {
+  anyJson,
+  anyObject,
+  deepValues,
+  type JsonText,
+  LONGEST,
+  list,
+  longTexts,
+  manyValues,
+  object,
+  text,
+} from './dear-values.js';
 
 /** What of the served model the size of a request follows. */
 export interface ModelSizes {
@@ -11,7 +22,9 @@ export type Fields = Readonly<Record<string, JsonText>>;
 /** The dearest values of a field: alone, or with the other fields that they need. */
 export type DearField = (sizes: ModelSizes) => readonly (JsonText | Fields)[];
 
-const one = (value: JsonText | Fields): DearField => () => [value];
+const one =
+  (value: JsonText | Fields): DearField =>
+  () => [value];
 const harmless = (value: JsonText) => one(value);
 const textField: DearField = () => longTexts;
 const jsonField: DearField = () => anyJson;
@@ -27,7 +40,8 @@ const dearBadWords: DearField = () => [
   list(1024, (index) => text('\u{1f9a2}', 8 + 2 * (index % 800))),
 ];
 const dearBias: DearField = ({ vocabSize }) => [object(vocabSize, (token) => `"${token}":${token % 7}`)];
-const wholeTokens = (count: number, first = 0) => list(count, (index) => String(5 + ((first + index * 7) % 300)));
+const wholeTokens = (count: number, first = 0) =>
+  list(count, (index) => String(5 + ((first + index * 7) % 300)));
 
 const dearPrompt: DearField = ({ maxSeqLen }) => {
   const most = maxSeqLen - 8;
@@ -56,7 +70,11 @@ const chatMessages: readonly JsonText[] = [
   list(16_000, (index) => `{"role":"user","content":"${index}"}`),
   `[{"role":"user","content":${list(4000, () => `{"type":"text","text":"a"}`)}}]`,
   list(100, () => `{"role":"user","content":${list(1200, () => `{"type":"text","text":"a"}`)}}`),
-  list(60, () => `{"role":"assistant","content":null,"tool_calls":${list(1000, (index) => `{"id":"${index}","type":"function","function":{"name":"f","arguments":"{}"}}`)}}`),
+  list(
+    60,
+    () =>
+      `{"role":"assistant","content":null,"tool_calls":${list(1000, (index) => `{"id":"${index}","type":"function","function":{"name":"f","arguments":"{}"}}`)}}`,
+  ),
   `[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":${JSON.stringify(`{"a":${list(200_000, () => '1')}}`)}}}]},{"role":"user","content":"a"}]`,
 ];
 const items: readonly JsonText[] = [
@@ -65,11 +83,17 @@ const items: readonly JsonText[] = [
   list(4000, (index) => `{"role":"user","content":"hi ${index}"}`),
   list(100, () => `{"role":"user","content":${list(1200, () => '{"type":"input_text","text":"a"}')}}`),
   list(4000, (index) => `{"type":"function_call","call_id":"${index}","name":"f","arguments":"{}"}`),
-  list(2000, (index) => `{"type":"function_call","call_id":"${index}","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"${index}","output":"1"}`),
+  list(
+    2000,
+    (index) =>
+      `{"type":"function_call","call_id":"${index}","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"${index}","output":"1"}`,
+  ),
 ];
 
 const bigSchema = object(2, (half) =>
-  half === 0 ? '"type":"object"' : `"properties":${object(4000, (index) => `"p${index}":{"type":"string","maxLength":${index}}`)}`,
+  half === 0
+    ? '"type":"object"'
+    : `"properties":${object(4000, (index) => `"p${index}":{"type":"string","maxLength":${index}}`)}`,
 );
 const wideSchema = `{"enum":${list(4000, (index) => `"${'x'.repeat(1000)}${index}"`)}}`;
 const deepSchema = `${'{"type":"array","items":'.repeat(90)}{"type":"string"}${'}'.repeat(90)}`;
@@ -88,10 +112,19 @@ const choices: readonly JsonText[] = [
 ];
 const grammars: readonly JsonText[] = [
   text('a', LONGEST),
-  JSON.stringify(Array.from({ length: 5000 }, (_, index) => `r${index} ::= "x${index}" r${index + 1} | "y"`).join('\n').replace('r0', 'root').concat('\nr5000 ::= "z"')),
+  JSON.stringify(
+    Array.from({ length: 5000 }, (_, index) => `r${index} ::= "x${index}" r${index + 1} | "y"`)
+      .join('\n')
+      .replace('r0', 'root')
+      .concat('\nr5000 ::= "z"'),
+  ),
 ];
 const tools = (wrap: (inner: string) => string): readonly JsonText[] => [
-  list(512, (index) => wrap(`"name":"f${index}","description":"d","parameters":{"type":"object","properties":{"a":{"enum":${list(200, (value) => `"${value}"`)}}}}`)),
+  list(512, (index) =>
+    wrap(
+      `"name":"f${index}","description":"d","parameters":{"type":"object","properties":{"a":{"enum":${list(200, (value) => `"${value}"`)}}}}`,
+    ),
+  ),
   list(1, () => wrap(`"name":"f","parameters":${bigSchema}`)),
   list(512, (index) => wrap(`"name":"f${index}","description":${text('a', 30_000)}`)),
 ];
@@ -142,7 +175,10 @@ const common: Readonly<Record<string, DearField>> = {
   ...sampling,
   model: harmless('null'),
   max_tokens: harmless('16'),
-  stream_options: one({ stream: 'true', stream_options: '{"include_usage":true,"continuous_usage_stats":true}' }),
+  stream_options: one({
+    stream: 'true',
+    stream_options: '{"include_usage":true,"continuous_usage_stats":true}',
+  }),
   n: () => ['128', { n: '128', stream: 'true' }],
   best_of: one({ n: '1', best_of: '128' }),
   use_beam_search: one({ use_beam_search: 'true', n: '4' }),
@@ -183,7 +219,11 @@ const completions: Readonly<Record<string, DearField>> = {
   },
   bad_words: (sizes) => [
     ...dearBadWords(sizes),
-    { bad_words: list(1024, (index) => text(' a', 400 + 2 * (index % 100))), n: '64', prompt: text(' a', 1600) },
+    {
+      bad_words: list(1024, (index) => text(' a', 400 + 2 * (index % 100))),
+      n: '64',
+      prompt: text(' a', 1600),
+    },
   ],
   suffix: () => longTexts,
 };
@@ -241,8 +281,19 @@ const responses: Readonly<Record<string, DearField>> = {
   include: one(list(4000, () => '"message.output_text.logprobs"')),
   top_logprobs: () => [
     { include: '["message.output_text.logprobs"]', top_logprobs: '20' },
-    { include: '["message.output_text.logprobs"]', top_logprobs: '20', max_output_tokens: '900', ignore_eos: 'true' },
-    { include: '["message.output_text.logprobs"]', top_logprobs: '20', max_output_tokens: '900', ignore_eos: 'true', stream: 'true' },
+    {
+      include: '["message.output_text.logprobs"]',
+      top_logprobs: '20',
+      max_output_tokens: '900',
+      ignore_eos: 'true',
+    },
+    {
+      include: '["message.output_text.logprobs"]',
+      top_logprobs: '20',
+      max_output_tokens: '900',
+      ignore_eos: 'true',
+      stream: 'true',
+    },
   ],
   truncation: () => items.map((input) => ({ input, truncation: '"auto"', max_output_tokens: '1' })),
   chat_template_kwargs: () => anyObject,
@@ -263,16 +314,23 @@ const encoders: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
   truncate_prompt_tokens: harmless('-1'),
   user: jsonField,
-  input: (sizes) => dearInputs(sizes).map((input) => ({ input: input as string, truncate_prompt_tokens: '-1' })),
+  input: (sizes) =>
+    dearInputs(sizes).map((input) => ({ input: input as string, truncate_prompt_tokens: '-1' })),
   encoding_format: one({ input: list(2048, (index) => `"${index}"`), encoding_format: '"float"' }),
   dimensions: harmless('null'),
   query: () => longTexts.map((query) => ({ query, truncate_prompt_tokens: '-1' })),
   documents: () =>
-    [list(2048, (index) => `"${index}"`), list(2000, () => `{"text":${text('word ', 4000)}}`), list(2, () => text('x', LONGEST / 2))].map(
-      (documents) => ({ documents, truncate_prompt_tokens: '-1' }),
-    ),
+    [
+      list(2048, (index) => `"${index}"`),
+      list(2000, () => `{"text":${text('word ', 4000)}}`),
+      list(2, () => text('x', LONGEST / 2)),
+    ].map((documents) => ({ documents, truncate_prompt_tokens: '-1' })),
   top_n: harmless('1'),
-  return_documents: one({ documents: list(2000, () => text('word ', 4000)), return_documents: 'true', truncate_prompt_tokens: '-1' }),
+  return_documents: one({
+    documents: list(2000, () => text('word ', 4000)),
+    return_documents: 'true',
+    truncate_prompt_tokens: '-1',
+  }),
   text_1: () => [{ text_1: text('word ', LONGEST), truncate_prompt_tokens: '-1' }],
   text_2: () => [{ text_2: list(2048, () => text('word ', 5000)), truncate_prompt_tokens: '-1' }],
 };
@@ -285,8 +343,18 @@ const tokenizing: Readonly<Record<string, DearField>> = {
   return_token_strs: one({ prompt: text('Once upon a time ', 4000), return_token_strs: 'true' }),
   add_generation_prompt: harmless('true'),
   continue_final_message: harmless('false'),
-  chat_template_kwargs: () => anyObject.map((chat_template_kwargs) => ({ chat_template_kwargs, prompt: 'null', messages: '[{"role":"user","content":"a"}]' })),
-  tools: () => [...manyValues, ...deepValues].map((value) => ({ tools: `[{"a":${value}}]`, prompt: 'null', messages: '[{"role":"user","content":"a"}]' })),
+  chat_template_kwargs: () =>
+    anyObject.map((chat_template_kwargs) => ({
+      chat_template_kwargs,
+      prompt: 'null',
+      messages: '[{"role":"user","content":"a"}]',
+    })),
+  tools: () =>
+    [...manyValues, ...deepValues].map((value) => ({
+      tools: `[{"a":${value}}]`,
+      prompt: 'null',
+      messages: '[{"role":"user","content":"a"}]',
+    })),
   tokens: () => [list(490_000, (index) => String(index % 300)), list(490_000, () => '7')],
 };
 

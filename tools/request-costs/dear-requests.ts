@@ -1,63 +1,73 @@
 import type { Random } from '../soak/random.js';
-import { DEAR_ROUTES, type DearRoute, type Fields, type ModelSizes } from './dear-fields.js';
+import { DEAR_ROUTES, type Fields, type ModelSizes } from './dear-fields.js';
 import type { DearRequest } from './measure.js';
 
-/** Which model each route is asked of. */
-export type ModelOf = (path: string) => string;
+/** Requests that are as dear as they may be, of the fields that the server describes. */
+export class DearRequests {
+  readonly #sizes: ModelSizes;
+  readonly #modelOf: (path: string) => string;
+  readonly #fields: ReadonlyMap<string, readonly string[]>;
 
-/** Of each field of each route each dear value, alone. */
-export function singleRequests(sizes: ModelSizes, modelOf: ModelOf, paths: readonly string[]): DearRequest[] {
-  return paths.flatMap((path) =>
-    fieldsOf(path).flatMap((field) =>
-      valuesOf(path, field, sizes).map((fields, index) => {
-        const name = `${path} ${field}${index === 0 ? '' : ` (${index + 1})`}`;
-        return requestOf(name, path, modelOf(path), fields);
-      }),
-    ),
-  );
+  /** `fields` by the path of their route. */
+  constructor(
+    sizes: ModelSizes,
+    modelOf: (path: string) => string,
+    fields: ReadonlyMap<string, readonly string[]>,
+  ) {
+    this.#sizes = sizes;
+    this.#modelOf = modelOf;
+    this.#fields = fields;
+  }
+
+  /** Nothing of it is dear. */
+  plain(path: string): DearRequest {
+    return this.#request(path, 'plain', {});
+  }
+
+  /** As many answers at once as the engine generates by default: what an iteration takes without anything dear. */
+  crowd(): DearRequest {
+    return this.#request('/v1/completions', 'crowd', { n: '63', max_tokens: '6', ignore_eos: 'true' });
+  }
+
+  /** How many there are of one field; each is asked for by its index. */
+  count(path: string, field: string): number {
+    return this.#values(path, field).length;
+  }
+
+  single(path: string, field: string, index: number): DearRequest {
+    return this.#request(path, nameOf(field, index), this.#values(path, field)[index]!);
+  }
+
+  /** Some dear fields together: the same for a state of the generator on every machine. */
+  random(random: Random): DearRequest {
+    const path = random.pick([...this.#fields.keys()]);
+    const names: string[] = [];
+    const fields: Record<string, string> = {};
+    for (let left = random.integer(2, 5); left > 0; left--) {
+      const field = random.pick(this.#fields.get(path)!);
+      const values = this.#values(path, field);
+      const index = random.integer(0, values.length - 1);
+      Object.assign(fields, values[index]);
+      names.push(nameOf(field, index));
+    }
+    return this.#request(path, names.join(' + '), fields);
+  }
+
+  #values(path: string, field: string): Fields[] {
+    const known = new Set(this.#fields.get(path));
+    return DEAR_ROUTES[path]!.fields[field]!(this.#sizes).map((value) => {
+      const fields = typeof value === 'string' ? { [field]: value } : value;
+      return Object.fromEntries(Object.entries(fields).filter(([name]) => known.has(name)));
+    });
+  }
+
+  #request(path: string, name: string, fields: Fields): DearRequest {
+    const all = { ...DEAR_ROUTES[path]!.plain, ...fields, model: JSON.stringify(this.#modelOf(path)) };
+    const text = Object.entries(all).map(([field, value]) => `${JSON.stringify(field)}:${value}`);
+    return { name: `${path} ${name}`, path, body: Buffer.from(`{${text.join()}}`) };
+  }
 }
 
-/** Some dear fields together. The same for a seed on every machine. */
-export function randomRequest(random: Random, sizes: ModelSizes, modelOf: ModelOf, paths: readonly string[]): DearRequest {
-  const path = random.pick(paths);
-  const count = random.integer(2, 5);
-  const chosen = Array.from({ length: count }, () => random.pick(fieldsOf(path)));
-  const picked = chosen.map((field) => {
-    const values = valuesOf(path, field, sizes);
-    return { field, index: random.integer(0, values.length - 1), values };
-  });
-  const fields = Object.assign({}, ...picked.map(({ values, index }) => values[index]!)) as Fields;
-  const name = picked.map(({ field, index }) => (index === 0 ? field : `${field} (${index + 1})`)).join(' + ');
-  return requestOf(`${path} ${name}`, path, modelOf(path), fields);
-}
-
-/** Fields that the route has by its own description. */
-const fieldsByRoute = new Map<string, readonly string[]>();
-
-/** Tells which fields each route has: entries that several routes share may be of more. */
-export function describeRoutes(fields: ReadonlyMap<string, readonly string[]>): void {
-  for (const [path, names] of fields) fieldsByRoute.set(path, names);
-}
-
-function fieldsOf(path: string): readonly string[] {
-  const names = fieldsByRoute.get(path) ?? [];
-  return names.filter((name) => name in DEAR_ROUTES[path]!.fields);
-}
-
-function valuesOf(path: string, field: string, sizes: ModelSizes): Fields[] {
-  const known = new Set(fieldsByRoute.get(path));
-  return routeOf(path).fields[field]!(sizes).map((value) => {
-    const fields = typeof value === 'string' ? { [field]: value } : value;
-    return Object.fromEntries(Object.entries(fields).filter(([name]) => known.has(name)));
-  });
-}
-
-function routeOf(path: string): DearRoute {
-  return DEAR_ROUTES[path]!;
-}
-
-function requestOf(name: string, path: string, model: string, fields: Fields): DearRequest {
-  const all = { ...routeOf(path).plain, ...fields, model: JSON.stringify(model) };
-  const text = Object.entries(all).map(([field, value]) => `${JSON.stringify(field)}:${value}`);
-  return { name, path, body: Buffer.from(`{${text.join()}}`) };
+function nameOf(field: string, index: number): string {
+  return index === 0 ? field : `${field} (${index + 1})`;
 }

@@ -1,43 +1,63 @@
-import { mkdtempSync } from 'node:fs';
+// What the dearest requests cost, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1] [--write]
+// With --write the table goes into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
+// measured.
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { writeSection } from '../document-section.js';
 import { Random } from '../soak/random.js';
-import { Neighbour } from './asked.js';
-import { describedFields } from './described-fields.js';
-import { DEAR_ROUTES } from './dear-fields.js';
-import { describeRoutes, randomRequest, singleRequests } from './dear-requests.js';
-import { baselineOf, type Cost, costOf } from './measure.js';
-import { MeteredServer } from './metered-server.js';
+import { megabytes, ms } from './bounds.js';
+import type { Cost, DearRequest } from './measure.js';
+import { CostSession, DEMO_MODEL, smollm2 } from './session.js';
+import { costTable } from './table.js';
 
-const only = process.argv[2] ?? '';
-const numRandom = Number(process.argv[3] ?? 0);
-const model = process.env.SKEIN_TEST_MODEL ?? 'models/demo/gosling';
-const extra = (process.env.SKEIN_COSTS_ARGS ?? '').split(' ').filter(Boolean);
-const cache = process.env.SKEIN_COSTS_CACHE ?? mkdtempSync(join(tmpdir(), 'skein-costs-'));
-const server = await MeteredServer.start(
-  ['--model', `chat=${model}`, '--model', 'vectors=test/fixtures/tiny-bert-mean', '--model', 'scores=test/fixtures/tiny-bert-score',
-   '--threads', '1', '--cache-dir', cache, '--max-beam-width', '4', '--max-tokens', '65536', ...extra], process.env);
-const real = process.env.SKEIN_TEST_MODEL !== undefined;
-const sizes = real ? { vocabSize: 49152, maxSeqLen: 8192 } : { vocabSize: 2048, maxSeqLen: 1024 };
-describeRoutes(await describedFields(server.url));
-const modelOf = (path: string) => path === '/v1/embeddings' ? 'vectors' : path === '/v1/rerank' || path === '/v1/score' ? 'scores' : 'chat';
-const neighbour = new Neighbour(server.url, 'chat');
-await new Promise((r) => setTimeout(r, 1500));
-const baseline = await baselineOf(server);
-await server.noted(true);
-await new Promise((r) => setTimeout(r, 500));
-console.log('baseline', baseline, await server.noted());
-const paths = Object.keys(DEAR_ROUTES);
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    random: { type: 'string', default: '0' },
+    seed: { type: 'string', default: '1' },
+    write: { type: 'boolean' },
+  },
+});
+const pattern = new RegExp(positionals[0] ?? '');
+const real = process.env.SKEIN_TEST_MODEL;
+const folder = mkdtempSync(join(tmpdir(), 'skein-costs-'));
+const cache = process.env.SKEIN_COSTS_CACHE ?? folder;
+const session = await CostSession.open(real === undefined ? DEMO_MODEL : smollm2(real), cache, process.env);
 const costs: Cost[] = [];
-const requests = numRandom > 0 ? [] : singleRequests(sizes, modelOf, paths).filter(({ name }) => new RegExp(only).test(name));
-const random = new Random(1);
-for (let i = 0; i < numRandom; i++) requests.push(randomRequest(random, sizes, modelOf, paths));
-for (const request of requests) {
-  const c = await costOf(server, request, baseline);
-  costs.push(c);
-  const excess = c.memoryBytes - 4 * c.bodyBytes;
-  const bad = [c.holdMs > 50 ? 'HOLD' : '', c.iterationMs > 50 ? 'ITER' : '', excess > 32 * 2 ** 20 ? 'MEM' : ''].join('');
-  console.log(`${c.status} adm ${c.admissionMs.toFixed(0).padStart(5)} hold ${c.holdMs.toFixed(0).padStart(5)} iter ${c.iterationMs.toFixed(0).padStart(5)} mem ${(c.memoryBytes / 2 ** 20).toFixed(0).padStart(5)} MB over ${(excess / 2 ** 20).toFixed(0).padStart(5)} body ${(c.bodyBytes / 2 ** 20).toFixed(2)} ${bad} ${c.name}`);
+let numExceeded = 0;
+try {
+  console.log(`slowness ${session.slowness.toFixed(2)}, seed ${values.seed}`);
+  for (const request of wanted()) {
+    const { cost, exceeded } = await session.measure(request);
+    costs.push(cost);
+    if (exceeded.length > 0) numExceeded++;
+    const { name, status, admissionMs, holdMs, iterationMs, memoryBytes, bodyBytes, answer } = cost;
+    const figures = [admissionMs, holdMs, iterationMs].map((value) => ms(value).padStart(8)).join('');
+    console.log(
+      `${status}${figures}${megabytes(memoryBytes).padStart(9)} of ${megabytes(bodyBytes).padStart(7)}  ${name}`,
+    );
+    for (const line of [...exceeded, ...(answer === '' ? [] : [answer])]) console.log(`      ${line}`);
+  }
+} finally {
+  await session.close();
+  rmSync(folder, { recursive: true, force: true });
 }
-await neighbour.stop();
-await server.stop();
+const table = costTable(costs);
+console.log(`\n${table}\n\n${numExceeded} of ${costs.length} requests cost more than they may.`);
+if (values.write) writeSection('SECURITY.md', 'request-costs', table);
+
+function* wanted(): Generator<DearRequest> {
+  const random = new Random(Number(values.seed));
+  for (let i = 0; i < Number(values.random); i++) yield session.requests.random(random);
+  if (Number(values.random) > 0 && positionals.length === 0) return;
+  for (const [path, fields] of session.fields) {
+    for (const field of fields) {
+      for (let index = 0; index < session.requests.count(path, field); index++) {
+        const request = session.requests.single(path, field, index);
+        if (pattern.test(request.name)) yield request;
+      }
+    }
+  }
+}

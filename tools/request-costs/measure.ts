@@ -15,12 +15,16 @@ export interface Cost {
   name: string;
   bodyBytes: number;
   status: number;
+  /** Where it was refused, with what. */
+  answer: string;
   /** Of the main thread, up to the first byte of the answer, less what the neighbour costs in that time. */
   admissionMs: number;
   /** Longest for which the main thread did nothing else, up to the end. */
   holdMs: number;
   /** Longest of the engine's thread between two of the neighbour's tokens. */
   iterationMs: number;
+  /** What of that may be a full batch that generates, and is nobody's fault. */
+  generationMs: number;
   /** Most memory of the process beyond what it had before. */
   memoryBytes: number;
 }
@@ -29,6 +33,8 @@ export interface Cost {
 export interface Baseline {
   /** Processor time of the main thread for a millisecond of the clock, with the neighbour alone. */
   mainShare: number;
+  /** Processor time of the engine's thread for an iteration of a full batch. */
+  generationMs: number;
 }
 
 /** How long the answer of a request is read, before its client leaves. */
@@ -38,7 +44,7 @@ const ITERATIONS_AFTER = 8;
 /** What a neighbour's token costs is measured for so long. */
 const BASELINE_MS = 500;
 
-export async function baselineOf(server: MeteredServer): Promise<Baseline> {
+export async function baselineOf(server: MeteredServer): Promise<Pick<Baseline, 'mainShare'>> {
   const [startMs, mainMs] = [performance.now(), server.mainMs()];
   await sleep(BASELINE_MS);
   return { mainShare: (server.mainMs() - mainMs) / (performance.now() - startMs) };
@@ -48,7 +54,7 @@ export async function baselineOf(server: MeteredServer): Promise<Baseline> {
 export async function costOf(
   server: MeteredServer,
   { name, path, body }: DearRequest,
-  { mainShare }: Baseline,
+  { mainShare, generationMs }: Baseline,
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
   server.resetPeak();
@@ -59,16 +65,17 @@ export async function costOf(
   const late = setTimeout(leave, MOST_READ_MS);
   const beginning = await ended;
   clearTimeout(late);
-  if (status !== 200 && process.env.SKEIN_COSTS_SHOW) console.log(`  ${name}: ${status} ${beginning.slice(0, 300)}`);
   await pass(server, ITERATIONS_AFTER);
   const { holdNs, iterationNs } = await server.noted();
   return {
     name,
     bodyBytes: body.length,
     status,
+    answer: status === 200 ? '' : beginning.slice(0, 300),
     admissionMs: Math.max(0, admissionMs),
     holdMs: holdNs / 1e6,
     iterationMs: iterationNs / 1e6,
+    generationMs,
     memoryBytes: Math.max(0, server.peakBytes() - bytesBefore),
   };
 }
