@@ -25,7 +25,7 @@ export const smollm2 = (path: string): MeasuredModel => ({
 });
 
 /** A request that is dearer than it may be is measured again: what the machine and the garbage collector add goes away. */
-const MOST_TIMES = 4;
+const MOST_TIMES = 3;
 /** Requests after which code is compiled and memory that is used again and again is there. */
 const WARMING_UP = 6;
 
