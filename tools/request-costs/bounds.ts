@@ -2,13 +2,16 @@ import type { Cost } from './measure.js';
 
 /** What no single request may cost: see SECURITY.md. */
 const HOLD_MS = 50;
-/** What --max-chunk-ms promises on the native executor by default, beside what generating takes. */
+/** What --max-chunk-ms promises on the native executor by default, beside what else an iteration may hold. */
 const CHUNK_MS = 50;
 const MEMORY_BYTES = 32 * 2 ** 20;
 const MEMORY_OF_BODY = 4;
 
+/** A request that is refused for its size has been read for that. */
+const REFUSED = 2;
+
 /** What the calibration takes on the machine that the bounds are meant for. */
-const REFERENCE_MS = 40;
+const REFERENCE_MS = 20;
 
 /** Milliseconds as they are on this machine, which is slower than the one that the bounds are meant for; at least 1. */
 export function calibrated(): number {
@@ -33,8 +36,11 @@ function work(): void {
 
 /** Which of its bounds a request exceeds, in words; empty: none. `slowness` is what `calibrated` gave. */
 export function exceeded(cost: Cost, slowness: number): string[] {
-  const { holdMs, iterationMs, generationMs, memoryBytes, bodyBytes } = cost;
-  const most = { holdMs: HOLD_MS * slowness, iterationMs: CHUNK_MS * slowness + generationMs };
+  const { holdMs, iterationMs, fullMs, memoryBytes, bodyBytes, status } = cost;
+  const most = {
+    holdMs: HOLD_MS * slowness * (status === 200 ? 1 : REFUSED),
+    iterationMs: CHUNK_MS * slowness + fullMs,
+  };
   const mostBytes = MEMORY_BYTES + MEMORY_OF_BODY * bodyBytes;
   const found: string[] = [];
   if (holdMs > most.holdMs)

@@ -1,5 +1,6 @@
 import type { Random } from '../soak/random.js';
 import { DEAR_ROUTES, type Fields, type ModelSizes } from './dear-fields.js';
+import { list } from './dear-values.js';
 import type { DearRequest } from './measure.js';
 
 /** Requests that are as dear as they may be, of the fields that the server describes. */
@@ -24,9 +25,15 @@ export class DearRequests {
     return this.#request(path, 'plain', {});
   }
 
-  /** As many answers at once as the engine generates by default: what an iteration takes without anything dear. */
-  crowd(): DearRequest {
-    return this.#request('/v1/completions', 'crowd', { n: '63', max_tokens: '6', ignore_eos: 'true' });
+  /**
+   * As many answers as the engine generates at once by default, to prompts of as many tokens as it takes in one iteration:
+   * what an iteration takes without anything dear. Prompts of another number have nothing in common with these.
+   */
+  crowd(number: number): DearRequest {
+    const tokens = (prompt: number) =>
+      list(30, (i) => String(5 + ((number * 31 + prompt * 7 + i * i) % 300)));
+    const fields = { prompt: list(63, tokens), max_tokens: '6', ignore_eos: 'true' };
+    return this.#request('/v1/completions', 'crowd', fields);
   }
 
   /** How many there are of one field; each is asked for by its index. */

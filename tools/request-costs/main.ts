@@ -28,7 +28,6 @@ const session = await CostSession.open(real === undefined ? DEMO_MODEL : smollm2
 const costs: Cost[] = [];
 let numExceeded = 0;
 try {
-  console.log(`slowness ${session.slowness.toFixed(2)}, seed ${values.seed}`);
   for (const request of wanted()) {
     const { cost, exceeded } = await session.measure(request);
     costs.push(cost);

@@ -23,45 +23,47 @@ export interface Cost {
   holdMs: number;
   /** Longest of the engine's thread between two of the neighbour's tokens. */
   iterationMs: number;
-  /** What of that may be a full batch that generates, and is nobody's fault. */
-  generationMs: number;
+  /** What of that is nobody's fault: an iteration as full as it may be. */
+  fullMs: number;
   /** Most memory of the process beyond what it had before. */
   memoryBytes: number;
 }
 
 /** What the server costs beside the requests that are measured. */
 export interface Baseline {
-  /** Processor time of the main thread for a millisecond of the clock, with the neighbour alone. */
-  mainShare: number;
-  /** Processor time of the engine's thread for an iteration of a full batch. */
-  generationMs: number;
+  /** Processor time of the main thread for a token of the neighbour. */
+  tokenMs: number;
+  /** Processor time of the engine's thread for an iteration as full as it may be. */
+  fullMs: number;
 }
 
 /** How long the answer of a request is read, before its client leaves. */
 const MOST_READ_MS = 4000;
 /** What is done when a request has left is done within so many iterations. */
 const ITERATIONS_AFTER = 8;
-/** What a neighbour's token costs is measured for so long. */
-const BASELINE_MS = 500;
+/** What a neighbour's token costs is measured over so many. */
+const BASELINE_ITERATIONS = 100;
 
-export async function baselineOf(server: MeteredServer): Promise<Pick<Baseline, 'mainShare'>> {
-  const [startMs, mainMs] = [performance.now(), server.mainMs()];
-  await sleep(BASELINE_MS);
-  return { mainShare: (server.mainMs() - mainMs) / (performance.now() - startMs) };
+/** What the neighbour's tokens cost the main thread, with nobody beside it. */
+export async function tokenMsOf(server: MeteredServer): Promise<number> {
+  const [before, mainMs] = [(await server.noted()).iterations, server.mainMs()];
+  await pass(server, BASELINE_ITERATIONS);
+  return (server.mainMs() - mainMs) / ((await server.noted()).iterations - before);
 }
 
 /** Sends a request and notes what it costs until it has left. */
 export async function costOf(
   server: MeteredServer,
   { name, path, body }: DearRequest,
-  { mainShare, generationMs }: Baseline,
+  { tokenMs, fullMs }: Baseline,
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
   server.resetPeak();
-  await server.noted(true);
-  const [startMs, mainBefore] = [performance.now(), server.mainMs()];
+  const { iterations: before } = await server.noted(true);
+  const mainBefore = server.mainMs();
   const { status, ended, leave } = await send(server.url, path, body);
-  const admissionMs = server.mainMs() - mainBefore - mainShare * (performance.now() - startMs);
+  const mainMs = server.mainMs() - mainBefore;
+  const admissionMs = mainMs - tokenMs * ((await server.noted()).iterations - before);
   const late = setTimeout(leave, MOST_READ_MS);
   const beginning = await ended;
   clearTimeout(late);
@@ -75,7 +77,7 @@ export async function costOf(
     admissionMs: Math.max(0, admissionMs),
     holdMs: holdNs / 1e6,
     iterationMs: iterationNs / 1e6,
-    generationMs,
+    fullMs,
     memoryBytes: Math.max(0, server.peakBytes() - bytesBefore),
   };
 }
