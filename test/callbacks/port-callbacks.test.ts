@@ -24,7 +24,7 @@ describe('the worker end of the bridge', () => {
 
   it('gives long requests a few at a time, so that nobody in flight waits for all to be read', () => {
     const { port1, port2 } = new MessageChannel();
-    const callbacks = new PortCallbacks(port2, { statsJson: false, stats: false });
+    const callbacks = new PortCallbacks(port2, { statsJson: false, stats: false, kvEvents: false });
     const biased = (id: bigint) =>
       makeRequest(id, [5], 3, { logit_bias: { shape: [1, 100_000], data: new Float32Array(100_000) } });
     port1.postMessage({ type: 'requests', requests: [1n, 2n, 3n].map(biased) } satisfies HostMessage);
