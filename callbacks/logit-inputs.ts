@@ -45,7 +45,7 @@ function readSparse(inputs: Record<string, Tensor>, vocabSize: number): LogitBia
       `logit_bias has ${values.length} values; logit_bias_tokens has ${tokens.length} tokens, one value for each is expected.`,
     );
   }
-  for (const [i, token] of tokens.entries()) checkToken('logit_bias_tokens', token, i, vocabSize);
+  checkTokens('logit_bias_tokens', tokens, vocabSize);
   checkValues('logit_bias', values);
   return tokens.length === 0 ? null : { tokens, values };
 }
@@ -64,17 +64,16 @@ export function readBadWords(inputs: Record<string, Tensor>, vocabSize: number):
   const { bad_words_list: list } = inputs;
   if (!list) return null;
   const words = decodeWordList('bad_words_list', list.shape, list.data as Int32Array);
-  for (const word of words) {
-    for (const [i, token] of word.entries()) checkToken('bad_words_list', token, i, vocabSize);
-  }
+  for (const word of words) checkTokens('bad_words_list', word, vocabSize);
   return words.length === 0 ? null : new BadWords(words);
 }
 
-function checkToken(field: string, token: number, place: number, vocabSize: number): void {
-  if (token >= 0 && token < vocabSize) return;
+function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void {
+  const place = tokens.findIndex((token) => token < 0 || token >= vocabSize);
+  if (place < 0) return;
   throw new ParameterError(
     field,
-    `${field} holds ${token} at place ${place}; tokens are from 0 to ${vocabSize - 1}.`,
+    `${field} holds ${tokens[place]} at place ${place}; tokens are from 0 to ${vocabSize - 1}.`,
   );
 }
 

@@ -3,6 +3,7 @@ import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { EngineFormation } from './formation.js';
 import { CallbackError } from './guarded-calls.js';
+import { numTaken } from './intake-budget.js';
 import type { IterationReport, LoopCallbacks, SequenceStop } from './loop-callbacks.js';
 import { transferables } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
@@ -46,13 +47,21 @@ export class PortCallbacks implements LoopCallbacks {
     this.#isDraining = true;
   }
 
-  /** All that the host has sent: it keeps to the credits, so the loop's `max` is kept too. */
+  /**
+   * What the host has sent, as far as it can be read in no time: the rest comes with the next calls. The host keeps to
+   * the credits, so the loop's `max` is kept too.
+   */
   getInferenceRequests(_max: number): InferenceRequest[] {
     this.#drain();
-    const requests = this.#requests;
-    this.#requests = [];
+    if (this.#requests.length === 0) return [];
+    const requests = this.#requests.splice(0, numTaken(this.#requests));
     this.#received += requests.length;
     return requests;
+  }
+
+  /** Requests have come that the loop has not taken yet. */
+  get hasRequests(): boolean {
+    return this.#requests.length > 0;
   }
 
   /** Signals that came in the meantime included. Those for a request that is itself still to be taken wait for it. */

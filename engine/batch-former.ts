@@ -186,8 +186,9 @@ export class BatchFormer extends PackedArrays {
     this.sampling.addEmpty();
   }
 
-  /** Ends the packing: lists the blocks that this iteration's tables were given. */
+  /** Ends the packing: lists the blocks that this iteration is the first to write to. */
   finish(): void {
-    this.numNewBlocks = this.#kvCache.drainNewBlocks(this.newBlocks);
+    const slots = this.slots.subarray(0, this.numTokens);
+    this.numNewBlocks = this.#kvCache.drainWrittenBlocks(slots, this.newBlocks);
   }
 }

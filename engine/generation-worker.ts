@@ -107,8 +107,8 @@ async function run(
     port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
     if (loop.isDraining) port.noteDraining();
-    if (loop.isDraining && !wasBusy) return;
-    if (wasBusy) {
+    if (loop.isDraining && !wasBusy && !port.hasRequests) return;
+    if (wasBusy || port.hasRequests) {
       if (module?.hasPending) await module.turn(0);
       continue;
     }

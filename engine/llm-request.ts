@@ -90,6 +90,10 @@ export class LlmRequest extends RequestProgress {
       : positionIds.reduce((most, position) => Math.max(most, position + 1), end);
   }
 
+  get returnsContextRows(): boolean {
+    return this.spec.returnContextLogits || this.spec.returnContextLogProbs;
+  }
+
   /** Length of the prompt as the client gave it. */
   get originalPromptLength(): number {
     return this.spec.promptTokens.length;

@@ -14,6 +14,8 @@ export interface IterationCounts {
   contextTokens: number;
   /** What its time depends on beside contextTokens: see IterationWork. */
   contextPairs: number;
+  /** Context tokens whose logits were computed to be returned. */
+  returnedRows: number;
   generationRows: number;
   queriedTokens: number;
   reusedTokens: number;
@@ -39,6 +41,7 @@ export function noCounts(): IterationCounts {
     completedRequests: 0,
     contextTokens: 0,
     contextPairs: 0,
+    returnedRows: 0,
     generationRows: 0,
     queriedTokens: 0,
     reusedTokens: 0,

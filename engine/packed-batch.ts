@@ -55,7 +55,7 @@ export interface PackedBatch {
   numTokens: number;
   numSequences: number;
   numLogitRows: number;
-  /** Blocks handed out in this iteration: their K and V are zeroed before anything is written. */
+  /** Blocks that this iteration is the first to write to: their K and V are zeroed before that. */
   numNewBlocks: number;
   /** Entries per sequence in blockTables. */
   readonly maxBlocks: number;

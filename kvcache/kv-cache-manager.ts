@@ -270,6 +270,14 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
+   * The same of those new blocks that a step is the first to write to: `slots` are all that it writes. The others stay
+   * listed until theirs.
+   */
+  drainWrittenBlocks(slots: Int32Array, target: Int32Array): number {
+    return this.#changes.drainWrittenBlocks(slots, this.tokensPerBlock, target);
+  }
+
+  /**
    * The copies of whole blocks that partial reuse and swapping ask for since the last call, or null. The executor makes
    * them in this order before it zeroes or writes anything; blocks from numBlocks on are those of the secondary pool.
    */

@@ -52,6 +52,11 @@ export class MemoryChanges {
     return this.#newBlocks.drain(target);
   }
 
+  /** The same of those that the step which writes to these slots is the first to write to. */
+  drainWrittenBlocks(slots: Int32Array, tokensPerBlock: number, target: Int32Array): number {
+    return this.#newBlocks.drainWritten(slots, tokensPerBlock, target);
+  }
+
   /** The copies since the last call, or null. */
   drainCopies(): BlockCopies | null {
     if (this.#copySources.length === 0) return null;

@@ -1,7 +1,12 @@
 /**
- * Blocks handed out since the last time they were drained. The executor zeroes their K and V before it writes, so
- * that no value of an earlier sequence (a NaN, say) can reach a later one. Each block is listed once, even if it was
- * given back and handed out again in between.
+ * Blocks handed out that nothing has been written to yet. The executor zeroes the K and V of each before it writes, so
+ * that no value of an earlier sequence (a NaN, say) can reach a later one. That is done in the step that first writes to
+ * the block: a long prompt takes all its blocks at once, and to zero them all in its first step would keep everybody
+ * waiting. Each block is listed once, even if it was given back and handed out again in between.
+ *
+ *   blocks of a prompt   [ 4 | 7 | 2 | 9 | 5 ]      new
+ *   step 1 writes to       4   7                    4 and 7 are zeroed
+ *   step 2 writes to           7   2                2 is
  */
 export class NewBlocks {
   readonly #blocks: Int32Array;
@@ -35,6 +40,19 @@ export class NewBlocks {
     const moved = this.#blocks[this.#count]!;
     this.#blocks[place] = moved;
     this.#places[moved] = place;
+  }
+
+  /** Writes those of the given slots' blocks that are new into target, forgets them, and returns how many they were. */
+  drainWritten(slots: Int32Array, tokensPerBlock: number, target: Int32Array): number {
+    let count = 0;
+    for (let i = 0; i < slots.length; i++) {
+      const block = Math.floor(slots[i]! / tokensPerBlock);
+      // A block behind the pool is never new.
+      if ((this.#places[block] ?? -1) < 0) continue;
+      this.remove(block);
+      target[count++] = block;
+    }
+    return count;
   }
 
   /** Writes the blocks into target, forgets them, and returns how many they were. */

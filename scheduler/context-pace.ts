@@ -6,6 +6,8 @@ const MOST_GROWTH = 2;
 /** Tokens, and pairs of tokens that attend to each other, of which a chunk may be whatever was seen. */
 const SMALL_TOKENS = 256;
 const SMALL_PAIRS = 2 ** 20;
+/** The same of tokens whose logits are returned. */
+const SMALL_RETURNED = 16;
 /** A context beside which there is nobody may take so many times as long: only who comes while it runs would wait. */
 const MOST_ALONE = 4;
 /** A chunk that takes a whole iteration's time for less than a unit still has so many tokens. */
@@ -70,20 +72,25 @@ export class ContextPace {
     }
     let generationRows = 0;
     let position = 0;
+    let isReturned = false;
     for (const request of scheduled) {
       if (request.phase === 'generation') generationRows += request.beamWidth + request.draftLength;
-      // Of several contexts, the one whose tokens attend to most.
-      else position = Math.max(position, request.contextPosition);
+      else {
+        // Of several contexts, the one whose tokens attend to most.
+        position = Math.max(position, request.contextPosition);
+        isReturned ||= request.returnsContextRows ?? false;
+      }
     }
     const { cost } = this.#estimator;
     if (cost === null) return this.#unit;
-    const within = contextTokensWithin(boundMs / turns, cost, { generationRows, position });
-    const tokens = Math.min(within, MOST_GROWTH * cost.tokensSeen);
+    const within = contextTokensWithin(boundMs / turns, cost, { generationRows, position, isReturned });
+    const tokens = Math.min(within, MOST_GROWTH * cost.tokensSeen, mostReturned(isReturned, cost));
     return Math.max(this.#unit, tokens - (tokens % this.#unit));
   }
 
   /** See Chunking.longestChunk; what an iteration costs beside the chunk does not count. `turns` as above. */
-  longestChunk({ contextPosition: position }: SchedulableRequest, turns: 1 | 2, isAlone = false): number {
+  longestChunk(request: SchedulableRequest, turns: 1 | 2, isAlone = false): number {
+    const { contextPosition: position, returnsContextRows: isReturned = false } = request;
     const { maxChunkMs } = this.#bounds;
     if (maxChunkMs === undefined) return Number.POSITIVE_INFINITY;
     const boundMs = isAlone ? MOST_ALONE * maxChunkMs : maxChunkMs;
@@ -91,10 +98,15 @@ export class ContextPace {
     if (cost === null) return this.#unit;
     // Nobody counts on this bound as on the other: chunks that usually take as long are right.
     const chunkOnly = { ...cost, fixedMs: 0, rowMs: 0, spread: 0 };
-    const within = contextTokensWithin(boundMs / turns, chunkOnly, { generationRows: 0, position });
+    const within = contextTokensWithin(boundMs / turns, chunkOnly, {
+      generationRows: 0,
+      position,
+      isReturned,
+    });
     const mostTokens = Math.max(SMALL_TOKENS, MOST_GROWTH * cost.tokensSeen);
     const mostPairs = Math.max(SMALL_PAIRS, MOST_GROWTH * cost.pairsSeen);
-    return this.#rounded(Math.min(within, mostTokens, mostPairs / Math.max(1, position)));
+    const mostBehind = mostPairs / Math.max(1, position);
+    return this.#rounded(Math.min(within, mostTokens, mostBehind, mostReturned(isReturned, cost)));
   }
 
   /** Whole units, or the largest number that halving a unit comes to. */
@@ -106,17 +118,33 @@ export class ContextPace {
   }
 }
 
+/**
+ * Most tokens of a context whose logits are returned: what they cost shows with the first chunk of them, which is of
+ * SMALL_RETURNED tokens. A row of logits may cost as much as a hundred tokens of a small model with a large vocabulary.
+ */
+function mostReturned(isReturned: boolean, { returnedSeen }: IterationCost): number {
+  return isReturned ? Math.max(SMALL_RETURNED, MOST_GROWTH * returnedSeen) : Number.POSITIVE_INFINITY;
+}
+
+/** What the context tokens of an iteration stand beside and behind. */
+interface ChunkPlace {
+  generationRows: number;
+  position: number;
+  /** Their logits are returned. */
+  isReturned?: boolean;
+}
+
 /** Context tokens from `position` on that an iteration beside so many generation rows has time for; may be Infinity. */
 export function contextTokensWithin(
   boundMs: number,
-  { fixedMs, rowMs, tokenMs, pairMs, spread }: IterationCost,
-  { generationRows, position }: { generationRows: number; position: number },
+  { fixedMs, rowMs, tokenMs, pairMs, returnedMs, spread }: IterationCost,
+  { generationRows, position, isReturned = false }: ChunkPlace,
 ): number {
   // Two usual errors: what is predicted in the middle would be exceeded by every other iteration.
   const leftMs = boundMs / (1 + 2 * spread) - fixedMs - rowMs * generationRows;
   if (leftMs <= 0) return 0;
   // tokens * perToken + tokens^2 * pairMs / 2 = leftMs, solved in the form that needs no pairMs above 0.
-  const perToken = tokenMs + pairMs * position;
+  const perToken = tokenMs + (isReturned ? returnedMs : 0) + pairMs * position;
   const root = Math.sqrt(perToken * perToken + 2 * pairMs * leftMs);
   return perToken + root === 0 ? Number.POSITIVE_INFINITY : Math.floor((2 * leftMs) / (perToken + root));
 }

@@ -5,6 +5,8 @@ export interface IterationWork {
   contextTokens: number;
   /** Pairs of a context token and a token that it attends to: see contextPairs. */
   contextPairs: number;
+  /** Context tokens whose logits are computed to be returned; absent: none. */
+  returnedRows?: number;
 }
 
 /** Milliseconds of an iteration, part by part; none is below 0. */
@@ -14,12 +16,16 @@ export interface IterationCost {
   rowMs: number;
   tokenMs: number;
   pairMs: number;
+  /** Of a context token whose logits are returned, beside tokenMs. */
+  returnedMs: number;
   /** How far iterations usually are from what the parts add up to, as a share of it. */
   spread: number;
   /** Most context tokens of an iteration that this was learned from. */
   tokensSeen: number;
   /** Most context pairs of one of these. */
   pairsSeen: number;
+  /** Most returned rows of one of these. */
+  returnedSeen: number;
 }
 
 /** Pairs of a chunk's tokens with all tokens up to their own: `tokens` of them, behind `position` others. */
@@ -35,17 +41,17 @@ const REWEIGHTINGS = 4;
 const SWEEPS = 60;
 /** Keeps parts that the iterations do not tell apart from growing against each other. */
 const RIDGE = 1e-4;
-const PARTS = 4;
+const PARTS = 5;
 /**
  * The order in which time is put down to the parts where iterations do not tell them apart, as the first ones do not:
  * context tokens first, so that the next chunk is rather too short than too long.
  */
-const FIT_ORDER = [2, 1, 3, 0];
+const FIT_ORDER = [2, 4, 1, 3, 0];
 
 /**
  * Learns from the latest iterations what an iteration costs:
  *
- *   ms = fixedMs + rowMs * generationRows + tokenMs * contextTokens + pairMs * contextPairs
+ *   ms = fixedMs + rowMs * generationRows + tokenMs * contextTokens + pairMs * contextPairs + returnedMs * returnedRows
  *
  * The fit is of least squares in relative errors, with parts of at least 0, and iterations far from the others count
  * for little. Nothing is promised of it but this: it follows a machine whose speed changes within REMEMBERED iterations.
@@ -61,7 +67,7 @@ export class IterationCostEstimator {
     if (!(ms > 0) || !Number.isFinite(ms)) return;
     const kind = work.contextTokens > 0 ? 'withContext' : 'withoutContext';
     const samples = kind === 'withContext' ? this.#withContext : this.#withoutContext;
-    const parts = [1, work.generationRows, work.contextTokens, work.contextPairs];
+    const parts = [1, work.generationRows, work.contextTokens, work.contextPairs, work.returnedRows ?? 0];
     samples[this.#counts[kind]++ % REMEMBERED] = { parts, ms };
     this.#cost = null;
   }
@@ -91,10 +97,10 @@ function fitted(samples: readonly Sample[]): IterationCost {
     for (const [s, residual] of residuals.entries()) weights[s] = Math.min(1, limit / residual);
     parts = weightedFit(samples, weights);
   }
-  const [fixedMs, rowMs, tokenMs, pairMs] = parts as [number, number, number, number];
-  const tokensSeen = Math.max(...samples.map(({ parts: row }) => row[2]!));
-  const pairsSeen = Math.max(...samples.map(({ parts: row }) => row[3]!));
-  return { fixedMs, rowMs, tokenMs, pairMs, spread, tokensSeen, pairsSeen };
+  const [fixedMs, rowMs, tokenMs, pairMs, returnedMs] = parts as [number, number, number, number, number];
+  const mostSeen = (part: number) => Math.max(...samples.map(({ parts: row }) => row[part]!));
+  const [tokensSeen, pairsSeen, returnedSeen] = [mostSeen(2), mostSeen(3), mostSeen(4)];
+  return { fixedMs, rowMs, tokenMs, pairMs, returnedMs, spread, tokensSeen, pairsSeen, returnedSeen };
 }
 
 /** Weighted least squares in relative errors, each part at least 0, by going down one coordinate after the other. */

@@ -35,6 +35,8 @@ export interface SchedulableRequest {
   readonly isHeld?: boolean;
   /** Requests side by side in the list with the same priority are equals for SHORTEST_FIRST; absent: all are. */
   readonly priority?: number;
+  /** Logits of its prompt's rows are to be computed too, which may cost more than the rows themselves; absent: no. */
+  readonly returnsContextRows?: boolean;
   /** Iterations in a row in which its context could have run and got no token; absent: 0. */
   readonly passedOver?: number;
 }

@@ -1,3 +1,5 @@
+import { WordEndings } from './word-endings.js';
+
 /**
  * The words that a request must not generate. A word of several tokens is not banned as such: its last token is, where
  * the tokens before it are there already, those of the prompt included (as in Hugging Face's bad_words_ids).
@@ -8,31 +10,20 @@
 export class BadWords {
   /** Words of one token. */
   readonly single: Int32Array;
-  /** Words of several tokens by the one before their last. */
-  readonly #byPenultimate = new Map<number, Int32Array[]>();
+  /** Of words of several tokens all but the last one, and that. */
+  readonly #beginnings: WordEndings;
+  readonly #last: Int32Array;
 
   /** `words`: none of them empty, tokens inside the vocabulary. */
   constructor(words: readonly Int32Array[]) {
     this.single = Int32Array.from(new Set(words.filter((word) => word.length === 1).map((word) => word[0]!)));
-    for (const word of words) {
-      if (word.length === 1) continue;
-      const penultimate = word.at(-2)!;
-      const others = this.#byPenultimate.get(penultimate);
-      if (others) others.push(word);
-      else this.#byPenultimate.set(penultimate, [word]);
-    }
+    const longer = words.filter((word) => word.length > 1);
+    this.#beginnings = new WordEndings(longer.map((word) => word.subarray(0, -1)));
+    this.#last = Int32Array.from(longer, (word) => word.at(-1)!);
   }
 
   /** Calls `ban` with the last token of each word of several tokens that tokens[0 .. length) is about to complete. */
   forEachCompletion(tokens: Int32Array, length: number, ban: (token: number) => void): void {
-    const words = this.#byPenultimate.get(tokens[length - 1]!);
-    if (words === undefined) return;
-    for (const word of words) {
-      const first = length - (word.length - 1);
-      if (first < 0) continue;
-      let i = 0;
-      while (i < word.length - 1 && tokens[first + i] === word[i]) i++;
-      if (i === word.length - 1) ban(word[i]!);
-    }
+    this.#beginnings.forEach(tokens, length, (place) => ban(this.#last[place]!));
   }
 }

@@ -126,7 +126,7 @@ export class SamplingRows implements SamplingBatch {
     if (length - request.originalPromptLength < sampling.minLength) this.#ban(row, endingTokens);
     if (badWords === null) return;
     this.#ban(row, badWords.single);
-    badWords.forEachCompletion(tokens, length, (token) => this.#ban(row, Int32Array.of(token)));
+    badWords.forEachCompletion(tokens, length, (token) => this.#banOne(row, token));
   }
 
   /** Appends to what the newest row must not draw. */
@@ -136,6 +136,13 @@ export class SamplingRows implements SamplingBatch {
     if (end > this.#banned.length) this.#banned = longer(this.#banned, end);
     this.#banned.set(tokens, start);
     this.bannedStart[row + 1] = end;
+  }
+
+  #banOne(row: number, token: number): void {
+    const end = this.bannedStart[row + 1]!;
+    if (end === this.#banned.length) this.#banned = longer(this.#banned, end + 1);
+    this.#banned[end] = token;
+    this.bannedStart[row + 1] = end + 1;
   }
 
   #addHistory(row: number, request: LlmRequest, sequence: GeneratedSequence, length: number): void {

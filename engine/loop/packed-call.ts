@@ -88,6 +88,7 @@ export class PackedCall {
       request.timing.noteScheduled(nowMs);
       this.batch.add(request);
     }
+    for (const { of, count } of this.batch.returnedRows) if (of === 'tokens') counts.returnedRows += count;
     if (!this.isEmpty) counts.emptyGenerationSlots += scheme.pad(this.batch, chunks);
     this.batch.finish();
     this.output.makeRoom(this.batch.sampling);

@@ -53,8 +53,9 @@ export class DraftBatch extends PackedArrays {
     this.sampling.numTopLogProbs[this.numLogitRows++] = -1;
   }
 
-  /** Ends the packing: lists the blocks that were taken since the last round. */
+  /** Ends the packing: lists the blocks that this round is the first to write to. */
   finish(): void {
-    this.numNewBlocks = this.#caches.kvCache.drainNewBlocks(this.newBlocks);
+    const slots = this.slots.subarray(0, this.numTokens);
+    this.numNewBlocks = this.#caches.kvCache.drainWrittenBlocks(slots, this.newBlocks);
   }
 }

@@ -21,6 +21,23 @@ describe('the worker end of the bridge', () => {
     expect(callbacks.getInferenceRequests(4).map((request) => request.requestId)).toEqual([1n]);
     expect(callbacks.shutdownAsked).toBe(true);
   });
+
+  it('gives long requests a few at a time, so that nobody in flight waits for all to be read', () => {
+    const { port1, port2 } = new MessageChannel();
+    const callbacks = new PortCallbacks(port2, { statsJson: false, stats: false, kvEvents: false });
+    const biased = (id: bigint) =>
+      makeRequest(id, [5], 3, { logit_bias: { shape: [1, 100_000], data: new Float32Array(100_000) } });
+    port1.postMessage({ type: 'requests', requests: [1n, 2n, 3n].map(biased) } satisfies HostMessage);
+    port1.postMessage({ type: 'stop', requestIds: [1n, 3n] } satisfies HostMessage);
+    expect(callbacks.getInferenceRequests(4).map((request) => request.requestId)).toEqual([1n, 2n]);
+    expect(callbacks.hasRequests).toBe(true);
+    // That of a request that is still to be taken waits for it.
+    expect([...callbacks.pollStopSignals()]).toEqual([1n]);
+    expect(callbacks.getInferenceRequests(2).map((request) => request.requestId)).toEqual([3n]);
+    expect(callbacks.hasRequests).toBe(false);
+    expect([...callbacks.pollStopSignals()]).toEqual([3n]);
+    port1.close();
+  });
 });
 
 describe('rows of logits', () => {

@@ -184,6 +184,27 @@ describe('new blocks and statistics', () => {
     expect(kv.drainNewBlocks(drained)).toBe(2);
   });
 
+  it('lists a block with the step that first writes to it', () => {
+    const kv = cache();
+    const drained = new Int32Array(6);
+    const written = (slots: number[]) =>
+      [...drained.subarray(0, kv.drainWrittenBlocks(Int32Array.from(slots), drained))].sort();
+    kv.addSequence(1n, 24);
+    const [first, second, third] = tableOf(kv, 1n) as [number, number, number];
+    const slotsOf = (block: number) => Array.from({ length: 8 }, (_, i) => 8 * block + i);
+    expect(written([...slotsOf(first), 8 * second])).toEqual([first, second].sort());
+    expect(written(slotsOf(second).slice(1))).toEqual([]);
+    // Given back before anything was written, and handed out again: still new, and once. Behind the pool nothing is.
+    kv.freeSequence(1n);
+    kv.addSequence(2n, 24);
+    expect(tableOf(kv, 2n)).toContain(third);
+    expect(written([...slotsOf(third), 8 * 1000])).toEqual([third]);
+    expect(written([...slotsOf(first), ...slotsOf(second), ...slotsOf(third)])).toEqual(
+      [first, second].sort(),
+    );
+    expect(kv.drainNewBlocks(drained)).toBe(0);
+  });
+
   it('lists a block again when it changes hands after a drain', () => {
     const kv = cache();
     const drained = new Int32Array(6);

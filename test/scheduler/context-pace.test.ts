@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ContextPace, contextTokensWithin } from '../../scheduler/context-pace.js';
 import { contextPairs } from '../../scheduler/iteration-cost.js';
 import { CHUNKING_POLICIES } from '../../scheduler/types.js';
-import { type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
+import { bool, type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
 import { contextRequest as context, generationRequest as generation } from '../support/schedulable.js';
 
 const COST = {
@@ -11,9 +11,11 @@ const COST = {
   rowMs: 0.5,
   tokenMs: 0.25,
   pairMs: 0,
+  returnedMs: 0,
   spread: 0,
   tokensSeen: 1000,
   pairsSeen: 1e6,
+  returnedSeen: 0,
 };
 
 describe('contextTokensWithin', () => {
@@ -64,8 +66,10 @@ describe('contextTokensWithin', () => {
       tokenMs: part(1),
       pairMs: part(0.01),
       spread: part(1),
+      returnedMs: fc.constant(0),
       tokensSeen: fc.constant(1000),
       pairsSeen: fc.constant(1e6),
+      returnedSeen: fc.constant(0),
     });
     fc.assert(
       fc.property(costs, fc.nat(64), fc.nat(8192), part(500), (cost, generationRows, position, bound) => {
@@ -179,6 +183,24 @@ describe('the longest chunk of a context pace', () => {
     pace.note({ generationRows: 0, contextTokens: 256, contextPairs: contextPairs(0, 256) }, 0.8);
     expect(pace.longestChunk(at(0), 1)).toBe(512);
   });
+
+  it('begins small where logits of the prompt are returned, and learns what they cost', () => {
+    const pace = new ContextPace({ maxChunkMs: 50 }, 32);
+    const returning = { ...at(0), returnsContextRows: true };
+    const note = (contextTokens: number, returnedRows: number) => {
+      const pairs = contextPairs(0, contextTokens);
+      const work = { generationRows: 0, contextTokens, contextPairs: pairs, returnedRows };
+      pace.note(work, 0.1 * contextTokens + 0.4 * returnedRows);
+    };
+    for (const tokens of [64, 128, 256]) note(tokens, 0);
+    expect(pace.longestChunk(returning, 1)).toBe(16);
+    note(16, 16);
+    expect(pace.longestChunk(returning, 1)).toBe(32);
+    for (const tokens of [32, 64]) note(tokens, tokens);
+    // 50 ms at 0.5 ms each.
+    expect(pace.longestChunk(returning, 1)).toBe(96);
+    expect(pace.longestChunk(at(0), 1)).toBeGreaterThan(400);
+  });
 });
 
 /** Iterations on a clock that only the executor moves: 5 ms, 0.5 ms a row that generates, 0.25 ms a context token. */
@@ -232,6 +254,40 @@ describe('maxChunkMs in the loop', () => {
         expect(tokens).toEqual(alone.tokens);
         expect(logProbs).toEqual(alone.logProbs);
       }
+    },
+  );
+});
+
+describe('prompts whose log-probs are returned', () => {
+  it.each([{ maxChunkMs: 25 }, { maxInterTokenLatencyMs: 30 }])(
+    'run in chunks that their logits have time in: %o',
+    (bounds) => {
+      const harness = new LoopHarness({
+        chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
+        maxSeqLen: 512,
+        maxNumTokens: 512,
+        numBlocks: 512,
+        ...bounds,
+      });
+      const step = harness.executor.step.bind(harness.executor);
+      const took: number[] = [];
+      harness.executor.step = (batch, sampling, output) => {
+        const returned = (batch.returnedRows ?? []).reduce((sum, { count }) => sum + count, 0);
+        took.push(1 + 0.05 * batch.numTokens + returned);
+        harness.nowMs += took.at(-1)!;
+        step(batch, sampling, output);
+      };
+      const prompt = Array.from({ length: 300 }, (_, p) => (p * 7) % 90);
+      harness.waiting.push(makeRequest(1n, [1, 2], 400));
+      for (let i = 0; i < 4; i++) harness.loop.iterate();
+      harness.waiting.push(makeRequest(2n, prompt, 1));
+      for (let i = 0; i < 4; i++) harness.loop.iterate();
+      harness.waiting.push(makeRequest(3n, prompt, 1, { return_context_log_probs: bool(true) }));
+      harness.runToEnd();
+      expect(harness.resultOf(3n).error).toBe('');
+      // 300 rows at 1 ms: in one iteration they would take 316.
+      expect(Math.max(...took)).toBeLessThan(40);
+      expect(took.filter((ms) => ms > 12).length).toBeGreaterThan(8);
     },
   );
 });

@@ -92,12 +92,27 @@ void LogitChanges::penalise(const SamplingView& sampling, int64_t row, float* lo
 // Bans each token that once followed the last size - 1 tokens.
 //
 //   size 3    a b c a b x a b      the last two, a b, were followed by c and by x
+//
+// Every token of the history is looked at about once, however much of it repeats (Knuth, Morris and Pratt). Where the first
+// i of the last tokens are matched and something else comes than the next of them, the first fallback_[i] still are.
 void LogitChanges::banRepeatedNgrams(const int32_t* history, int64_t length, int64_t size, float* logits) {
   const int32_t* last = history + length - (size - 1);
   if (length < size || std::find(last, history + length, -1) != history + length) return;
-  for (int64_t i = 0; i + size <= length; ++i) {
-    const int32_t next = history[i + size - 1];
-    if (next >= 0 && std::equal(last, history + length, history + i)) ban(next, logits);
+  const int64_t wanted = size - 1;
+  fallback_.assign(static_cast<size_t>(wanted) + 1, 0);
+  for (int64_t i = 1, matched = 0; i < wanted; ++i) {
+    while (matched > 0 && last[i] != last[matched]) matched = fallback_[static_cast<size_t>(matched)];
+    matched += last[i] == last[matched];
+    fallback_[static_cast<size_t>(i) + 1] = matched;
+  }
+  int64_t matched = 0;
+  for (int64_t i = 0; i < length; ++i) {
+    if (matched == wanted) {
+      if (history[i] >= 0) ban(history[i], logits);
+      matched = fallback_[static_cast<size_t>(matched)];
+    }
+    while (matched > 0 && history[i] != last[matched]) matched = fallback_[static_cast<size_t>(matched)];
+    matched += wanted > 0 && history[i] == last[matched];
   }
 }
 

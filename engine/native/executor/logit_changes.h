@@ -45,6 +45,7 @@ class LogitChanges {
   std::vector<uint8_t> seen_;
   std::vector<Changed> changed_;
   std::vector<float> copy_;
+  std::vector<int64_t> fallback_;
   float* row_ = nullptr;
   bool bans_ = false;
   bool replacedFinite_ = true;

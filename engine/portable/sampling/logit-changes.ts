@@ -1,4 +1,5 @@
 import type { RowBias, SamplingBatch, TokenMasks } from '../../decoding/sampling-batch.js';
+import { forEachFollower } from './ngram-followers.js';
 
 const round = Math.fround;
 
@@ -39,7 +40,7 @@ export class LogitChanges {
     this.#penalise(sampling, row);
     const history = sampling.history.subarray(sampling.historyStart[row]!, sampling.historyStart[row + 1]!);
     const ngram = sampling.noRepeatNgramSize[row]!;
-    if (ngram > 0) this.#banRepeatedNgrams(history, ngram);
+    if (ngram > 0) forEachFollower(history, ngram - 1, (token) => this.#ban(token));
     const banned = sampling.banned.subarray(sampling.bannedStart[row]!, sampling.bannedStart[row + 1]!);
     for (const token of banned) this.#ban(token);
     this.bans = mask >= 0 || bias !== undefined || ngram > 0 || banned.length > 0;
@@ -109,25 +110,6 @@ export class LogitChanges {
       this.#row[token] = repeated - round(round(frequency * count) + (count > 0 ? presence : 0));
       this.#counts[token] = 0;
       this.#isSeen[token] = 0;
-    }
-  }
-
-  /**
-   * Bans each token that once followed the last size - 1 tokens.
-   *
-   *   size 3    a b c a b x a b      the last two, a b, were followed by c and by x
-   */
-  #banRepeatedNgrams(history: Int32Array, size: number): void {
-    const { length } = history;
-    if (length < size) return;
-    const lastStart = length - (size - 1);
-    if (history.indexOf(-1, lastStart) >= 0 && size > 1) return;
-    for (let i = 0; i + size <= length; i++) {
-      const next = history[i + size - 1]!;
-      if (next < 0) continue;
-      let same = 0;
-      while (same < size - 1 && history[i + same] === history[lastStart + same]) same++;
-      if (same === size - 1) this.#ban(next);
     }
   }
 

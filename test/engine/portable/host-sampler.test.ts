@@ -98,3 +98,27 @@ it('drawn rows are the native ones where no draw falls on a boundary', () => {
     expect([...host!.tokens]).toEqual([...native!.tokens]);
   }
 });
+
+it('finds the same n-grams again where a history repeats itself, of any size', () => {
+  const random = new Random(45);
+  for (let call = 0; call < 8; call++) {
+    const rows = Array.from({ length: ROWS }, (_, index): SamplingRow => {
+      const ids = 1 + random.below(3);
+      const history = Array.from({ length: 60 }, () => random.below(ids));
+      const noRepeatNgramSize = 1 + random.below(60);
+      return {
+        prompt: history.slice(20),
+        generated: history.slice(0, 20),
+        noRepeatNgramSize,
+        position: index,
+      };
+    });
+    // The few tokens of the histories are by far the most probable ones.
+    const logits = rows.map(() =>
+      randomLogits(random, 0).map((logit, token) => logit + (token < 3 ? 50 : 0)),
+    );
+    const [native, host] = sampleOnBoth(logits, rows);
+    expect([...host!.tokens]).toEqual([...native!.tokens]);
+    expect([...host!.status]).toEqual([...native!.status]);
+  }
+});

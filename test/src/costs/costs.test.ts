@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DEAR_ROUTES } from '../../../tools/request-costs/dear-fields.js';
+import type { Cost, DearRequest } from '../../../tools/request-costs/measure.js';
+import { CostSession, DEMO_MODEL } from '../../../tools/request-costs/session.js';
+import { costTable } from '../../../tools/request-costs/table.js';
+import { Random } from '../../../tools/soak/random.js';
+import { cleanEnvironment, testCacheDir } from '../support/skein-process.js';
+
+/** The same every time, so that what passes here passes everywhere; others: SKEIN_COSTS_SEED=7 SKEIN_COSTS_RUNS=500. */
+const SEED = Number(process.env.SKEIN_COSTS_SEED ?? 1);
+/** Of several fields together. */
+const RUNS = Number(process.env.SKEIN_COSTS_RUNS ?? 20);
+
+let session: CostSession;
+beforeAll(async () => {
+  session = await CostSession.open(DEMO_MODEL, testCacheDir, cleanEnvironment({}));
+});
+afterAll(() => session?.close());
+
+it('knows what is dear in every field of every route that takes a body', () => {
+  expect(Object.keys(DEAR_ROUTES).sort()).toEqual([...session.fields.keys()].sort());
+  const unknown = [...session.fields].flatMap(([path, fields]) =>
+    fields
+      .filter((field) => !Object.hasOwn(DEAR_ROUTES[path]!.fields, field))
+      .map((field) => `${path} ${field}`),
+  );
+  expect(unknown, 'fields that tools/request-costs/dear-fields.ts has no value of').toEqual([]);
+});
+
+it(`keeps within its bounds whatever a single request asks for (seed ${SEED})`, async () => {
+  const random = new Random(SEED);
+  const requests = [
+    ...eachField(random),
+    ...Array.from({ length: RUNS }, () => session.requests.random(random)),
+  ];
+  const costs: Cost[] = [];
+  const tooDear: string[] = [];
+  for (const request of requests) {
+    const { cost, exceeded } = await session.measure(request);
+    costs.push(cost);
+    tooDear.push(
+      ...exceeded.map((what) => `${cost.name} (${cost.status}, ${cost.bodyBytes} bytes): ${what}`),
+    );
+  }
+  console.log(costTable(costs));
+  expect(tooDear).toEqual([]);
+  expect(costs.filter(({ status }) => status === 200).length).toBeGreaterThan(costs.length / 2);
+});
+
+/** Each field once, on one of its routes, with one of its dear values: all of them take minutes (npm run costs). */
+function eachField(random: Random): DearRequest[] {
+  const routes = new Map<string, string[]>();
+  for (const [path, fields] of session.fields) {
+    for (const field of fields) routes.set(field, [...(routes.get(field) ?? []), path]);
+  }
+  return [...routes].map(([field, paths]) => {
+    const path = random.pick(paths);
+    return session.requests.single(path, field, random.integer(0, session.requests.count(path, field) - 1));
+  });
+}

@@ -1,0 +1,380 @@
+import {
+  anyJson,
+  anyObject,
+  deepValues,
+  type JsonText,
+  LONGEST,
+  list,
+  longTexts,
+  manyValues,
+  object,
+  text,
+} from './dear-values.js';
+
+/** What of the served model the size of a request follows. */
+export interface ModelSizes {
+  vocabSize: number;
+  maxSeqLen: number;
+}
+
+/** Fields of a body, as JSON. */
+export type Fields = Readonly<Record<string, JsonText>>;
+/** The dearest values of a field: alone, or with the other fields that they need. */
+export type DearField = (sizes: ModelSizes) => readonly (JsonText | Fields)[];
+
+const one =
+  (value: JsonText | Fields): DearField =>
+  () => [value];
+const harmless = (value: JsonText) => one(value);
+const textField: DearField = () => longTexts;
+const jsonField: DearField = () => anyJson;
+
+const dearStops: DearField = () => [
+  list(64, (index) => text('a', 2000 + index)),
+  list(64, (index) => `"${'ab'.repeat(60_000)}${index}"`),
+  text('a', LONGEST),
+];
+const dearBadWords: DearField = () => [
+  list(1024, (index) => `"${'a'.repeat(200)}${index}"`),
+  list(1024, (index) => `"${'a '.repeat(7000)}${index}"`),
+  list(1024, (index) => text('\u{1f9a2}', 8 + 2 * (index % 800))),
+];
+const dearBias: DearField = ({ vocabSize }) => [object(vocabSize, (token) => `"${token}":${token % 7}`)];
+const wholeTokens = (count: number, first = 0) =>
+  list(count, (index) => String(5 + ((first + index * 7) % 300)));
+
+const dearPrompt: DearField = ({ maxSeqLen }) => {
+  const most = maxSeqLen - 8;
+  const numLong = Math.min(256, Math.floor(400_000 / most));
+  return [
+    longTexts[0]!,
+    text('Once upon a time ', 4 * most),
+    text('a', LONGEST / 64),
+    wholeTokens(most),
+    list(256, (index) => `"${index} ${'once '.repeat(most / 2)}"`),
+    list(256, () => text('x', LONGEST / 300)),
+    list(numLong, (index) => wholeTokens(most, index)),
+  ].map((value) => ({ prompt: value, max_tokens: '1' }));
+};
+const dearInputs: DearField = () => [
+  longTexts[0]!,
+  list(2048, (index) => `"${index} ${'word '.repeat(200)}"`),
+  list(2048, () => text('x', LONGEST / 2100)),
+  list(2000, () => wholeTokens(200)),
+];
+
+const chatMessages: readonly JsonText[] = [
+  `[{"role":"user","content":${text('a', LONGEST)}}]`,
+  `[{"role":"user","content":${text('Once upon a time ', 4000)}}]`,
+  list(4000, (index) => `{"role":"${index % 2 ? 'assistant' : 'user'}","content":"hi ${index}"}`),
+  list(16_000, (index) => `{"role":"user","content":"${index}"}`),
+  `[{"role":"user","content":${list(4000, () => `{"type":"text","text":"a"}`)}}]`,
+  list(100, () => `{"role":"user","content":${list(1200, () => `{"type":"text","text":"a"}`)}}`),
+  list(
+    60,
+    () =>
+      `{"role":"assistant","content":null,"tool_calls":${list(1000, (index) => `{"id":"${index}","type":"function","function":{"name":"f","arguments":"{}"}}`)}}`,
+  ),
+  `[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":${JSON.stringify(`{"a":${list(200_000, () => '1')}}`)}}}]},{"role":"user","content":"a"}]`,
+];
+const items: readonly JsonText[] = [
+  text('a', LONGEST),
+  text('Once upon a time ', 4000),
+  list(4000, (index) => `{"role":"user","content":"hi ${index}"}`),
+  list(100, () => `{"role":"user","content":${list(1200, () => '{"type":"input_text","text":"a"}')}}`),
+  list(4000, (index) => `{"type":"function_call","call_id":"${index}","name":"f","arguments":"{}"}`),
+  list(
+    2000,
+    (index) =>
+      `{"type":"function_call","call_id":"${index}","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"${index}","output":"1"}`,
+  ),
+];
+
+const bigSchema = object(2, (half) =>
+  half === 0
+    ? '"type":"object"'
+    : `"properties":${object(4000, (index) => `"p${index}":{"type":"string","maxLength":${index}}`)}`,
+);
+const wideSchema = `{"enum":${list(4000, (index) => `"${'x'.repeat(1000)}${index}"`)}}`;
+const deepSchema = `${'{"type":"array","items":'.repeat(90)}{"type":"string"}${'}'.repeat(90)}`;
+const nestedSchema = `{"type":"object","properties":${object(400, (index) => `"p${index}":{"anyOf":${list(10, (inner) => `{"type":"array","minItems":50,"items":{"const":"${inner}"}}`)}}`)}}`;
+const schemas: readonly JsonText[] = [bigSchema, wideSchema, deepSchema, nestedSchema];
+const regexes: readonly JsonText[] = [
+  '"(a|b|ab)*c{1,500}"',
+  text('(ab?)*', 12_000),
+  '"(((a{0,99}){0,99}){0,99})"',
+  text('a', LONGEST),
+  JSON.stringify(`(${Array.from({ length: 20_000 }, (_, index) => `w${index}`).join('|')})`),
+];
+const choices: readonly JsonText[] = [
+  list(4000, (index) => `"${'choice '.repeat(500)}${index}"`),
+  list(4000, (index) => `"${index}"`),
+];
+const grammars: readonly JsonText[] = [
+  text('a', LONGEST),
+  JSON.stringify(
+    Array.from({ length: 5000 }, (_, index) => `r${index} ::= "x${index}" r${index + 1} | "y"`)
+      .join('\n')
+      .replace('r0', 'root')
+      .concat('\nr5000 ::= "z"'),
+  ),
+];
+const tools = (wrap: (inner: string) => string): readonly JsonText[] => [
+  list(512, (index) =>
+    wrap(
+      `"name":"f${index}","description":"d","parameters":{"type":"object","properties":{"a":{"enum":${list(200, (value) => `"${value}"`)}}}}`,
+    ),
+  ),
+  list(1, () => wrap(`"name":"f","parameters":${bigSchema}`)),
+  list(512, (index) => wrap(`"name":"f${index}","description":${text('a', 30_000)}`)),
+];
+const chatTools = tools((inner) => `{"type":"function","function":{${inner}}}`);
+const responseTools = tools((inner) => `{"type":"function",${inner}}`);
+const chosenTool = `"required"`;
+
+/** What every route that generates has. */
+const sampling: Readonly<Record<string, DearField>> = {
+  temperature: harmless('2'),
+  top_p: harmless('0.9999'),
+  top_k: harmless('2147483647'),
+  min_p: harmless('0.000001'),
+  repetition_penalty: harmless('1.5'),
+  presence_penalty: harmless('2'),
+  frequency_penalty: harmless('2'),
+  no_repeat_ngram_size: () => ['2', '400'],
+  logit_bias: dearBias,
+  bad_words: dearBadWords,
+  seed: harmless('9007199254740991'),
+  min_tokens: harmless('1'),
+  stop: dearStops,
+  stop_token_ids: one(list(64, String)),
+  ignore_eos: harmless('true'),
+  include_stop_str_in_output: harmless('true'),
+  skip_special_tokens: harmless('false'),
+  priority: harmless('1'),
+  cache_salt: textField,
+  time_limit_ms: harmless('2147483647'),
+  max_draft_len: harmless('2147483647'),
+  user: jsonField,
+  metadata: jsonField,
+  safety_identifier: jsonField,
+  prompt_cache_key: jsonField,
+  service_tier: jsonField,
+  stream: harmless('true'),
+  structured_outputs: () => [
+    ...schemas.map((schema) => `{"json":${schema}}`),
+    ...regexes.map((regex) => `{"regex":${regex}}`),
+    ...choices.map((choice) => `{"choice":${choice}}`),
+    ...grammars.map((grammar) => `{"grammar":${grammar}}`),
+    `{"json":${text('[', LONGEST)}}`,
+    `{"structural_tag":{"type":"structural_tag","format":{"type":"or","elements":${list(4000, (index) => `{"type":"const_string","value":"${index}"}`)}}}}`,
+  ],
+};
+
+const common: Readonly<Record<string, DearField>> = {
+  ...sampling,
+  model: harmless('null'),
+  max_tokens: harmless('16'),
+  stream_options: one({
+    stream: 'true',
+    stream_options: '{"include_usage":true,"continuous_usage_stats":true}',
+  }),
+  n: () => ['128', { n: '128', stream: 'true' }],
+  best_of: one({ n: '1', best_of: '128' }),
+  use_beam_search: one({ use_beam_search: 'true', n: '4' }),
+  length_penalty: one({ use_beam_search: 'true', n: '4', length_penalty: '100' }),
+  early_stopping: one({ use_beam_search: 'true', n: '4', early_stopping: '"never"' }),
+  prompt_logprobs: harmless('20'),
+  return_token_ids: harmless('true'),
+  guided_json: () => schemas,
+  guided_regex: () => regexes,
+  guided_choice: () => choices,
+  guided_grammar: () => grammars,
+};
+
+const wholePromptOf = ({ maxSeqLen }: ModelSizes) => wholeTokens(maxSeqLen - 20);
+const completions: Readonly<Record<string, DearField>> = {
+  ...common,
+  prompt: dearPrompt,
+  echo: (sizes) => [{ echo: 'true', prompt: wholePromptOf(sizes), max_tokens: '1' }],
+  logprobs: (sizes) => [
+    '20',
+    { logprobs: '20', echo: 'true', prompt: wholePromptOf(sizes), max_tokens: '0' },
+    { logprobs: '20', n: '128', max_tokens: '64', stream: 'true' },
+    { logprobs: '20', n: '128', max_tokens: '64' },
+    { logprobs: '20', max_tokens: '900', ignore_eos: 'true' },
+  ],
+  prompt_logprobs: (sizes) => [{ prompt_logprobs: '20', prompt: wholePromptOf(sizes), max_tokens: '1' }],
+  return_token_ids: (sizes) => [{ return_token_ids: 'true', prompt: wholePromptOf(sizes), n: '128' }],
+  n: (sizes) => [
+    '128',
+    { n: '128', stream: 'true' },
+    { n: '128', prompt: wholePromptOf(sizes), no_repeat_ngram_size: '400' },
+    { n: '128', logit_bias: dearBias(sizes)[0] as string },
+    { n: '128', repetition_penalty: '1.5', prompt: wholePromptOf(sizes) },
+  ],
+  no_repeat_ngram_size: ({ maxSeqLen }) => {
+    const prompt = list(maxSeqLen - 40, () => '9');
+    return ['2', String(maxSeqLen / 2)].map((size) => ({ no_repeat_ngram_size: size, prompt, n: '64' }));
+  },
+  bad_words: (sizes) => [
+    ...dearBadWords(sizes),
+    {
+      bad_words: list(1024, (index) => text(' a', 400 + 2 * (index % 100))),
+      n: '64',
+      prompt: text(' a', 1600),
+    },
+  ],
+  suffix: () => longTexts,
+};
+
+const chat: Readonly<Record<string, DearField>> = {
+  ...common,
+  messages: () => chatMessages.map((messages) => ({ messages, max_completion_tokens: '1' })),
+  max_completion_tokens: harmless('16'),
+  logprobs: harmless('true'),
+  top_logprobs: () => [
+    { logprobs: 'true', top_logprobs: '20' },
+    { logprobs: 'true', top_logprobs: '20', n: '128', max_tokens: '32', stream: 'true' },
+    { logprobs: 'true', top_logprobs: '20', n: '128', max_tokens: '64' },
+    { logprobs: 'true', top_logprobs: '20', max_tokens: '900', ignore_eos: 'true' },
+  ],
+  add_generation_prompt: harmless('false'),
+  continue_final_message: one({
+    continue_final_message: 'true',
+    messages: `[{"role":"user","content":"a"},{"role":"assistant","content":${text('a', LONGEST / 64)}}]`,
+  }),
+  chat_template_kwargs: () => anyObject,
+  tools: () => chatTools,
+  tool_choice: one({ tools: chatTools[0]!, tool_choice: chosenTool }),
+  parallel_tool_calls: one({ tools: chatTools[0]!, parallel_tool_calls: 'false', tool_choice: chosenTool }),
+  prediction: jsonField,
+  functions: () => tools((inner) => `{${inner}}`),
+  function_call: one({ functions: '[{"name":"f0"}]', function_call: '{"name":"f0"}' }),
+  response_format: () => [
+    ...schemas.map((schema) => `{"type":"json_schema","json_schema":{"name":"x","schema":${schema}}}`),
+    `{"type":"json_schema","json_schema":{"name":${longTexts[0]},"schema":{}}}`,
+  ],
+  modalities: harmless('["text"]'),
+  audio: harmless('null'),
+  reasoning_effort: harmless('"high"'),
+  verbosity: harmless('"medium"'),
+  web_search_options: harmless('null'),
+  store: harmless('false'),
+};
+
+const responses: Readonly<Record<string, DearField>> = {
+  ...sampling,
+  model: harmless('null'),
+  input: () => items.map((input) => ({ input, max_output_tokens: '1' })),
+  instructions: textField,
+  previous_response_id: harmless('null'),
+  max_output_tokens: harmless('16'),
+  stream_options: one({ stream: 'true', stream_options: `{"include_obfuscation":${manyValues[0]}}` }),
+  store: harmless('true'),
+  metadata: one(object(16, (index) => `"${index}":${text('a', 512)}`)),
+  text: () => schemas.map((schema) => `{"format":{"type":"json_schema","name":"x","schema":${schema}}}`),
+  tools: () => responseTools,
+  tool_choice: one({ tools: responseTools[0]!, tool_choice: chosenTool }),
+  parallel_tool_calls: one({ tools: responseTools[0]!, parallel_tool_calls: 'false' }),
+  reasoning: harmless('{"effort":"high"}'),
+  include: one(list(4000, () => '"message.output_text.logprobs"')),
+  top_logprobs: () => [
+    { include: '["message.output_text.logprobs"]', top_logprobs: '20' },
+    {
+      include: '["message.output_text.logprobs"]',
+      top_logprobs: '20',
+      max_output_tokens: '900',
+      ignore_eos: 'true',
+    },
+    {
+      include: '["message.output_text.logprobs"]',
+      top_logprobs: '20',
+      max_output_tokens: '900',
+      ignore_eos: 'true',
+      stream: 'true',
+    },
+  ],
+  truncation: () => items.map((input) => ({ input, truncation: '"auto"', max_output_tokens: '1' })),
+  chat_template_kwargs: () => anyObject,
+  user: textField,
+  safety_identifier: textField,
+  prompt_cache_key: textField,
+  prompt_cache_retention: jsonField,
+  service_tier: jsonField,
+  background: harmless('false'),
+  conversation: harmless('null'),
+  prompt: harmless('null'),
+  max_tool_calls: harmless('null'),
+  context_management: harmless('[]'),
+  moderation: harmless('null'),
+};
+
+const encoders: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  truncate_prompt_tokens: harmless('-1'),
+  user: jsonField,
+  input: (sizes) =>
+    dearInputs(sizes).map((input) => ({ input: input as string, truncate_prompt_tokens: '-1' })),
+  encoding_format: one({ input: list(2048, (index) => `"${index}"`), encoding_format: '"float"' }),
+  dimensions: harmless('null'),
+  query: () => longTexts.map((query) => ({ query, truncate_prompt_tokens: '-1' })),
+  documents: () =>
+    [
+      list(2048, (index) => `"${index}"`),
+      list(2000, () => `{"text":${text('word ', 4000)}}`),
+      list(2, () => text('x', LONGEST / 2)),
+    ].map((documents) => ({ documents, truncate_prompt_tokens: '-1' })),
+  top_n: harmless('1'),
+  return_documents: one({
+    documents: list(2000, () => text('word ', 4000)),
+    return_documents: 'true',
+    truncate_prompt_tokens: '-1',
+  }),
+  text_1: () => [{ text_1: text('word ', LONGEST), truncate_prompt_tokens: '-1' }],
+  text_2: () => [{ text_2: list(2048, () => text('word ', 5000)), truncate_prompt_tokens: '-1' }],
+};
+
+const tokenizing: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  prompt: () => longTexts,
+  messages: () => chatMessages.map((messages) => ({ messages, prompt: 'null' })),
+  add_special_tokens: harmless('true'),
+  return_token_strs: one({ prompt: text('Once upon a time ', 4000), return_token_strs: 'true' }),
+  add_generation_prompt: harmless('true'),
+  continue_final_message: harmless('false'),
+  chat_template_kwargs: () =>
+    anyObject.map((chat_template_kwargs) => ({
+      chat_template_kwargs,
+      prompt: 'null',
+      messages: '[{"role":"user","content":"a"}]',
+    })),
+  tools: () =>
+    [...manyValues, ...deepValues].map((value) => ({
+      tools: `[{"a":${value}}]`,
+      prompt: 'null',
+      messages: '[{"role":"user","content":"a"}]',
+    })),
+  tokens: () => [list(490_000, (index) => String(index % 300)), list(490_000, () => '7')],
+};
+
+/** A route with a body: what is asked for where nothing is dear, and what is dear in each of its fields. */
+export interface DearRoute {
+  plain: Fields;
+  fields: Readonly<Record<string, DearField>>;
+}
+
+/** Every route that takes a body, and every field of it: the test fails by the name of one that is not here. */
+export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
+  '/v1/completions': { plain: { prompt: '"Once"', max_tokens: '2' }, fields: completions },
+  '/v1/chat/completions': {
+    plain: { messages: '[{"role":"user","content":"Once"}]', max_tokens: '2' },
+    fields: chat,
+  },
+  '/v1/responses': { plain: { input: '"Once"', max_output_tokens: '2' }, fields: responses },
+  '/v1/embeddings': { plain: { input: '"Once"' }, fields: encoders },
+  '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
+  '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
+  '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
+  '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
+};

@@ -1,0 +1,41 @@
+import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/read-json.js';
+
+/** A value of JSON as text, since what is dear is often what no serialiser writes. */
+export type JsonText = string;
+
+/** Room for the rest of the body beside a value that fills it. */
+const REST_OF_BODY = 64 * 1024;
+export const LONGEST = DEFAULT_MAX_BODY_BYTES - REST_OF_BODY;
+
+/** So many times the same, separated by commas. */
+export function repeated(count: number, item: (index: number) => string): string {
+  return Array.from({ length: count }, (_, index) => item(index)).join();
+}
+
+export const list = (count: number, item: (index: number) => string) => `[${repeated(count, item)}]`;
+export const object = (count: number, entry: (index: number) => string) => `{${repeated(count, entry)}}`;
+export const text = (unit: string, length: number) => `"${unit.repeat(Math.floor(length / unit.length))}"`;
+
+/** As long a text as a body holds, in ways to write one that are dear to read. */
+export const longTexts: readonly JsonText[] = [
+  text('a', LONGEST),
+  text('\\u00e9', LONGEST),
+  text('\u{1f9a2}', LONGEST / 2),
+];
+
+/** As many values as a body holds, in lists as long as are taken, and objects of which no two are alike. */
+export const manyValues: readonly JsonText[] = [
+  list(122, () => list(4090, () => '1')),
+  list(60, (outer) => object(4090, (inner) => `"k${outer}_${inner}":[]`)),
+  list(4000, (outer) => list(60, (inner) => `{"a${outer}":${inner}}`)),
+];
+
+/** As deep as is taken. */
+export const deepValues: readonly JsonText[] = [
+  `${'['.repeat(190)}${']'.repeat(190)}`,
+  list(1200, () => `${'{"a":'.repeat(190)}1${'}'.repeat(190)}`),
+];
+
+/** Where any JSON is taken. */
+export const anyJson: readonly JsonText[] = [longTexts[1]!, ...manyValues, ...deepValues];
+export const anyObject: readonly JsonText[] = anyJson.map((value) => `{"a":${value}}`);

@@ -1,0 +1,62 @@
+// What the dearest requests cost, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1] [--write]
+// With --write the table goes into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
+// measured.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { writeSection } from '../document-section.js';
+import { Random } from '../soak/random.js';
+import { megabytes, ms } from './bounds.js';
+import type { Cost, DearRequest } from './measure.js';
+import { CostSession, DEMO_MODEL, smollm2 } from './session.js';
+import { costTable } from './table.js';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    random: { type: 'string', default: '0' },
+    seed: { type: 'string', default: '1' },
+    write: { type: 'boolean' },
+  },
+});
+const pattern = new RegExp(positionals[0] ?? '');
+const real = process.env.SKEIN_TEST_MODEL;
+const folder = mkdtempSync(join(tmpdir(), 'skein-costs-'));
+const cache = process.env.SKEIN_COSTS_CACHE ?? folder;
+const session = await CostSession.open(real === undefined ? DEMO_MODEL : smollm2(real), cache, process.env);
+const costs: Cost[] = [];
+let numExceeded = 0;
+try {
+  for (const request of wanted()) {
+    const { cost, exceeded } = await session.measure(request);
+    costs.push(cost);
+    if (exceeded.length > 0) numExceeded++;
+    const { name, status, admissionMs, holdMs, iterationMs, memoryBytes, bodyBytes, answer } = cost;
+    const figures = [admissionMs, holdMs, iterationMs].map((value) => ms(value).padStart(8)).join('');
+    console.log(
+      `${status}${figures}${megabytes(memoryBytes).padStart(9)} of ${megabytes(bodyBytes).padStart(7)}  ${name}`,
+    );
+    for (const line of [...exceeded, ...(answer === '' ? [] : [answer])]) console.log(`      ${line}`);
+  }
+} finally {
+  await session.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+const table = costTable(costs);
+console.log(`\n${table}\n\n${numExceeded} of ${costs.length} requests cost more than they may.`);
+if (values.write) writeSection('SECURITY.md', 'request-costs', table);
+
+function* wanted(): Generator<DearRequest> {
+  const random = new Random(Number(values.seed));
+  for (let i = 0; i < Number(values.random); i++) yield session.requests.random(random);
+  if (Number(values.random) > 0 && positionals.length === 0) return;
+  for (const [path, fields] of session.fields) {
+    for (const field of fields) {
+      for (let index = 0; index < session.requests.count(path, field); index++) {
+        const request = session.requests.single(path, field, index);
+        if (pattern.test(request.name)) yield request;
+      }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { send } from './asked.js';
+import type { MeteredServer } from './metered-server.js';
+
+/** A request to be measured. */
+export interface DearRequest {
+  /** Such as `/v1/completions stop`. */
+  name: string;
+  path: string;
+  body: Buffer;
+}
+
+/** What one request cost. Processor time in milliseconds, memory in bytes. */
+export interface Cost {
+  name: string;
+  bodyBytes: number;
+  status: number;
+  /** Where it was refused, with what. */
+  answer: string;
+  /** Of the main thread, up to the first byte of the answer, less what the neighbour costs in that time. */
+  admissionMs: number;
+  /** Longest for which the main thread did nothing else, up to the end. */
+  holdMs: number;
+  /** Longest of the engine's thread between two of the neighbour's tokens. */
+  iterationMs: number;
+  /** What of that is nobody's fault: an iteration as full as it may be. */
+  fullMs: number;
+  /** Most memory of the process beyond what it had before. */
+  memoryBytes: number;
+}
+
+/** What the server costs beside the requests that are measured. */
+export interface Baseline {
+  /** Processor time of the main thread for a token of the neighbour. */
+  tokenMs: number;
+  /** Processor time of the engine's thread for an iteration as full as it may be. */
+  fullMs: number;
+}
+
+/** How long the answer of a request is read, before its client leaves. */
+const MOST_READ_MS = 4000;
+/** What is done when a request has left is done within so many iterations. */
+const ITERATIONS_AFTER = 8;
+/** What a neighbour's token costs is measured over so many. */
+const BASELINE_ITERATIONS = 100;
+
+/** What the neighbour's tokens cost the main thread, with nobody beside it. */
+export async function tokenMsOf(server: MeteredServer): Promise<number> {
+  const [before, mainMs] = [(await server.noted()).iterations, server.mainMs()];
+  await pass(server, BASELINE_ITERATIONS);
+  return (server.mainMs() - mainMs) / ((await server.noted()).iterations - before);
+}
+
+/** Sends a request and notes what it costs until it has left. */
+export async function costOf(
+  server: MeteredServer,
+  { name, path, body }: DearRequest,
+  { tokenMs, fullMs }: Baseline,
+): Promise<Cost> {
+  const bytesBefore = server.residentBytes();
+  server.resetPeak();
+  const { iterations: before } = await server.noted(true);
+  const mainBefore = server.mainMs();
+  const { status, ended, leave } = await send(server.url, path, body);
+  const mainMs = server.mainMs() - mainBefore;
+  const admissionMs = mainMs - tokenMs * ((await server.noted()).iterations - before);
+  const late = setTimeout(leave, MOST_READ_MS);
+  const beginning = await ended;
+  clearTimeout(late);
+  await pass(server, ITERATIONS_AFTER);
+  const { holdNs, iterationNs } = await server.noted();
+  return {
+    name,
+    bodyBytes: body.length,
+    status,
+    answer: status === 200 ? '' : beginning.slice(0, 300),
+    admissionMs: Math.max(0, admissionMs),
+    holdMs: holdNs / 1e6,
+    iterationMs: iterationNs / 1e6,
+    fullMs,
+    memoryBytes: Math.max(0, server.peakBytes() - bytesBefore),
+  };
+}
+
+/** Waits for so many iterations: the neighbour always has some. */
+async function pass(server: MeteredServer, count: number): Promise<void> {
+  const { iterations: first } = await server.noted();
+  for (let { iterations } = await server.noted(); iterations < first + count; ) {
+    await sleep(2);
+    ({ iterations } = await server.noted());
+  }
+}
+
+/** The least of each figure: a machine that is busy only ever adds to them. */
+export function leastOf(costs: readonly Cost[]): Cost {
+  const least = (figure: 'admissionMs' | 'holdMs' | 'iterationMs' | 'memoryBytes') =>
+    Math.min(...costs.map((cost) => cost[figure]));
+  return {
+    ...costs[0]!,
+    admissionMs: least('admissionMs'),
+    holdMs: least('holdMs'),
+    iterationMs: least('iterationMs'),
+    memoryBytes: least('memoryBytes'),
+  };
+}

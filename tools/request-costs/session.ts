@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Neighbour } from './asked.js';
+import { calibrated, exceeded } from './bounds.js';
+import { DEAR_ROUTES, type ModelSizes } from './dear-fields.js';
+import { DearRequests } from './dear-requests.js';
+import { describedFields } from './described-fields.js';
+import { type Baseline, type Cost, costOf, type DearRequest, leastOf, tokenMsOf } from './measure.js';
+import { MeteredServer } from './metered-server.js';
+
+/** A model to measure with, as --model has it, and its sizes. */
+export interface MeasuredModel {
+  path: string;
+  sizes: ModelSizes;
+}
+
+const fromRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+export const DEMO_MODEL: MeasuredModel = {
+  path: fromRoot('models/demo/gosling'),
+  sizes: { vocabSize: 2048, maxSeqLen: 1024 },
+};
+export const smollm2 = (path: string): MeasuredModel => ({
+  path,
+  sizes: { vocabSize: 49_152, maxSeqLen: 8192 },
+});
+
+/** A request that is dearer than it may be is measured again: what the machine and the garbage collector add goes away. */
+const MOST_TIMES = 3;
+/** Requests after which code is compiled and memory that is used again and again is there. */
+const WARMING_UP = 6;
+
+/** A server with a client that streams tokens all the time, beside whom requests are measured. */
+export class CostSession {
+  /** Fields by the path of their route, as the server describes them. */
+  readonly fields: ReadonlyMap<string, readonly string[]>;
+  readonly requests: DearRequests;
+  readonly #server: MeteredServer;
+  readonly #neighbour: Neighbour;
+  readonly #baseline: Baseline;
+
+  private constructor(
+    server: MeteredServer,
+    neighbour: Neighbour,
+    baseline: Baseline,
+    requests: DearRequests,
+    fields: ReadonlyMap<string, readonly string[]>,
+  ) {
+    this.#server = server;
+    this.#neighbour = neighbour;
+    this.#baseline = baseline;
+    this.requests = requests;
+    this.fields = fields;
+  }
+
+  /** Starts the server with this model, and small encoders for the routes that need one. */
+  static async open(
+    { path, sizes }: MeasuredModel,
+    cacheDir: string,
+    environment: NodeJS.ProcessEnv,
+  ): Promise<CostSession> {
+    const models = {
+      chat: path,
+      vectors: fromRoot('test/fixtures/tiny-bert-mean'),
+      scores: fromRoot('test/fixtures/tiny-bert-score'),
+    };
+    const flags = Object.entries(models).flatMap(([name, model]) => ['--model', `${name}=${model}`]);
+    // One computing thread, whose processor time is all that an iteration takes.
+    const more = ['--threads', '1', '--max-beam-width', '4', '--max-tokens', String(8 * sizes.maxSeqLen)];
+    const server = await MeteredServer.start([...flags, ...more, '--cache-dir', cacheDir], environment);
+    const fields = await describedFields(server.url);
+    const neighbour = new Neighbour(server.url, 'chat', sizes.maxSeqLen);
+    const requests = new DearRequests(sizes, modelOf, fields);
+    const nothing = { tokenMs: 0, fullMs: 0 };
+    const crowds: Cost[] = [];
+    for (let i = 0; i < WARMING_UP; i++) {
+      for (const path of Object.keys(DEAR_ROUTES)) await costOf(server, requests.plain(path), nothing);
+      crowds.push(await costOf(server, requests.crowd(i), nothing));
+    }
+    const fullMs = leastOf(crowds.slice(-3)).iterationMs;
+    const baseline = { tokenMs: await tokenMsOf(server), fullMs };
+    return new CostSession(server, neighbour, baseline, requests, fields);
+  }
+
+  /** What the request costs, at least, and which of its bounds that exceeds. */
+  async measure(request: DearRequest): Promise<{ cost: Cost; exceeded: string[] }> {
+    const costs: Cost[] = [];
+    let slowness = 1;
+    for (;;) {
+      costs.push(await costOf(this.#server, request, this.#baseline));
+      const cost = leastOf(costs);
+      if (exceeded(cost, slowness).length > 0) slowness = Math.max(slowness, calibrated());
+      const found = exceeded(cost, slowness);
+      if (found.length === 0 || costs.length === MOST_TIMES) return { cost, exceeded: found };
+      await sleep(50);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#neighbour.stop();
+    await this.#server.stop();
+  }
+}
+
+function modelOf(path: string): string {
+  if (path === '/v1/embeddings') return 'vectors';
+  return path === '/v1/rerank' || path === '/v1/score' ? 'scores' : 'chat';
+}
