@@ -141,7 +141,7 @@ export interface OptionalParams {
   /**
    * Bound on the time that an iteration spends on prompts which it does not end, in milliseconds, by what recent iterations
    * took: so long a request that comes may have to wait for a long prompt of another; four times as long where there is no
-   * other request at all. Prompts that fit into it run whole.
+   * other request at all. Prompts that fit into it run whole, all prompts of an iteration together in at most four times as long.
    * Needs enableChunkedContext. 'auto': what suits the executor that comes to run (engine/executors/chunk-times.ts).
    * Default: no bound.
    */

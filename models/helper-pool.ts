@@ -201,7 +201,7 @@ export class HelperPool<Job, Result> {
   }
 
   #giveUp(worker: PoolWorker<Job, Result>, limitMs: number): void {
-    const error = new HelperTimeError(`It took more than ${Math.round(limitMs / 100) / 10} s.`);
+    const error = new HelperTimeError(`It took more than ${Math.ceil(limitMs) / 1000} s.`);
     this.#end(worker, error);
     void worker.thread.terminate();
   }

@@ -27,7 +27,14 @@ export function chunkSizes(
   }
 }
 
-/** What an iteration still has for chunks: tokens, and the time of those that do not end their context. */
+/** All chunks of an iteration together take at most so many times the time of one that is cut. */
+export const MOST_TOGETHER = 4;
+
+/**
+ * What an iteration still has for chunks: tokens, and time. A chunk that is cut takes its share of the time of one, so that
+ * they come to no more together; chunks that end their contexts may come to MOST_TOGETHER times as much, since every one of
+ * them is a request's first token, and what waits behind them is another's next.
+ */
 export class ChunkRoom {
   readonly #unit: number;
   readonly #maxContextLength: number;
@@ -35,6 +42,8 @@ export class ChunkRoom {
   #tokens: number;
   /** Share of the time that is left for chunks that are cut: see Chunking.longestChunk. */
   #time = 1;
+  /** What is left of the time of all chunks, in the same measure. */
+  #together = MOST_TOGETHER;
 
   constructor(capacity: number, { unit, maxContextLength, longestChunk }: Readonly<Chunking>) {
     this.#tokens = capacity;
@@ -46,31 +55,36 @@ export class ChunkRoom {
   /** Whether each of them can run to its end in this iteration, with the drafts that ride on them. */
   holdsAll(contexts: readonly SchedulableRequest[]): boolean {
     let wanted = 0;
+    let time = 0;
     for (const request of contexts) {
+      const longest = this.#longestChunk(request);
       const whole = contextLeft(request) + request.draftLength;
-      if (whole > this.#maxContextLength || contextLeft(request) > this.#longestChunk(request)) return false;
+      if (whole > this.#maxContextLength || contextLeft(request) > longest) return false;
       wanted += whole;
+      time += contextLeft(request) / longest;
     }
-    return wanted <= this.#tokens;
+    return wanted <= this.#tokens && time <= this.#together + ROUNDING;
   }
 
   /** Whether the context can run to its end with what is left. */
   holdsWhole(request: SchedulableRequest): boolean {
     const wanted = contextLeft(request);
-    return wanted <= Math.min(this.#tokens, this.#maxContextLength, this.#longestChunk(request));
+    const longest = this.#longestChunk(request);
+    const inTime = Math.min(longest, within(this.#together, longest));
+    return wanted <= Math.min(this.#tokens, this.#maxContextLength, inTime);
   }
 
   /** As much as there is, out of the tokens and, where the chunk is cut, out of the time. */
   take(request: SchedulableRequest): number {
     const wanted = contextLeft(request);
+    const longest = this.#longestChunk(request);
     if (this.holdsWhole(request)) {
-      this.#tokens -= wanted;
+      this.#spend(wanted, longest, false);
       return wanted;
     }
-    const longest = this.#longestChunk(request);
     const most = Math.min(wanted, this.#tokens, this.#maxContextLength, this.#inTime(longest));
     const size = most - (most % Math.min(this.#unit, longest));
-    this.#spend(size, longest);
+    this.#spend(size, longest, true);
     return size;
   }
 
@@ -81,20 +95,25 @@ export class ChunkRoom {
     const more = Math.min(this.#unit, longest, wanted - taken);
     const isCut = wanted > longest;
     if (more > this.#tokens || taken + more > this.#maxContextLength) return 0;
-    if (isCut && more > this.#inTime(longest)) return 0;
-    if (isCut) this.#spend(more, longest);
-    else this.#tokens -= more;
+    if (more > (isCut ? this.#inTime(longest) : within(this.#together, longest))) return 0;
+    this.#spend(more, longest, isCut);
     return more;
   }
 
+  /** Tokens of a chunk that is cut, where one of `longest` tokens takes all the time of such chunks. */
   #inTime(longest: number): number {
-    return longest === Number.POSITIVE_INFINITY ? longest : Math.floor(this.#time * longest + ROUNDING);
+    return within(Math.min(this.#time, this.#together), longest);
   }
 
-  #spend(size: number, longest: number): void {
+  #spend(size: number, longest: number, isCut: boolean): void {
     this.#tokens -= size;
-    this.#time -= size / longest;
+    this.#together -= size / longest;
+    if (isCut) this.#time -= size / longest;
   }
+}
+
+function within(time: number, longest: number): number {
+  return longest === Number.POSITIVE_INFINITY ? longest : Math.floor(time * longest + ROUNDING);
 }
 
 /** Shares such as 1/3 add up to a little less than 1. */

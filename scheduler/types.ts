@@ -80,7 +80,8 @@ export interface Chunking {
   maxContextTokens?: number;
   /**
    * Tokens of this context that an iteration has time for: a multiple of the unit, or a smaller number that divides it.
-   * A context that is longer is cut, and all that are cut share the time of one of them; the others run whole. Absent:
+   * A context that is longer is cut, and all that are cut share the time of one of them; the others run whole, and all together
+   * take MOST_TOGETHER times as long at most. Absent:
    * there is time for any number.
    */
   longestChunk?: (request: SchedulableRequest) => number;

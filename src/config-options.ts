@@ -307,7 +307,7 @@ export const OPTIONS = {
   },
   maxChunkMs: integer(1, MOST, {
     metavar: 'MS',
-    help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; four times as long where there is no other request; needs --enable-chunked-context',
+    help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; four times as long where there is no other request, and for all prompts of an iteration together; needs --enable-chunked-context',
     defaultText: chunkMsText(),
     gptManagerField: 'optionalParams.maxChunkMs',
   }),

@@ -423,6 +423,17 @@ describe('longestChunk', () => {
         batch: [[1n, 16]],
       },
       {
+        rule: 'lets whole ones take four times as long together: a fifth is cut to what is left of that',
+        requests: [1n, 2n, 3n, 4n, 5n].map((id) => context(id, 20, 5)),
+        batch: [
+          [1n, 20],
+          [2n, 20],
+          [3n, 20],
+          [4n, 20],
+          [5n, 16],
+        ],
+      },
+      {
         rule: 'may be less than a unit, where tokens attend to many',
         requests: [context(1n, 130, 5, far), context(2n, 30, 5)],
         batch: [[1n, 4]],
@@ -450,6 +461,17 @@ describe('longestChunk', () => {
         ],
       },
       {
+        rule: 'ends where all together have taken four times as long',
+        requests: [1n, 2n, 3n, 4n, 5n].map((id) => context(id, 24, 5)),
+        batch: [
+          [1n, 24],
+          [2n, 24],
+          [3n, 16],
+          [4n, 16],
+          [5n, 16],
+        ],
+      },
+      {
         rule: 'gives as little as there is time for',
         requests: [context(1n, 130, 5, far), context(2n, 130, 5, far)],
         batch: [[1n, 4]],
@@ -463,6 +485,16 @@ describe('longestChunk', () => {
         rule: 'says who is long',
         requests: [context(1n, 30, 5), context(2n, 24, 5)],
         batch: [[2n, 24]],
+      },
+      {
+        rule: 'leaves the longest of many that together take more than four times as long to the next iteration',
+        requests: [context(1n, 24, 5), ...[2n, 3n, 4n, 5n].map((id) => context(id, 20, 5))],
+        batch: [
+          [2n, 20],
+          [3n, 20],
+          [4n, 20],
+          [5n, 20],
+        ],
       },
       {
         rule: 'cuts a prompt that is alone',

@@ -270,7 +270,7 @@ describe('random histories', () => {
           }
         }
       });
-      if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(20);
+      if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(0);
       else expect(passed).toBe(0);
     });
 
