@@ -21,10 +21,43 @@ export function holdMemory(ledger: MemoryLedger): MiddlewareHandler<AppEnv> {
     });
     try {
       await next();
+      // Without a socket (a program calls the app itself) the answer is out when its body has been read.
+      if (outgoing === undefined && c.res.body !== null) {
+        isClosed = false;
+        const body = followed(c.res.body, () => {
+          isClosed = true;
+          settle();
+        });
+        c.res = new Response(body, c.res);
+      }
     } finally {
       isDone = true;
       isClosed ||= outgoing?.closed === true;
       settle();
     }
   };
+}
+
+/** The same bytes; `onEnd` is called once they are through, or nobody wants the rest. */
+function followed(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          controller.close();
+        } catch (error) {
+          controller.error(error);
+        }
+        onEnd();
+      },
+      cancel(reason) {
+        onEnd();
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }

@@ -99,7 +99,7 @@ describe('the id of a request', () => {
       await good;
       expect(client.errors).toHaveLength(1);
       expect(client.errors[0]).toMatch(
-        /^requestId is .+; it must be a bigint from 0 to 18446744073709551615\.$/,
+        /^The callback getInferenceRequests failed: requestId is .+; it must be a bigint from 0 to 18446744073709551615\.$/,
       );
       expect([...client.responses.keys()]).toEqual([1n]);
     },
