@@ -5,6 +5,7 @@ import {
   SHARE_ENV,
   Worker,
 } from 'node:worker_threads';
+import { requireThreadRoom } from '../callbacks/address-space.js';
 import { Doorbell, type WorkerLife, type WorkerMessage } from '../callbacks/worker-messages.js';
 import { GuideThreadHost } from './guided/guide-thread-host.js';
 import { Heartbeat } from './heartbeat.js';
@@ -37,7 +38,9 @@ export class EngineWorker<Info, Message extends { type: string }, Command> {
   #isDeserted = false;
   #error: Error | null = null;
 
+  /** @throws MemoryError, or what Node.js says, where no thread can be had. */
   constructor(script: URL, data: object, events: EngineWorkerEvents<Message | WorkerLife<Info>>) {
+    requireThreadRoom();
     const { port1, port2 } = new MessageChannel();
     const doorbell = Doorbell.createBuffer();
     const heartbeat = Heartbeat.createBuffer();

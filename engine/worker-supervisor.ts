@@ -176,7 +176,11 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
       this.#timer = null;
       this.#isWaiting = false;
       this.#restarts++;
-      this.#start();
+      try {
+        this.#start();
+      } catch (error) {
+        this.#startAnother(error as Error); // too little memory for a thread may pass
+      }
     }, delayMs);
   }
 

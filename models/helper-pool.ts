@@ -1,4 +1,5 @@
 import { type ResourceLimits, Worker } from 'node:worker_threads';
+import { requireThreadRoom } from '../callbacks/address-space.js';
 
 export interface HelperPoolOptions<Job = unknown> {
   /** Module of a thread: it says 'ready', then answers each message, a job, with one HelperReply, in order (see answerJobs). */
@@ -139,7 +140,15 @@ export class HelperPool<Job, Result> {
 
   #dispatch(): void {
     while (this.#waiting.length > 0) {
-      const worker = this.#idleWorker();
+      let worker: PoolWorker<Job, Result> | null;
+      try {
+        worker = this.#idleWorker();
+      } catch (error) {
+        // No thread can be started: the others that there are take what waits.
+        if (this.#workers.size === 0)
+          for (const { reject } of this.#waiting.splice(0)) reject(error as Error);
+        return;
+      }
       if (worker === null) return;
       const pending = this.#waiting.shift()!;
       try {
@@ -172,6 +181,7 @@ export class HelperPool<Job, Result> {
 
   #startWorker(): PoolWorker<Job, Result> {
     const { script, workerData, resourceLimits } = this.#options;
+    requireThreadRoom();
     const thread = new Worker(script, { workerData, ...(resourceLimits && { resourceLimits }) });
     const worker: PoolWorker<Job, Result> = { thread, ready: false, pending: null, timer: null };
     this.#workers.add(worker);

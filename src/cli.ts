@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
+import { memoryProblem } from '../callbacks/address-space.js';
 import { closestName } from '../callbacks/did-you-mean.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { BatchFlags } from './commands/batch.js';
@@ -18,6 +19,7 @@ import { unknownVariables } from './environment.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
 import { InterruptedError } from './interruption.js';
 import { flagsOf } from './option-flags.js';
+import { watchMemory } from './refused-memory.js';
 import { outputProblem, watchStandardOutput } from './terminal/standard-output.js';
 
 /** What was asked for is understood, and fails: a model that is not there, a port in use, too little memory. */
@@ -265,7 +267,7 @@ async function main(): Promise<number> {
       if (error.message !== '') process.stderr.write(`skein: ${error.message}\n`);
       return error.exitCode;
     }
-    const message = error instanceof Error ? error.message : String(error);
+    const message = memoryProblem(error) ?? (error instanceof Error ? error.message : String(error));
     process.stderr.write(`skein: ${message}\n`);
     if (process.env.SKEIN_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`);
     return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILURE;
@@ -273,4 +275,5 @@ async function main(): Promise<number> {
 }
 
 watchStandardOutput();
+watchMemory();
 process.exitCode = await main();

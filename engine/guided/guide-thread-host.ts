@@ -1,4 +1,5 @@
 import { MessageChannel, type ResourceLimits, Worker } from 'node:worker_threads';
+import { requireThreadRoom } from '../../callbacks/address-space.js';
 import { DEAD, type GuideThreadSetup, REPLY_BELL } from './guide-messages.js';
 import type { GuideReaderData } from './guide-reader-worker.js';
 import type { GuideThreadStarter } from './guide-thread.js';
@@ -16,6 +17,18 @@ export class GuideThreadHost implements GuideThreadStarter {
   start(setup: GuideThreadSetup): void {
     this.stop();
     const control = new Int32Array(setup.control);
+    // The loop hears of it by the control block, and makes the guides that it needs again.
+    const tellDeath = () => {
+      Atomics.store(control, DEAD, 1);
+      Atomics.add(control, REPLY_BELL, 1);
+      Atomics.notify(control, REPLY_BELL);
+    };
+    try {
+      requireThreadRoom(2);
+    } catch {
+      tellDeath();
+      return;
+    }
     const { port1: reader, port2: follower } = new MessageChannel();
     const heap = HEAP_OF_GUIDES + Math.ceil((setup.vocabSize * BYTES_OF_TOKEN) / 2 ** 20);
     const workers = [
@@ -30,13 +43,10 @@ export class GuideThreadHost implements GuideThreadStarter {
     ];
     for (const worker of workers) {
       worker.unref();
-      // The loop hears of it by the control block, and makes the guides that it needs again.
       worker.on('error', () => {});
       worker.on('exit', () => {
         for (const other of workers) void other.terminate();
-        Atomics.store(control, DEAD, 1);
-        Atomics.add(control, REPLY_BELL, 1);
-        Atomics.notify(control, REPLY_BELL);
+        tellDeath();
       });
     }
     this.#workers = workers;

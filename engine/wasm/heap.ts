@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
 import { type Kernels, loadKernels } from './kernels.js';
+import { requireMemory } from './web-assembly.js';
 
 /** Bytes that a heap can grow to: what 32-bit pointers reach, less the page that emscripten keeps. */
 export const MOST_HEAP_BYTES = 2 ** 32 - 2 ** 16;
@@ -59,13 +60,18 @@ export class WasmHeap {
     this.#view();
   }
 
+  /** @throws MemoryError where the process may not have the addresses of one. */
   static async open(): Promise<WasmHeap> {
+    requireMemory();
     // Large, and no part of the bundles: loaded here and nowhere else.
     const require = createRequire(import.meta.url);
     const { findBackendFactory } = require('@tensorflow/tfjs-core') as typeof import('@tensorflow/tfjs-core');
     // Registers the factory that is asked for.
     require('@tensorflow/tfjs-backend-wasm');
-    const backend = (await withoutListeners(() => findBackendFactory('wasm')())) as BackendWasm;
+    const backend = (await withoutListeners(() => findBackendFactory('wasm')()).catch((reason: unknown) => {
+      // An object that is no Error.
+      throw new Error(`The wasm executor's library cannot be used: ${messageOf(reason)}`);
+    })) as BackendWasm;
     const module = backend.wasm as unknown as WasmModule;
     const { memory } = module.asm;
     if (memory === undefined) {
@@ -181,4 +187,9 @@ async function withoutListeners<T>(open: () => Promise<T> | T): Promise<T> {
       }
     }
   }
+}
+
+function messageOf(reason: unknown): string {
+  const { message } = (reason ?? {}) as { message?: unknown };
+  return typeof message === 'string' ? message : String(reason);
 }
