@@ -125,7 +125,7 @@ describe('the package that npm pack makes', () => {
     }
   });
 
-  it('has the demo model with its card, and stays under 15 MB', () => {
+  it('has the demo model with its card, and stays under 16 MB', () => {
     for (const name of [
       'model.safetensors',
       'config.json',
@@ -138,7 +138,7 @@ describe('the package that npm pack makes', () => {
     }
     const demo = files.filter(({ path }) => path.startsWith('models/demo/'));
     expect(demo.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(10e6);
-    expect(unpackedSize).toBeLessThan(15e6);
+    expect(unpackedSize).toBeLessThan(16e6);
   });
 
   it('has the page of its API, compressed, with the licence', () => {
@@ -172,6 +172,6 @@ describe('the package that npm pack makes', () => {
     };
     expect(files.filter(({ path, size }) => size > most(path))).toEqual([]);
     // Half of it is the model.
-    expect(unpackedSize).toBeLessThan(15_000_000);
+    expect(unpackedSize).toBeLessThan(16_000_000);
   });
 });

@@ -8,8 +8,8 @@
 //   dist/swagger-ui/                the files of the page at /docs
 //   dist/loadgen/                   the files that a report of skein bench has in it
 //
-// Run after tsc: its input is dist/. The library that programs import stays as tsc wrote it.
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// Run after tsc: its input is .dist-next, which becomes dist when all is built. The library that programs import stays as tsc wrote it.
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -17,7 +17,7 @@ import { build } from 'esbuild';
 import { notices } from './licence-notices.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const target = join(root, 'dist/bin');
+const target = join(root, '.dist-next/bin');
 
 /** Libraries in CommonJS ask for Node's modules by require, which a module of its own does not have. */
 const REQUIRE =
@@ -43,8 +43,7 @@ const ZOD_OF_GENERATOR = {
   },
 };
 
-rmSync(target, { recursive: true, force: true });
-const commandLine = await bundle({ cli: 'dist/src/cli.js' }, { splitting: true });
+const commandLine = await bundle({ cli: '.dist-next/src/cli.js' }, { splitting: true });
 copyFileSync(join(root, 'src/bin.js'), join(target, 'skein.js'));
 chmodSync(join(target, 'skein.js'), 0o755);
 const workers = await bundle(workerFiles(commandLine));
@@ -56,8 +55,7 @@ copyReportPage();
 /** A report is one page that holds its library (uPlot), style and script. */
 function copyReportPage() {
   const uplot = join(root, 'node_modules/uplot');
-  const folder = join(root, 'dist/loadgen');
-  rmSync(folder, { recursive: true, force: true });
+  const folder = join(root, '.dist-next/loadgen');
   mkdirSync(folder, { recursive: true });
   for (const file of ['uPlot.iife.min.js', 'uPlot.min.css']) {
     copyFileSync(join(uplot, 'dist', file), join(folder, file));
@@ -71,8 +69,7 @@ function copyReportPage() {
 /** Two files are all that a page needs of Swagger UI, compressed as browsers take them, and its licences. */
 function copySwaggerUi() {
   const source = join(root, 'node_modules/swagger-ui-dist');
-  const folder = join(root, 'dist/swagger-ui');
-  rmSync(folder, { recursive: true, force: true });
+  const folder = join(root, '.dist-next/swagger-ui');
   mkdirSync(folder, { recursive: true });
   for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
     writeFileSync(join(folder, `${file}.gz`), gzipSync(readFileSync(join(source, file)), { level: 9 }));
@@ -111,7 +108,7 @@ async function bundle(entryPoints, options = {}) {
 /** By name, the files that these name as those of workers: new URL('./NAME.js', import.meta.url). */
 function workerFiles(files) {
   const found = files.flatMap((file) => {
-    const code = file.startsWith('dist/') ? readFileSync(join(root, file), 'utf8') : '';
+    const code = file.startsWith('.dist-next/') ? readFileSync(join(root, file), 'utf8') : '';
     const names = Array.from(
       code.matchAll(/new URL\('\.\/([\w-]+)\.js', import\.meta\.url\)/g),
       (match) => match[1],

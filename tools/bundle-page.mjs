@@ -1,11 +1,11 @@
-// Bundles the dashboard into dist/dashboard, each file compressed as browsers take it:
+// Bundles the dashboard into dist/dashboard (of .dist-next, which becomes dist when all is built), each file compressed as browsers take it:
 //
 //   index.html.gz, icon.svg.gz     as they are in src/server/dashboard/page
 //   page.js.gz                     main.ts with its libraries
 //   theme.js.gz                    what runs before the first paint
 //   page.css.gz                    style/page.css with what it imports
 //   NOTICES.txt                    the licences of the libraries within
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -14,7 +14,7 @@ import { notices } from './licence-notices.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const source = join(root, 'src/server/dashboard/page');
-const target = join(root, 'dist/dashboard');
+const target = join(root, '.dist-next/dashboard');
 
 const { outputFiles, metafile } = await build({
   absWorkingDir: root,
@@ -37,7 +37,6 @@ const { outputFiles, metafile } = await build({
   logLevel: 'warning',
 });
 
-rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
 for (const { path, contents } of outputFiles) pack(path.replace(/style\.css$/, 'page.css'), contents);
 for (const name of ['index.html', 'icon.svg']) pack(join(target, name), readFileSync(join(source, name)));
