@@ -13,7 +13,7 @@ import { type Engine, EngineError, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { ProcessLock } from './process-lock.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
-import { checkWeights } from './weights-checksum.js';
+import { weightsDamage } from './weights-checksum.js';
 
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
   /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
@@ -95,15 +95,11 @@ function tryOpen(entry: string): Engine | null {
 async function tryOpenWhole(entry: string, onDamaged?: (message: string) => void): Promise<Engine | null> {
   const engine = tryOpen(entry);
   if (engine === null) return null;
-  try {
-    await checkWeights(engine);
-    return engine;
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    onDamaged?.(error.message);
-    rmSync(entry, { recursive: true, force: true }); // who has it mapped keeps its pages
-    return null;
-  }
+  const damage = await weightsDamage(engine);
+  if (damage === null) return engine;
+  onDamaged?.(`${damage}; it is built anew.`);
+  rmSync(entry, { recursive: true, force: true }); // who has it mapped keeps its pages
+  return null;
 }
 
 function touched(engine: Engine): Engine {

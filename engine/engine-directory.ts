@@ -39,3 +39,5 @@ export interface EngineManifest {
 
 /** Raised when engine.json or weights.bin change in a way that older readers would misread. */
 export const ENGINE_FORMAT_VERSION = 2;
+/** Names of files with matrices in the layout of an instruction set. */
+export const PACKED_FILE = /^packed-.*\.bin$/;

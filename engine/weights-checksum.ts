@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import zlib from 'node:zlib';
 import { type Engine, EngineError } from './engine.js';
-import type { EngineTensor } from './engine-directory.js';
+import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
 
 /** Bytes that are read at a time: so much holds up this thread for a millisecond. */
 const READ_BYTES = 4 * 1024 * 1024;
@@ -23,15 +23,26 @@ export async function withChecksums(
   });
 }
 
+/** @throws EngineError that names the file and the tensor where weightsDamage finds something. */
+export async function checkWeights(engine: Engine): Promise<void> {
+  const damage = await weightsDamage(engine);
+  if (damage !== null) throw new EngineError(`${damage}; build the engine again.`);
+}
+
 /**
  * Whether the bytes of weights.bin are those that were built: a flipped bit would show as nonsense in the answers. Only the
- * tensors that are read from it at every step, where the matrices are in a packed file, which has its own checksum. Engines of
- * versions that wrote no checksums are taken as they are.
+ * tensors that are read from it at every step, where the matrices are in a packed file, which has its own checksum; where that
+ * is not good they are checked before they are packed again. Engines of versions that wrote no checksums are taken as they are.
  *
- * @throws EngineError that names the file and the tensor.
+ * @returns what is wrong, without a full stop, with the file and the tensor; null where nothing is.
  */
-export async function checkWeights({ directory, manifest, plan, weightsFile }: Engine): Promise<void> {
-  const isPacked = readdirSync(directory).some((name) => /^packed-.*\.bin$/.test(name));
+export async function weightsDamage({
+  directory,
+  manifest,
+  plan,
+  weightsFile,
+}: Engine): Promise<string | null> {
+  const isPacked = readdirSync(directory).some((name) => PACKED_FILE.test(name));
   const inPackedFile = new Set<string>();
   for (const op of isPacked ? plan.ops : []) {
     if (op.op === 'linear' || op.op === 'gatedLinear') inPackedFile.add(op.weight);
@@ -41,14 +52,13 @@ export async function checkWeights({ directory, manifest, plan, weightsFile }: E
     if (op.op === 'embedding' || op.op === 'addEmbedding') inPackedFile.delete(op.weight);
   }
   const tensors = manifest.tensors.filter((one) => one.checksum !== undefined && !inPackedFile.has(one.name));
-  if (tensors.length === 0 || !CAN_SUM) return;
-  await withTensors(weightsFile, async (checksum) => {
+  if (tensors.length === 0 || !CAN_SUM) return null;
+  return withTensors(weightsFile, async (checksum) => {
     for (const tensor of tensors) {
       if ((await checksum(tensor)) === tensor.checksum) continue;
-      throw new EngineError(
-        `${weightsFile}: the bytes of ${tensor.name} are not those that were built, the disk or a program has changed them; build the engine again.`,
-      );
+      return `${weightsFile}: the bytes of ${tensor.name} are not those that were built, the disk or a program has changed them`;
     }
+    return null;
   });
 }
 

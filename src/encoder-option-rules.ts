@@ -15,7 +15,7 @@ const {
   maxNumSequences,
   maxNumTokens,
 } = MODEL_OPTION_RULES;
-const { maxSeqLen, maxQueueSize, watchdogTimeout, workerRestart, onDownload, onProgress, signal } =
+const { maxSeqLen, maxQueueSize, watchdogTimeout, workerRestart, onDownload, onProgress, onDamaged, signal } =
   MODEL_OPTION_RULES;
 
 const RULES = {
@@ -35,6 +35,7 @@ const RULES = {
   workerRestart,
   onDownload,
   onProgress,
+  onDamaged,
   signal,
 } satisfies Rules<EncoderOptions>;
 

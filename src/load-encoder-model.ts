@@ -36,6 +36,7 @@ export type EncoderOptions = Pick<
   | 'workerRestart'
   | 'onDownload'
   | 'onProgress'
+  | 'onDamaged'
   | 'signal'
 >;
 

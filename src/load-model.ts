@@ -99,6 +99,11 @@ export interface ModelOptions {
   onDownload?: ((progress: PullProgress) => void) | undefined;
   /** Called while the engine is built, which happens once per model. */
   onProgress?: ((progress: BuildProgress) => void) | undefined;
+  /**
+   * Hears, in a sentence, of an engine of the cache whose weights have changed on the disk: it is built anew. Default: a warning of
+   * the process, SKEIN_ENGINE_DAMAGED.
+   */
+  onDamaged?: ((message: string) => void) | undefined;
   /** Gives up loading. */
   signal?: AbortSignal | undefined;
 }
@@ -452,11 +457,12 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
   if (options.threads !== undefined) cached.threads = options.threads;
   if (options.onProgress !== undefined) cached.onProgress = options.onProgress;
   if (options.signal !== undefined) cached.signal = options.signal;
-  cached.onDamaged = (message) =>
-    process.emitWarning(`${message} It is built anew.`, {
+  const warn = (message: string) =>
+    process.emitWarning(message, {
       type: 'SkeinWarning',
       code: 'SKEIN_ENGINE_DAMAGED',
     });
+  cached.onDamaged = options.onDamaged === undefined ? warn : onlyTold('onDamaged', options.onDamaged);
   return cachedEngine(cached);
 }
 

@@ -72,6 +72,7 @@ export const MODEL_OPTION_RULES = {
   logitsPostProcessorModule: MODULE_URL,
   onDownload: CALLBACK,
   onProgress: CALLBACK,
+  onDamaged: CALLBACK,
   signal: SIGNAL,
 } satisfies Rules<ModelOptions>;
 

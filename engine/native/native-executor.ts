@@ -1,7 +1,9 @@
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { cpuQuota } from '../cpu-quota.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+import { PACKED_FILE } from '../engine-directory.js';
 import type { Executor, ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
 import type { NetworkPlan } from '../network/plan.js';
@@ -18,6 +20,8 @@ export type NativeEngine = LoadableEngine;
 
 /** Part of the packed file's name; its header says more, and a file that does not match is made again. */
 const PACKED_FORMAT_VERSION = 2;
+/** What the addon says of matrices that are to be packed. */
+const DAMAGED = /are not those that were built/;
 
 /** Runs a network on the CPU through the C++ addon. */
 export class NativeExecutor implements Executor {
@@ -40,7 +44,7 @@ export class NativeExecutor implements Executor {
     this.vocabSize = engine.plan.vocabSize;
     this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
-    this.#handle = loadAddon().createExecutor(native);
+    this.#handle = createExecutor(native, engine.packedFolder);
   }
 
   /** What memory() of such an executor would say, without taking any of it. Throws where the constructor does. */
@@ -108,6 +112,27 @@ export class NativeExecutor implements Executor {
 function embeddingWidth({ ops, values }: NetworkPlan): number {
   const embedding = ops.find((op) => op.op === 'embedding');
   return embedding === undefined ? 0 : values[embedding.output]!.width;
+}
+
+/**
+ * Where matrices are packed whose bytes have changed the addon refuses them. No start looks at those of weights.bin while
+ * there is a packed file, of whatever instruction set: without one the next start finds the damage and builds the engine anew.
+ */
+function createExecutor(options: NativeExecutorOptions, packedFolder: string): NativeExecutorHandle {
+  try {
+    return loadAddon().createExecutor(options);
+  } catch (error) {
+    if (error instanceof Error && DAMAGED.test(error.message)) removePackedFiles(packedFolder);
+    throw error;
+  }
+}
+
+function removePackedFiles(folder: string): void {
+  try {
+    for (const name of readdirSync(folder)) if (PACKED_FILE.test(name)) rmSync(join(folder, name));
+  } catch {
+    // A folder that cannot be written: what is wrong is said all the same.
+  }
 }
 
 /** The addon has one pool: it knows nothing of two. */

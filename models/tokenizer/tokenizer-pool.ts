@@ -21,7 +21,10 @@ export type TokenizerSource =
   | { files: TokenizerSourceFiles & { chatTemplate?: string | null } };
 
 export interface TokenizerPoolOptions {
-  /** Threads at most; each is started when it is first needed. Default 1. */
+  /**
+   * Threads at most; each is started when it is first needed. Default 1; with an unproven tokenizer 2, so that a text that takes
+   * all of its time does not hold up the others.
+   */
   workers?: number;
   /**
    * Texts longer than this many UTF-16 units go to a worker; all of them where the tokenizer is unproven. Default 2048: some
@@ -105,7 +108,8 @@ export class TokenizerPool {
   readonly #helpers: HelperPool<TokenizerJob, TokenizerResult>;
 
   constructor(tokenizer: Tokenizer, source: TokenizerSource, options: TokenizerPoolOptions = {}) {
-    const { workers, threshold = 2048, maxJobs, timeLimitMs } = options;
+    const { threshold = 2048, maxJobs, timeLimitMs } = options;
+    const { workers = tokenizer.unproven === null ? 1 : 2 } = options;
     this.#tokenizer = tokenizer;
     // Below every length: an empty text too may become another one, and meet a pattern.
     this.#encodesHere = tokenizer.unproven === null ? threshold : -1;

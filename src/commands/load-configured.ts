@@ -29,6 +29,7 @@ export function loadConfigured({ models, ...shared }: Config, signal: AbortSigna
         model,
         onDownload: beside(showPullProgress(process.stderr)),
         onProgress: beside(showBuildProgress(process.stderr)),
+        onDamaged: beside((message: string) => process.stderr.write(`skein: ${message}\n`)),
         signal,
       },
     })),

@@ -230,7 +230,8 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.plan = within("plan", [&] { return PlanReader().read(object(options, "plan")); });
   eachObject(options, "tensors", [&](const Napi::Object& item) {
     config.tensors.push_back({text(item, "name"), oneOf(item, "dtype", kWeightTypes), wholeNumber(item, "rows"),
-                              wholeNumber(item, "columns"), wholeNumber(item, "offset"), wholeNumber(item, "byteLength")});
+                              wholeNumber(item, "columns"), wholeNumber(item, "offset"), wholeNumber(item, "byteLength"),
+                              item.Has("checksum") && !item.Get("checksum").IsUndefined() ? wholeNumber(item, "checksum") : -1});
   });
   config.weightsFile = text(options, "weightsFile");
   config.packedFile = text(options, "packedFile");

@@ -75,6 +75,37 @@ uint64_t blockChecksum(const uint8_t* data, size_t bytes) {
   return sum;
 }
 
+// That of zlib, four bytes at a time.
+class Crc32 {
+ public:
+  Crc32() {
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      uint32_t value = byte;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0xEDB88320u : 0u);
+      tables_[0][byte] = value;
+    }
+    for (size_t table = 1; table < 4; ++table) {
+      for (size_t byte = 0; byte < 256; ++byte) {
+        const uint32_t before = tables_[table - 1][byte];
+        tables_[table][byte] = (before >> 8) ^ tables_[0][before & 0xFF];
+      }
+    }
+  }
+  uint32_t of(const uint8_t* data, size_t bytes) const {
+    uint32_t sum = 0xFFFFFFFFu;
+    size_t at = 0;
+    for (; at + 4 <= bytes; at += 4) {
+      sum ^= uint32_t(data[at]) | uint32_t(data[at + 1]) << 8 | uint32_t(data[at + 2]) << 16 | uint32_t(data[at + 3]) << 24;
+      sum = tables_[3][sum & 0xFF] ^ tables_[2][(sum >> 8) & 0xFF] ^ tables_[1][(sum >> 16) & 0xFF] ^ tables_[0][sum >> 24];
+    }
+    for (; at < bytes; ++at) sum = (sum >> 8) ^ tables_[0][(sum ^ data[at]) & 0xFF];
+    return ~sum;
+  }
+
+ private:
+  uint32_t tables_[4][256];
+};
+
 // Of blocks by all threads, put together in their order: the same for any number of threads.
 uint64_t checksum(const uint8_t* data, size_t bytes, ThreadPool& pool) {
   std::vector<uint64_t> sums((bytes + kChecksumBlock - 1) / kChecksumBlock);
@@ -159,7 +190,10 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
 PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool)
     : PackedWeights(config, kernels) {
   const uint64_t print = fingerprint(config, kernels);
-  if (!mapExisting(config.packedFile, print, kernels, pool)) make(config.packedFile, print, kernels, pool);
+  if (!mapExisting(config.packedFile, print, kernels, pool)) {
+    checkMatrices(config.weightsFile, pool);
+    make(config.packedFile, print, kernels, pool);
+  }
   packed_.willNeed();
 }
 
@@ -242,6 +276,24 @@ bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, c
   if (checksum(mapping.data() + kPage, packedBytes_ - kPage, pool) != found.checksum) return false;
   packed_ = std::move(mapping);
   return true;
+}
+
+void PackedWeights::checkMatrices(const std::string& weightsFile, ThreadPool& pool) const {
+  const Crc32 crc;
+  std::vector<uint8_t> differs(entries_.size());
+  pool.run(static_cast<int32_t>(entries_.size()), [&](int32_t task, int32_t) {
+    const Entry& entry = entries_[static_cast<size_t>(task)];
+    const WeightTensor& tensor = tensors_[static_cast<size_t>(entry.weight)];
+    if (tensor.checksum < 0) return;
+    const auto* data = static_cast<const uint8_t*>(raw(entry.weight));
+    differs[static_cast<size_t>(task)] = crc.of(data, static_cast<size_t>(tensor.byteLength)) != tensor.checksum;
+  });
+  for (size_t task = 0; task < entries_.size(); ++task) {
+    if (differs[task] == 0) continue;
+    throw std::runtime_error(weightsFile + ": the bytes of " + tensors_[static_cast<size_t>(entries_[task].weight)].name +
+                             " are not those that were built, the disk or a program has changed them; build the engine "
+                             "again, or start again where it is of the cache, which builds it anew.");
+  }
 }
 
 void PackedWeights::make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool) {

@@ -19,7 +19,7 @@ class PackedWeights {
   // Maps weights.bin and lays the packed matrices out, without packing them: only bytes() may be asked for.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels);
   // Maps weights.bin and maps or makes the packed file. Throws where a weight of the plan is missing, has another
-  // shape, or lies outside of the file. Where the packed file cannot be written, packs into memory.
+  // shape, lies outside of the file, or is to be packed and has another checksum than it was built with. Where the packed file cannot be written, packs into memory.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
 
   // As stored, row-major: what embeddings, norms and biases read.
@@ -43,6 +43,8 @@ class PackedWeights {
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
+  // Throws where the matrices of weights.bin, which are about to be packed, are not those that were built.
+  void checkMatrices(const std::string& weightsFile, ThreadPool& pool) const;
   void make(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   void pack(uint8_t* target, const KernelTable& kernels, ThreadPool& pool) const;
 

@@ -90,6 +90,8 @@ struct WeightTensor {
   std::string name;
   DType dtype;
   int64_t rows, columns, offset, byteLength;
+  // CRC-32 of its bytes; -1 where the engine has none.
+  int64_t checksum = -1;
 };
 
 struct ExecutorConfig {

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
@@ -112,6 +113,26 @@ describe('the packed file', () => {
     utimesSync(tiny.weightsFile, new Date(), new Date(Date.now() + 5000));
     expect(logitsOf()).toEqual(logitsOf(other));
     other.remove();
+  });
+
+  it('is not made of matrices that have changed since they were built', () => {
+    const bytes = readFileSync(tiny.weightsFile);
+    const tensors = tiny.tensors.map((tensor) => ({
+      ...tensor,
+      checksum: crc32(bytes.subarray(tensor.offset, tensor.offset + tensor.byteLength)),
+    }));
+    const network = { ...tiny, tensors };
+    expect(logitsOf(network)).toEqual(logitsOf());
+    const [op] = tiny.plan.ops.flatMap((one) => (one.op === 'gatedLinear' ? [one] : []));
+    const matrix = tensors.find(({ name }) => name === op!.weight)!;
+    bytes[matrix.offset + matrix.byteLength - 1]! ^= 1;
+    writeFileSync(tiny.weightsFile, bytes);
+    utimesSync(tiny.weightsFile, new Date(), new Date(Date.now() + 5000));
+    expect(() => logitsOf(network)).toThrow(
+      `${tiny.weightsFile}: the bytes of ${matrix.name} are not those that were built`,
+    );
+    // What the next start would take for a reason not to look at the matrices.
+    expect(packedFiles()).toEqual([]);
   });
 
   it('is not needed where its folder cannot be written', () => {
