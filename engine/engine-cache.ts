@@ -20,6 +20,8 @@ export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory
   cacheDirectory?: string;
   /** After a build the engines used longest ago are removed until the cache is no larger; default 50 GiB. */
   maxCacheBytes?: number;
+  /** That is to compute: only native, the default, reads matrices out of packed files. */
+  executor?: string | undefined;
   /** Hears of an engine whose weights have changed on the disk; it is built anew. */
   onDamaged?: (message: string) => void;
 }
@@ -48,12 +50,12 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
   const precision = checkWeightPrecision(options.precision);
   const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
   const entry = join(directory, entryName(files, precision, outputPrecision));
-  const present = await tryOpenWhole(entry, options.onDamaged);
+  const present = await tryOpenWhole(entry, options.executor, options.onDamaged);
   if (present) return touched(present);
 
   const lock = await lockOf(entry, options);
   try {
-    const built = await tryOpenWhole(entry);
+    const built = await tryOpenWhole(entry, options.executor);
     if (built) return touched(built);
     await buildInto(entry, {
       ...options,
@@ -92,10 +94,14 @@ function tryOpen(entry: string): Engine | null {
 }
 
 /** The same for one whose weights have changed since: it is removed, so that no other process takes it meanwhile. */
-async function tryOpenWhole(entry: string, onDamaged?: (message: string) => void): Promise<Engine | null> {
+async function tryOpenWhole(
+  entry: string,
+  executor?: string,
+  onDamaged?: (message: string) => void,
+): Promise<Engine | null> {
   const engine = tryOpen(entry);
   if (engine === null) return null;
-  const damage = await weightsDamage(engine);
+  const damage = await weightsDamage(engine, executor);
   if (damage === null) return engine;
   onDamaged?.(`${damage}; it is built anew.`);
   rmSync(entry, { recursive: true, force: true }); // who has it mapped keeps its pages

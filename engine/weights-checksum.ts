@@ -24,8 +24,8 @@ export async function withChecksums(
 }
 
 /** @throws EngineError that names the file and the tensor where weightsDamage finds something. */
-export async function checkWeights(engine: Engine): Promise<void> {
-  const damage = await weightsDamage(engine);
+export async function checkWeights(engine: Engine, executor?: string): Promise<void> {
+  const damage = await weightsDamage(engine, executor);
   if (damage !== null) throw new EngineError(`${damage}; build the engine again.`);
 }
 
@@ -34,15 +34,15 @@ export async function checkWeights(engine: Engine): Promise<void> {
  * tensors that are read from it at every step, where the matrices are in a packed file, which has its own checksum; where that
  * is not good they are checked before they are packed again. Engines of versions that wrote no checksums are taken as they are.
  *
+ * @param executor that is asked for: only native, which is the default, has packed files
  * @returns what is wrong, without a full stop, with the file and the tensor; null where nothing is.
  */
-export async function weightsDamage({
-  directory,
-  manifest,
-  plan,
-  weightsFile,
-}: Engine): Promise<string | null> {
-  const isPacked = readdirSync(directory).some((name) => PACKED_FILE.test(name));
+export async function weightsDamage(
+  { directory, manifest, plan, weightsFile }: Engine,
+  executor = 'auto',
+): Promise<string | null> {
+  const isPacked =
+    ['auto', 'native'].includes(executor) && readdirSync(directory).some((name) => PACKED_FILE.test(name));
   const inPackedFile = new Set<string>();
   for (const op of isPacked ? plan.ops : []) {
     if (op.op === 'linear' || op.op === 'gatedLinear') inPackedFile.add(op.weight);

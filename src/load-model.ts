@@ -448,10 +448,14 @@ async function engineOf(options: ModelOptions): Promise<Engine> {
   const model = await localModel(options.model, { revision, onProgress: onDownload, signal });
   if (existsSync(join(model, 'engine.json'))) {
     const engine = openEngine(model);
-    await checkWeights(engine);
+    await checkWeights(engine, options.executor);
     return engine;
   }
-  const cached: CachedEngineOptions = { model, precision: options.weights ?? 'auto' };
+  const cached: CachedEngineOptions = {
+    model,
+    precision: options.weights ?? 'auto',
+    executor: options.executor,
+  };
   if (options.outputWeights !== undefined) cached.outputPrecision = options.outputWeights;
   if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
   if (options.threads !== undefined) cached.threads = options.threads;
