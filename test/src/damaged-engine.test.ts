@@ -11,7 +11,18 @@ const cache = mkdtempSync(join(tmpdir(), 'skein-damaged-'));
 afterAll(() => rmSync(cache, { recursive: true, force: true }));
 
 const run = () =>
-  runCli(['run', 'hi', '--model', tinyModelPath('gqa'), '--max-tokens', '2', '--seed', '1', '--cache-dir', cache]);
+  runCli([
+    'run',
+    'hi',
+    '--model',
+    tinyModelPath('gqa'),
+    '--max-tokens',
+    '2',
+    '--seed',
+    '1',
+    '--cache-dir',
+    cache,
+  ]);
 const directory = () => join(cache, readdirSync(cache).find((name) => name.includes('-v'))!);
 
 /** Flips a bit of a tensor, and says which. */

@@ -45,7 +45,9 @@ it("a prompt that a stranger's tokenizer never gets through fails alone", async 
 
   const { status, body } = await hostile;
   expect(status).toBe(400);
-  expect(body.error.message).toMatch(/^The prompt could not be made in time\. It took more than 2[.\d]* s\.$/);
+  expect(body.error.message).toMatch(
+    /^The prompt could not be made in time\. It took more than 2[.\d]* s\.$/,
+  );
   expect((await ask('Thrice')).status).toBe(200);
   expect(await server.stop()).toMatchObject({ code: 0 });
 });
