@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -19,7 +20,11 @@ import { publish } from '../../tools/dist-folder.mjs';
 import { runCli, start, testCacheDir } from '../src/support/skein-process.js';
 
 const root = mkdtempSync(join(tmpdir(), 'skein-dist-'));
-afterAll(() => rmSync(root, { recursive: true }));
+let child: ChildProcess | undefined;
+afterAll(() => {
+  child?.kill('SIGKILL'); // where the test failed
+  rmSync(root, { recursive: true });
+});
 
 function folderWith(name: string, files: Record<string, string>): string {
   for (const [path, content] of Object.entries(files)) {
@@ -105,6 +110,7 @@ describe('a server', () => {
     const dist = join(copy, 'dist');
     const cli = join(dist, 'bin/skein.js');
     const server = await start([cli, 'serve', '--port', '0', '--cache-dir', testCacheDir], {});
+    child = server.child;
     const before = new Set(readdirSync(join(dist, 'bin')));
     publish(renamedParts(dist, join(root, 'rebuilt')), dist);
     expect(readdirSync(join(dist, 'bin')).filter((name) => !before.has(name)).length).toBeGreaterThan(50);

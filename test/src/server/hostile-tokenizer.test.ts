@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +7,11 @@ import { afterAll, expect, it } from 'vitest';
 import { startServer } from '../support/skein-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-hostile-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let child: ChildProcess | undefined;
+afterAll(() => {
+  child?.kill('SIGKILL'); // where the test failed
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** The demo model with a pattern that never ends on forty letters. */
 function hostileModel(): string {
@@ -22,6 +27,7 @@ function hostileModel(): string {
 
 it("a prompt that a stranger's tokenizer never gets through fails alone", async () => {
   const server = await startServer(['--model', hostileModel(), '--cache-dir', join(folder, 'cache')]);
+  child = server.child;
   const post = (body: object) =>
     fetch(`${server.url}/v1/completions`, {
       method: 'POST',
