@@ -172,6 +172,6 @@ describe('the package that npm pack makes', () => {
     };
     expect(files.filter(({ path, size }) => size > most(path))).toEqual([]);
     // Half of it is the model.
-    expect(unpackedSize).toBeLessThan(16_000_000);
+    expect(unpackedSize).toBeLessThan(15_000_000);
   });
 });
