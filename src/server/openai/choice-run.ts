@@ -41,6 +41,9 @@ export class ChoiceRun {
   readonly #ranks: boolean;
   readonly #live: LiveRequest;
   #isCancelled = false;
+  #isPaused = false;
+  /** The candidate that `resume` begins with. */
+  #next = 0;
   readonly numChoices: number;
   /** By prompt: the seed of its answers. */
   readonly seeds: readonly bigint[];
@@ -136,11 +139,19 @@ export class ChoiceRun {
 
   /** The reader is behind: pieces gather, and nothing is told until `resume`. */
   pause(): void {
+    this.#isPaused = true;
     for (const { pieces } of this.#candidates) pieces.pause();
   }
 
+  /** What has gathered is told, choice by choice, until `pause` is called again: the others are the first the next time. */
   resume(): void {
-    for (const { pieces } of this.#candidates) pieces.resume();
+    this.#isPaused = false;
+    const { length } = this.#candidates;
+    for (let i = 0; i < length && !this.#isPaused; i++) {
+      const next = this.#next;
+      this.#next = (next + 1) % length;
+      this.#candidates[next]!.pieces.resume();
+    }
   }
 
   /**
