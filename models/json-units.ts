@@ -21,3 +21,27 @@ export function jsonUnits(value: unknown, limit: number): number {
   }
   return units;
 }
+
+/** Characters that a JSON value has at least when it is written. Counts no further than `limit`. */
+export function leastJsonLength(value: unknown, limit: number): number {
+  let length = 0;
+  const open: unknown[] = [value];
+  while (open.length > 0 && length <= limit) {
+    const one = open.pop();
+    // A value has a character at least, a list or an object two.
+    length += 1;
+    if (typeof one === 'string') length += one.length + 1;
+    else if (Array.isArray(one)) {
+      length += 1;
+      if (length + one.length > limit) return length + one.length;
+      for (const item of one) open.push(item);
+    } else if (typeof one === 'object' && one !== null) {
+      length += 1;
+      for (const [name, item] of Object.entries(one)) {
+        length += name.length + 3;
+        open.push(item);
+      }
+    }
+  }
+  return length;
+}

@@ -1,5 +1,6 @@
 import { GuideError } from '../../engine/guided/grammar.js';
-import type { Guide } from '../../engine/guided/guide.js';
+import { type Guide, MAX_GUIDE_LENGTH } from '../../engine/guided/guide.js';
+import { leastJsonLength } from '../../models/json-units.js';
 import { InvalidRequestError } from './errors.js';
 import { checkGuideHere } from './guide-checks.js';
 import type { TextCodec } from './text-model.js';
@@ -42,9 +43,22 @@ export async function guideOf(guided: GuidedOptions, param: string, codec: Guide
       param,
     );
   }
+  checkLength(given[0]![1], param);
   const guide = inEnginesForm(guided);
   await checkGuide(guide, param, codec);
   return guide;
+}
+
+/** Before anything is made of it: a body may hold sixty times as much. @throws InvalidRequestError. */
+function checkLength(value: unknown, param: string): void {
+  const isWritten = typeof value === 'string';
+  const length = isWritten ? value.length : leastJsonLength(value, MAX_GUIDE_LENGTH);
+  if (length <= MAX_GUIDE_LENGTH) return;
+  const found = isWritten
+    ? `${length} characters long`
+    : `more than ${MAX_GUIDE_LENGTH} characters long as JSON`;
+  const message = `The guide is ${found}; at most ${MAX_GUIDE_LENGTH} are supported.`;
+  throw new InvalidRequestError(message, param, 'invalid_guide');
 }
 
 function inEnginesForm({ json, regex, choice, grammar, structuralTag }: GuidedOptions): Guide {

@@ -12,16 +12,37 @@ export function logitsOfShown({ tokens, generationLogits }: TokenPiece, numToken
   return generationLogits!.subarray(0, numTokens * vocabSize);
 }
 
-/** Of each prompt token but the first, with as many others as were asked for. */
-export function promptLogProbs(piece: TokenPiece, request: TextRequest): PromptLogProb[] {
-  const { contextTopTokens: tokens, contextTopLogProbs: logProbs } = piece;
-  const count = request.contextLogProbs ?? 0;
-  return Array.from(piece.contextLogProbs!, (logProb, i) => ({
-    token: request.promptTokens[i + 1]!,
-    logProb,
-    top: Array.from({ length: tokens ? count : 0 }, (_, k) => ({
-      token: tokens![i * count + k]!,
-      logProb: logProbs![i * count + k]!,
-    })),
-  }));
+/** Of each prompt token but the first: in the tensors that they came in, until one is asked for. */
+export class PromptLogProbList {
+  readonly length: number;
+  readonly #piece: TokenPiece;
+  readonly #promptTokens: ArrayLike<number>;
+  /** Others of each token. */
+  readonly #count: number;
+
+  constructor(piece: TokenPiece, { promptTokens, contextLogProbs = 0 }: TextRequest) {
+    this.length = piece.contextLogProbs!.length;
+    this.#piece = piece;
+    this.#promptTokens = promptTokens;
+    this.#count = piece.contextTopTokens === undefined ? 0 : contextLogProbs;
+  }
+
+  own(index: number): TokenLogProb {
+    return { token: this.#promptTokens[index + 1]!, logProb: this.#piece.contextLogProbs![index]! };
+  }
+
+  /** The most probable ones in its place, `most` of those that were asked for. */
+  top(index: number, most = this.#count): TokenLogProb[] {
+    const { contextTopTokens: tokens, contextTopLogProbs: logProbs } = this.#piece;
+    const top: TokenLogProb[] = [];
+    for (let k = 0; k < Math.min(most, this.#count); k++) {
+      const place = index * this.#count + k;
+      top.push({ token: tokens![place]!, logProb: logProbs![place]! });
+    }
+    return top;
+  }
+
+  all(): PromptLogProb[] {
+    return Array.from({ length: this.length }, (_, i) => ({ ...this.own(i), top: this.top(i) }));
+  }
 }

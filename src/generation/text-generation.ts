@@ -5,7 +5,7 @@ import type { FinishReason, TokenBeams, TokenRequest, TokenTiming } from '../../
 import type { Guide } from '../../engine/guided/guide.js';
 import { StopStrings } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
-import type { PromptLogProb } from './returned-logits.js';
+import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
 import type { TextModel } from './text-model.js';
 import { TextStream } from './text-stream.js';
 
@@ -116,6 +116,8 @@ export interface TextPiece {
   contextLogits?: Float32Array;
   /** Of each prompt token but the first, given those before it; in the first piece, with contextLogProbs. */
   contextLogProbs?: readonly PromptLogProb[];
+  /** The same for who listens, who gets this in its place: for a long prompt the objects alone are a while's work. */
+  contextLogProbList?: PromptLogProbList;
   /** Prompt tokens that were found in the cache; in the first piece. */
   cachedTokens?: number;
   /** Of the piece of a beam: sum of its log-probs, that of an end token included. */

@@ -2,7 +2,7 @@ import type { PieceListener, PieceSource } from '../../callbacks/piece-source.js
 import type { FinishReason, TokenPiece } from '../../callbacks/token-request.js';
 import { StopStringMatcher, StopStrings } from '../../models/tokenizer/stop-strings.js';
 import { inCallersWords } from './refusals.js';
-import { logitsOfShown, promptLogProbs } from './returned-logits.js';
+import { logitsOfShown, PromptLogProbList } from './returned-logits.js';
 import type { TextLogProb, TextPiece, TextRequest, TokenLogProb } from './text-generation.js';
 import type { Detokenizer, TextModel } from './text-model.js';
 
@@ -49,6 +49,11 @@ export class TextStream implements PieceSource<TextPiece> {
       for await (const piece of this.#tokens) {
         const out = this.#textOf(piece);
         if (out === null) continue;
+        const { contextLogProbList: list } = out;
+        if (list !== undefined) {
+          out.contextLogProbs = list.all();
+          delete out.contextLogProbList;
+        }
         yield out;
         if (out.finishReason === null) continue;
         this.leave(true);
@@ -95,7 +100,9 @@ export class TextStream implements PieceSource<TextPiece> {
     if (out === null) return null;
     if (piece.cachedTokens !== undefined) out.cachedTokens = piece.cachedTokens;
     if (piece.contextLogits !== undefined) out.contextLogits = piece.contextLogits;
-    if (piece.contextLogProbs !== undefined) out.contextLogProbs = promptLogProbs(piece, this.#request);
+    if (piece.contextLogProbs !== undefined) {
+      out.contextLogProbList = new PromptLogProbList(piece, this.#request);
+    }
     if (piece.generationLogits !== undefined) out.generationLogits = logitsOfShown(piece, out.tokens.length);
     if (piece.timing !== undefined) out.timing = piece.timing;
     if (piece.cumLogProb !== undefined) out.cumLogProb = piece.cumLogProb;

@@ -26,7 +26,7 @@ const PER_ENGINE_REQUEST = 8 * 1024;
 /** Of a token of the answer: its id, its text, the JSON around it. */
 const PER_ANSWER_TOKEN = 64;
 /** Of a log-prob: the object, what is written of it, and the text of that. */
-const PER_LOG_PROB = 256;
+export const PER_LOG_PROB = 256;
 
 /** Bytes of a text of JSON whose parts are counted, from its parsing to the end of its request. */
 export function bodyMemory(bytes: number, counts: JsonCounts): number {

@@ -18,12 +18,14 @@ export async function readBody(
   maxSize: number,
 ): Promise<ArrayBuffer | null> {
   const memory = c.get('memory');
+  // The library's stream would copy each chunk.
+  const source = () => c.env?.incoming?.iterator({ destroyOnReturn: false }) ?? c.req.raw.body;
   if (declared === null) {
     memory.holdBody(REQUEST_BYTES + SMALL_BODY);
-    return readWithin(c.req.raw.body, { length: null, maxSize, memory });
+    return readWithin(source(), { length: null, maxSize, memory });
   }
   memory.expectBody(REQUEST_BYTES + textMemory(declared));
-  if (declared > SMALL_BODY) return readWithin(c.req.raw.body, { length: declared, maxSize, memory });
+  if (declared > SMALL_BODY) return readWithin(source(), { length: declared, maxSize, memory });
   memory.holdBody(REQUEST_BYTES + declared);
   return c.req.arrayBuffer();
 }
@@ -35,7 +37,7 @@ interface Bounds {
 }
 
 async function readWithin(
-  body: ReadableStream<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array> | null,
   { length, maxSize, memory }: Bounds,
 ): Promise<ArrayBuffer | null> {
   if (body === null) return new ArrayBuffer(0);

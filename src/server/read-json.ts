@@ -1,3 +1,4 @@
+import { isAscii, isUtf8 } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES, SLICE, TEXT_COUNTS } from './json-size.js';
@@ -34,20 +35,46 @@ function tooMuch({ depth }: JsonSize): ApiError {
   return new ApiError(400, message, { code: 'invalid_json' });
 }
 
-/** Slice by slice, too: a text of other than Western characters then takes a third of the time. @throws ApiError 400. */
+/** Of a text with no more than one in so many slices that are not ASCII, the whole is decoded in one go. */
+const MOSTLY_ASCII = 4;
+const ASCII_SLICE = 2 ** 16;
+
+/**
+ * The text of UTF-8. In one go where that is a copy and little more; else slice by slice, too, since characters other than
+ * ASCII take ten times as long. Joined slices are there twice when the parser wants them in one piece.
+ * @throws ApiError 400.
+ */
 async function decoded(bytes: Uint8Array): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (isAscii(buffer)) return buffer.toString('latin1');
+  if (!isUtf8(buffer)) throw new ApiError(400, 'The body is not valid UTF-8.', { code: 'invalid_json' });
+  const decoder = new TextDecoder('utf-8');
+  if (isMostlyAscii(buffer)) return decoder.decode(buffer);
   let text = '';
-  try {
-    for (let start = 0; start < bytes.length; start += SLICE) {
-      if (start > 0) await nextTurn();
-      const stream = start + SLICE < bytes.length;
-      text += decoder.decode(bytes.subarray(start, start + SLICE), { stream });
-    }
-  } catch {
-    throw new ApiError(400, 'The body is not valid UTF-8.', { code: 'invalid_json' });
+  for (let start = 0; start < bytes.length; start += SLICE) {
+    if (start > 0) await nextTurn();
+    const stream = start + SLICE < bytes.length;
+    text += decoder.decode(bytes.subarray(start, start + SLICE), { stream });
   }
   return text;
+}
+
+function isMostlyAscii(buffer: Buffer): boolean {
+  const most = buffer.length / ASCII_SLICE / MOSTLY_ASCII;
+  let others = 0;
+  for (let start = 0; start < buffer.length && others <= most; start += ASCII_SLICE) {
+    if (!isAscii(buffer.subarray(start, start + ASCII_SLICE))) others++;
+  }
+  return others <= most;
+}
+
+/** The body's text; its bytes are let go of before the text is parsed. @throws as readJson. */
+async function bodyText(c: Context, memory: RequestMemory): Promise<string> {
+  const bytes = new Uint8Array(await c.req.arrayBuffer());
+  // The context lives as long as the answer is made; nobody reads the bytes again.
+  c.req.bodyCache = {};
+  memory.holdBody(REQUEST_BYTES + bodyMemory(bytes.length, await checkedSize(bytes)));
+  return decoded(bytes);
 }
 
 /**
@@ -61,11 +88,7 @@ export async function readJson(c: Context, memory: RequestMemory): Promise<unkno
     const message = `The Content-Encoding '${encoding}' is not supported; send the body as it is.`;
     throw new ApiError(415, message, { code: 'unsupported_encoding' });
   }
-  const bytes = new Uint8Array(await c.req.arrayBuffer());
-  // The context lives as long as the answer is made; nobody reads the bytes again.
-  c.req.bodyCache = {};
-  memory.holdBody(REQUEST_BYTES + bodyMemory(bytes.length, await checkedSize(bytes)));
-  const text = await decoded(bytes);
+  const text = await bodyText(c, memory);
   try {
     return JSON.parse(text);
   } catch (error) {

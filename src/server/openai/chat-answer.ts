@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChatPlan } from '../../generation/chat-plan.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import { JsonNumbers, JsonObject } from '../json-parts.js';
 import type { ServedGenerator } from '../served-model.js';
 import { type CallField, ChatMessageReader } from './chat-message.js';
 import type { ChoiceRun } from './choice-run.js';
@@ -44,19 +46,28 @@ export class ChatAnswer {
   }
 
   whole(clientSignal: AbortSignal): Promise<Response> {
+    const messages: object[] = [];
+    // What a message is decides what the others say of it (the usage), and whether it can be read at all.
+    const read = async (choices: readonly CollectedChoice[]) => {
+      for (const [index, { text, tokens }] of choices.entries()) {
+        const reader = this.#readers[index]!;
+        messages.push(reader.message(reader.read(text, tokens, true)));
+        if (index + 1 < choices.length) await nextTurn();
+      }
+    };
     const toJson = (choice: CollectedChoice, index: number) => {
       const reader = this.#readers[index]!;
-      return {
+      return new JsonObject({
         index,
-        message: reader.message(reader.read(choice.text, choice.tokens, true)),
+        message: new JsonObject(messages[index]!),
         logprobs: this.#logProbs(choice.logProbs),
         finish_reason: this.#finishReason(reader, choice.finish),
         stop_reason: choice.stopReason,
-        ...(this.#givesTokens ? { token_ids: choice.tokens } : {}),
+        ...(this.#givesTokens ? { token_ids: new JsonNumbers(choice.tokens) } : {}),
         seed: this.#seed,
-      };
+      });
     };
-    return this.#envelope.whole('chat.completion', clientSignal, toJson, () => this.#ofPrompt());
+    return this.#envelope.whole('chat.completion', clientSignal, toJson, () => this.#ofPrompt(), read);
   }
 
   /** What is said of the prompt, beside the choices. */
@@ -64,10 +75,10 @@ export class ChatAnswer {
     const { model, request, plan, run } = this.#options;
     const asked = request.prompt_logprobs;
     const count = asked === -1 ? model.vocabSize : asked;
-    const found = run.promptLogProbs[0] ?? [];
+    const found = run.promptLogProbs[0] ?? null;
     return {
       ...(count === undefined ? {} : { prompt_logprobs: promptLogProbs(model.codec, found, count) }),
-      ...(this.#givesTokens ? { prompt_token_ids: Array.from(plan.promptTokens) } : {}),
+      ...(this.#givesTokens ? { prompt_token_ids: new JsonNumbers(plan.promptTokens) } : {}),
     };
   }
 

@@ -1,6 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
 import { SharedTensors } from '../../../callbacks/shared-tensors.js';
-import type { PromptLogProb } from '../../generation/returned-logits.js';
+import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import { cacheSaltFor } from '../cache-salt.js';
@@ -40,11 +41,14 @@ export class ChoiceRun {
   readonly #ranks: boolean;
   readonly #live: LiveRequest;
   #isCancelled = false;
+  #isPaused = false;
+  /** The candidate that `resume` begins with. */
+  #next = 0;
   readonly numChoices: number;
   /** By prompt: the seed of its answers. */
   readonly seeds: readonly bigint[];
   /** By prompt: log-probs of its tokens, where they were asked for, once they have come. */
-  readonly promptLogProbs: (readonly PromptLogProb[] | undefined)[];
+  readonly promptLogProbs: (PromptLogProbList | null)[];
   readonly #requests: readonly TextRequest[];
   #completionTokens = 0;
   #cachedTokens = 0;
@@ -65,7 +69,7 @@ export class ChoiceRun {
     const { n, bestOf } = counts;
     this.numChoices = requests.length * n;
     this.seeds = requests.map(({ seed }) => (seed === undefined ? drawShortSeed() : BigInt(seed)));
-    this.promptLogProbs = requests.map(() => undefined);
+    this.promptLogProbs = requests.map(() => null);
     this.#requests = requests;
     this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
     this.#live = live;
@@ -135,11 +139,19 @@ export class ChoiceRun {
 
   /** The reader is behind: pieces gather, and nothing is told until `resume`. */
   pause(): void {
+    this.#isPaused = true;
     for (const { pieces } of this.#candidates) pieces.pause();
   }
 
+  /** What has gathered is told, choice by choice, until `pause` is called again: the others are the first the next time. */
   resume(): void {
-    for (const { pieces } of this.#candidates) pieces.resume();
+    this.#isPaused = false;
+    const { length } = this.#candidates;
+    for (let i = 0; i < length && !this.#isPaused; i++) {
+      const next = this.#next;
+      this.#next = (next + 1) % length;
+      this.#candidates[next]!.pieces.resume();
+    }
   }
 
   /**
@@ -160,6 +172,7 @@ export class ChoiceRun {
       const best = (this.#ranks ? own.toSorted(byMeanLogProb) : own).slice(0, n);
       for (const [rank, pieces] of best.entries()) {
         for (const piece of pieces) onPiece(prompt * n + rank, piece);
+        await nextTurn();
       }
     }
   }
@@ -204,7 +217,7 @@ export class ChoiceRun {
   ): void {
     const { prompt, index, observer } = candidate;
     const piece = this.#requests[prompt]!.maxTokens > 0 ? generated : withoutTokens(generated);
-    if (piece.contextLogProbs !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbs;
+    if (piece.contextLogProbList !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbList;
     this.#completionTokens += piece.tokens.length;
     if (piece.cachedTokens !== undefined) {
       observer.onCachedTokens(piece.cachedTokens);

@@ -1,9 +1,17 @@
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import { JsonNumbers, JsonObject } from '../json-parts.js';
 import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
-import { echoLogProbs, legacyLogProbs, type PlacedLogProb, promptLogProbs } from './log-probs.js';
+import {
+  echoLogProbs,
+  echoOffsets,
+  legacyLogProbs,
+  oneAfterAnother,
+  placedBehind,
+  promptLogProbs,
+} from './log-probs.js';
 import type { FrameWriter } from './respond.js';
 import type { CompletionRequest } from './schemas/completions.js';
 import { finishReason, stopReason } from './usage.js';
@@ -17,6 +25,8 @@ export class CompletionAnswer {
   readonly #envelope: Envelope;
   /** Per prompt: its text where it is echoed. */
   readonly #echoes: readonly string[];
+  /** By prompt: where its tokens are in its text, once one of its answers is written. */
+  readonly #offsets = new Map<number, Int32Array>();
 
   constructor(
     model: ServedGenerator,
@@ -34,16 +44,17 @@ export class CompletionAnswer {
   }
 
   whole(clientSignal: AbortSignal): Promise<Response> {
-    const toJson = (choice: CollectedChoice, index: number) => ({
-      index,
-      text: this.#echo(index) + choice.text,
-      logprobs: this.#logProbs(index, choice.logProbs, true),
-      finish_reason: choice.finish,
-      stop_reason: choice.stopReason,
-      ...this.#ofPrompt(index),
-      ...(this.#givesTokens ? { token_ids: choice.tokens } : {}),
-      seed: this.#seed(index),
-    });
+    const toJson = (choice: CollectedChoice, index: number) =>
+      new JsonObject({
+        index,
+        text: this.#echo(index) + choice.text,
+        logprobs: this.#logProbs(index, choice.logProbs, true),
+        finish_reason: choice.finish,
+        stop_reason: choice.stopReason,
+        ...this.#ofPrompt(index),
+        ...(this.#givesTokens ? { token_ids: new JsonNumbers(choice.tokens) } : {}),
+        seed: this.#seed(index),
+      });
     return this.#envelope.whole('text_completion', clientSignal, toJson);
   }
 
@@ -109,10 +120,10 @@ export class CompletionAnswer {
   #ofPrompt(choice: number) {
     const { prompt_logprobs: asked } = this.#request;
     const count = asked === -1 ? this.#model.vocabSize : asked;
-    const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? [];
+    const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? null;
     return {
       ...(count === undefined ? {} : { prompt_logprobs: promptLogProbs(this.#model.codec, found, count) }),
-      ...(this.#givesTokens ? { prompt_token_ids: Array.from(this.#promptOf(choice)) } : {}),
+      ...(this.#givesTokens ? { prompt_token_ids: new JsonNumbers(this.#promptOf(choice)) } : {}),
     };
   }
 
@@ -122,17 +133,20 @@ export class CompletionAnswer {
     if (logprobs === undefined) return null;
     const { codec, vocabSize } = this.#model;
     const text = this.#echo(choice);
-    const written = legacyLogProbs(codec, entries, text.length);
-    if (!echo || !isFirst) return written;
-    const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? [];
+    const written = placedBehind(text.length, entries);
+    if (!echo || !isFirst) return legacyLogProbs(codec, written);
+    const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? null;
     const count = logprobs === -1 ? vocabSize : logprobs;
-    const ofPrompt: PlacedLogProb[] = echoLogProbs(codec, text, this.#promptOf(choice), found, count);
-    const before = legacyLogProbs(codec, ofPrompt, 0);
-    return {
-      tokens: [...before.tokens, ...written.tokens],
-      token_logprobs: [...before.token_logprobs, ...written.token_logprobs],
-      top_logprobs: [...before.top_logprobs, ...written.top_logprobs],
-      text_offset: [...before.text_offset, ...written.text_offset],
-    };
+    const ofPrompt = echoLogProbs(this.#promptOf(choice), this.#offsetsOf(choice), found, count);
+    return legacyLogProbs(codec, oneAfterAnother(ofPrompt, written));
+  }
+
+  #offsetsOf(choice: number): Int32Array {
+    const prompt = this.#promptIndex(choice);
+    const known = this.#offsets.get(prompt);
+    if (known !== undefined) return known;
+    const offsets = echoOffsets(this.#model.codec, this.#echo(choice), this.#promptOf(choice));
+    this.#offsets.set(prompt, offsets);
+    return offsets;
   }
 }

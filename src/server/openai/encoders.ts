@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { RequestError } from '../../../callbacks/token-request.js';
 import { embed, type OnAccepted } from '../../encoding/embed.js';
 import { ranking, type Scores, scorePairs } from '../../encoding/score.js';
+import { jsonAnswer } from '../json-answer.js';
+import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
 import { embeddingsMemory } from '../memory-estimates.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { ServedEncoder } from '../served-model.js';
@@ -27,13 +29,16 @@ export async function embeddings(
     embed(model, request.input, options, onAccepted),
   );
   const asBase64 = request.encoding_format === 'base64';
-  const data = rows.map((row, index) => {
-    const embedding = asBase64 ? base64(row) : JSON.stringify([...row]);
-    return `{"object":"embedding","index":${index},"embedding":${asBase64 ? `"${embedding}"` : embedding}}`;
-  });
-  const usage = JSON.stringify(usageOf(promptTokens));
-  return jsonText(
-    `{"object":"list","data":[${data.join(',')}],"model":${JSON.stringify(model.id)},"usage":${usage}}`,
+  return jsonAnswer(
+    new JsonObject({
+      object: 'list',
+      data: JsonList.of(rows, (row, index) => {
+        const embedding = asBase64 ? base64(row) : new JsonNumbers(row);
+        return new JsonObject({ object: 'embedding', index, embedding });
+      }),
+      model: model.id,
+      usage: usageOf(promptTokens),
+    }),
   );
 }
 
@@ -48,18 +53,20 @@ export async function rerank(
   const pairs = documents.map((text) => [request.query, text] as const);
   const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
   const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
-  const results = ranking(scores, request.top_n).map((index) => ({
-    index,
-    ...(request.return_documents === false ? {} : { document: { text: documents[index] } }),
-    relevance_score: scores[index],
-  }));
-  return Response.json({
-    id: `rerank-${randomUUID()}`,
-    object: 'rerank',
-    model: model.id,
-    results,
-    usage: usageOf(promptTokens),
+  const withDocuments = request.return_documents !== false;
+  const results = JsonList.of(ranking(scores, request.top_n), (index) => {
+    const document = withDocuments ? new JsonObject({ text: documents[index] }) : undefined;
+    return new JsonObject({ index, document, relevance_score: scores[index] });
   });
+  return jsonAnswer(
+    new JsonObject({
+      id: `rerank-${randomUUID()}`,
+      object: 'rerank',
+      model: model.id,
+      results,
+      usage: usageOf(promptTokens),
+    }),
+  );
 }
 
 /** POST /v1/score with a body that its schema has taken. */
@@ -80,14 +87,16 @@ export async function score(
   const pairs = second.map((text, i) => [first.length === 1 ? first[0]! : first[i]!, text] as const);
   const names = { param: 'text_2', pair: (i: number) => `pair ${i}` };
   const { scores, promptTokens } = await scored(model, context.observe, pairs, request, signal, names);
-  return Response.json({
-    id: `score-${randomUUID()}`,
-    object: 'list',
-    created: Math.floor(Date.now() / 1000),
-    model: model.id,
-    data: scores.map((value, index) => ({ index, object: 'score', score: value })),
-    usage: usageOf(promptTokens),
-  });
+  return jsonAnswer(
+    new JsonObject({
+      id: `score-${randomUUID()}`,
+      object: 'list',
+      created: Math.floor(Date.now() / 1000),
+      model: model.id,
+      data: JsonList.of(scores, (value, index) => ({ index, object: 'score', score: value })),
+      usage: usageOf(promptTokens),
+    }),
+  );
 }
 
 function scored(
@@ -135,8 +144,4 @@ function base64(row: Float32Array): string {
 
 function usageOf(promptTokens: number) {
   return { prompt_tokens: promptTokens, total_tokens: promptTokens };
-}
-
-function jsonText(text: string): Response {
-  return new Response(text, { headers: { 'content-type': 'application/json' } });
 }

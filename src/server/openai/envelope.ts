@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { TextLogProb } from '../../generation/text-generation.js';
+import { jsonAnswer } from '../json-answer.js';
+import { JsonList, JsonObject } from '../json-parts.js';
 import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceRun } from './choice-run.js';
 import { collect } from './respond.js';
@@ -37,12 +39,16 @@ export class Envelope {
     options.run.addId(this.#id);
   }
 
-  /** Collects the choices to their end and answers with all of them. */
+  /**
+   * Collects the choices to their end and answers with all of them.
+   * @param toJson is called with each when it is written. @param read may look at all of them before anything is written.
+   */
   async whole(
     object: string,
     clientSignal: AbortSignal,
-    toJson: (choice: CollectedChoice, index: number) => object,
+    toJson: (choice: CollectedChoice, index: number) => unknown,
     besides: () => object = () => ({}),
+    read?: (choices: readonly CollectedChoice[]) => Promise<void>,
   ): Promise<Response> {
     const { run } = this.#options;
     const choices = Array.from({ length: run.numChoices }, (): CollectedChoice => {
@@ -56,9 +62,15 @@ export class Envelope {
       if (piece.finishReason !== null) choice.finish = finishReason(piece.finishReason);
       choice.stopReason = stopReason(piece);
     });
-    const written = choices.map(toJson);
-    const usage = this.#usage();
-    return Response.json({ ...this.#fields(object), choices: written, usage, ...besides() });
+    await read?.(choices);
+    return jsonAnswer(
+      new JsonObject({
+        ...this.#fields(object),
+        choices: JsonList.of(choices, toJson),
+        usage: this.#usage(),
+        ...besides(),
+      }),
+    );
   }
 
   /**

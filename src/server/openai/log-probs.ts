@@ -1,6 +1,7 @@
-import type { PromptLogProb } from '../../generation/returned-logits.js';
+import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import type { TextLogProb, TokenLogProb } from '../../generation/text-generation.js';
 import type { PromptTokens, TextCodec } from '../../generation/text-model.js';
+import { JsonList, JsonObject } from '../json-parts.js';
 
 /** JSON has no -Infinity; clients compare against this value of other engines. */
 const LEAST_LOG_PROB = -9999;
@@ -22,15 +23,17 @@ function chatToken(codec: TextCodec, { token, logProb }: { token: number; logPro
   return { token: tokenName(bytes), logprob: clamp(logProb), bytes: Array.from(bytes) };
 }
 
-/** The `logprobs` of a chat choice. */
-export function chatLogProbs(codec: TextCodec, entries: readonly TextLogProb[]) {
-  return {
-    content: entries.map((entry) => ({
-      ...chatToken(codec, entry),
-      top_logprobs: entry.top.map((other) => chatToken(codec, other)),
-    })),
+/** An entry of a chat choice's log-probs. */
+export function chatLogProb(codec: TextCodec, entry: TextLogProb) {
+  return { ...chatToken(codec, entry), top_logprobs: entry.top.map((other) => chatToken(codec, other)) };
+}
+
+/** The `logprobs` of a chat choice, each entry made as it is written. */
+export function chatLogProbs(codec: TextCodec, entries: readonly TextLogProb[]): JsonObject {
+  return new JsonObject({
+    content: JsonList.of(entries, (entry) => chatLogProb(codec, entry)),
     refusal: null,
-  };
+  });
 }
 
 /** The same as JSON, for frames: what is said of a token at every place is written once. */
@@ -87,86 +90,115 @@ function tokenWordsOf(codec: TextCodec): TokenWords {
 /**
  * The `prompt_logprobs` of vLLM: an object from token ids for each token of the prompt, null for the first, which nothing
  * comes before. The rank of a token that is not among the most probable ones is not known.
- * @param found of each token but the first. @param count most probable ones that are given beside each.
+ * @param found of each token but the first; null: none is known.
+ * @param count most probable ones that are given beside each.
  */
-export function promptLogProbs(codec: TextCodec, found: readonly PromptLogProb[], count: number) {
-  const entry = ({ token, logProb }: { token: number; logProb: number }, rank: number | null) => ({
+export function promptLogProbs(codec: TextCodec, found: PromptLogProbList | null, count: number): JsonList {
+  const entry = ({ token, logProb }: TokenLogProb, rank: number | null) => ({
     logprob: clamp(logProb),
     rank,
     decoded_token: tokenName(codec.tokenBytes(token)),
   });
-  const written = found.map(({ top, ...own }) => {
+  return new JsonList(1 + (found?.length ?? 0), (position) => {
+    if (position === 0) return null;
+    const own = found!.own(position - 1);
+    const top = found!.top(position - 1);
     const place = top.findIndex(({ token }) => token === own.token);
     return Object.fromEntries([
       [own.token, entry(own, place < 0 ? null : place + 1)],
       ...top.slice(0, count).map((other, i) => [other.token, entry(other, i + 1)]),
-    ]) as Record<string, ReturnType<typeof entry>>;
+    ]);
   });
-  return [null, ...written];
 }
 
-export interface LegacyLogProbs {
-  tokens: string[];
-  token_logprobs: (number | null)[];
-  top_logprobs: (Record<string, number> | null)[];
-  text_offset: number[];
+/** Tokens with their log-probs and their places in a text, each looked up when it is written. */
+export interface PlacedLogProbs {
+  readonly length: number;
+  token(index: number): number;
+  /** null: nothing comes before the token. */
+  logProb(index: number): number | null;
+  /** UTF-16 units before it. */
+  offset(index: number): number;
+  top(index: number): readonly TokenLogProb[];
 }
 
-/** A token with its place in the text; null: nothing comes before it. */
-export interface PlacedLogProb {
-  token: number;
-  logProb: number | null;
-  offset: number;
-  top: readonly TokenLogProb[];
-}
-
-/** The `logprobs` of a legacy completion. @param base characters before the generated text (an echoed prompt). */
-export function legacyLogProbs(
-  codec: TextCodec,
-  entries: readonly PlacedLogProb[],
-  base: number,
-): LegacyLogProbs {
-  const name = (token: number) => tokenName(codec.tokenBytes(token));
+/** Of generated tokens. @param base characters before the generated text (an echoed prompt). */
+export function placedBehind(base: number, entries: readonly TextLogProb[]): PlacedLogProbs {
   return {
-    tokens: entries.map((entry) => name(entry.token)),
-    token_logprobs: entries.map(({ logProb }) => (logProb === null ? null : clamp(logProb))),
-    top_logprobs: entries.map(({ top }) =>
-      top.length === 0
-        ? null
-        : Object.fromEntries(top.map((other) => [name(other.token), clamp(other.logProb)])),
-    ),
-    text_offset: entries.map((entry) => base + entry.offset),
+    length: entries.length,
+    token: (i) => entries[i]!.token,
+    logProb: (i) => entries[i]!.logProb,
+    offset: (i) => base + entries[i]!.offset,
+    top: (i) => entries[i]!.top,
   };
 }
 
+/** Those of one list and then those of another. */
+export function oneAfterAnother(first: PlacedLogProbs, second: PlacedLogProbs): PlacedLogProbs {
+  const { length } = first;
+  const pick = <T>(read: (list: PlacedLogProbs, index: number) => T) => {
+    return (index: number) => (index < length ? read(first, index) : read(second, index - length));
+  };
+  return {
+    length: length + second.length,
+    token: pick((list, i) => list.token(i)),
+    logProb: pick((list, i) => list.logProb(i)),
+    offset: pick((list, i) => list.offset(i)),
+    top: pick((list, i) => list.top(i)),
+  };
+}
+
+/** The `logprobs` of a legacy completion. */
+export function legacyLogProbs(codec: TextCodec, entries: PlacedLogProbs): JsonObject {
+  const { length } = entries;
+  const name = (token: number) => tokenName(codec.tokenBytes(token));
+  return new JsonObject({
+    tokens: new JsonList(length, (i) => name(entries.token(i))),
+    token_logprobs: new JsonList(length, (i) => {
+      const logProb = entries.logProb(i);
+      return logProb === null ? null : clamp(logProb);
+    }),
+    top_logprobs: new JsonList(length, (i) => {
+      const top = entries.top(i);
+      if (top.length === 0) return null;
+      return Object.fromEntries(top.map((other) => [name(other.token), clamp(other.logProb)]));
+    }),
+    text_offset: new JsonList(length, (i) => entries.offset(i)),
+  });
+}
+
 /**
- * The tokens of an echoed prompt with their places in it. Tokens that are not in the text, such as a BOS that was added, stand
- * where it begins.
- * @param found of each token but the first. @param count most probable ones that are given beside each.
+ * Where the tokens of an echoed prompt begin in it, in UTF-16 units. Tokens that are not in the text, such as a BOS that was
+ * added, stand where it begins.
  */
-export function echoLogProbs(
-  codec: TextCodec,
-  echo: string,
-  prompt: PromptTokens,
-  found: readonly PromptLogProb[],
-  count: number,
-): PlacedLogProb[] {
+export function echoOffsets(codec: TextCodec, echo: string, prompt: PromptTokens): Int32Array {
   const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
-  const ends: number[] = [];
+  const offsets = new Int32Array(prompt.length);
   let length = 0;
-  for (const token of prompt) {
-    ends.push(length);
-    length += detokenizer.push([token]).length;
+  for (let i = 0; i < prompt.length; i++) {
+    offsets[i] = length;
+    length += detokenizer.push([prompt[i]!]).length;
   }
   length += detokenizer.flush().length;
   const added = Math.max(0, length - echo.length);
-  return Array.from(prompt, (token, i) => {
-    const own = i === 0 ? null : found[i - 1]!;
-    return {
-      token,
-      logProb: own?.logProb ?? null,
-      offset: Math.min(echo.length, Math.max(0, ends[i]! - added)),
-      top: own?.top.slice(0, count) ?? [],
-    };
-  });
+  return offsets.map((offset) => Math.min(echo.length, Math.max(0, offset - added)));
+}
+
+/**
+ * The tokens of an echoed prompt with their places in it.
+ * @param found of each token but the first; null: none is known. @param count most probable ones that are given beside each.
+ */
+export function echoLogProbs(
+  prompt: PromptTokens,
+  offsets: Int32Array,
+  found: PromptLogProbList | null,
+  count: number,
+): PlacedLogProbs {
+  return {
+    length: prompt.length,
+    token: (i) => prompt[i]!,
+    logProb: (i) => (i === 0 ? null : (found?.own(i - 1).logProb ?? null)),
+    offset: (i) => offsets[i]!,
+    top: (i) => (i === 0 ? [] : (found?.top(i - 1, count) ?? [])),
+  };
 }

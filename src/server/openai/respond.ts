@@ -17,8 +17,8 @@ export const STREAM_HEADERS = {
 export interface FrameWriter {
   /** Frames of a piece; '' where there is nothing to say. */
   piece(choice: number, piece: TextPiece): string;
-  /** What follows the last piece, before [DONE]. */
-  end(): string;
+  /** What follows the last piece, before [DONE]: in parts of whole frames where it may be long. */
+  end(): string | AsyncIterable<string>;
   /** What tells of an error after the stream has begun; absent: the body that an HTTP error would have. */
   error?(error: ApiError): string;
   /** Whether [DONE] is the last frame; default true. */
@@ -68,8 +68,17 @@ export async function respondWithStream(
       begin();
     })
     .then(
-      () => {
-        stream.write(writer.end() + (writer.endsWithDone === false ? '' : 'data: [DONE]\n\n'));
+      async () => {
+        const rest = writer.end();
+        const done = writer.endsWithDone === false ? '' : 'data: [DONE]\n\n';
+        if (typeof rest === 'string') stream.write(rest + done);
+        else {
+          for await (const frames of rest) {
+            stream.write(frames);
+            begin();
+          }
+          if (done !== '') stream.write(done);
+        }
         stream.close();
       },
       (error: unknown) => {

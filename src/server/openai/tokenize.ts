@@ -1,5 +1,7 @@
 import { jsonUnits } from '../../../models/json-units.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import { jsonAnswer } from '../json-answer.js';
+import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
 import { toldTokensMemory } from '../memory-estimates.js';
 import type { ServedGenerator } from '../served-model.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
@@ -17,13 +19,16 @@ export async function tokenize(
   const model = findGenerator(context, request.model);
   const found = await tokensOf(model, request);
   terms.memory.addAnswer(toldTokensMemory(found.length));
-  const tokens = Array.from(found);
-  return Response.json({
-    count: tokens.length,
-    max_model_len: model.maxSeqLen,
-    tokens,
-    token_strs: request.return_token_strs ? tokens.map((token) => model.codec.tokenEntry(token) ?? '') : null,
-  });
+  const { codec, maxSeqLen } = model;
+  const tokenAt = (index: number) => codec.tokenEntry(found[index]!) ?? '';
+  return jsonAnswer(
+    new JsonObject({
+      count: found.length,
+      max_model_len: maxSeqLen,
+      tokens: new JsonNumbers(found),
+      token_strs: request.return_token_strs ? new JsonList(found.length, tokenAt) : null,
+    }),
+  );
 }
 
 /** POST /detokenize: the text of tokens, special ones included. @throws ApiError for an id outside the vocabulary. */
@@ -40,7 +45,7 @@ export function detokenize(context: RouteContext, request: DetokenizeRequest): R
   }
   const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
   const text = detokenizer.push(request.tokens);
-  return Response.json({ prompt: text + detokenizer.flush() });
+  return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
 }
 
 /** Fields that mean something with a conversation only. */

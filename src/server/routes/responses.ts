@@ -1,7 +1,9 @@
 import * as z from 'zod';
+import { jsonAnswer } from '../json-answer.js';
 import { ApiError } from '../openai/errors.js';
 import { createResponse } from '../openai/responses/create-response.js';
 import { inputItemList } from '../openai/responses/item-list.js';
+import { responseJson } from '../openai/responses/response-json.js';
 import { about, notSupported } from '../openai/schemas/fields.js';
 import { responseRequestSchema } from '../openai/schemas/responses.js';
 import { defineRoute } from './route.js';
@@ -52,7 +54,8 @@ export const responseRoute = defineRoute({
   responses: async () => (await answers()).storedResponses(),
   handle: ({ params: { id }, exchange }, context) => {
     const responses = context.responses.of(exchange.terms.caller);
-    return Response.json(responses.activeResponse(id)?.snapshot() ?? responses.get(id).response);
+    const response = responses.activeResponse(id)?.snapshot() ?? responses.get(id).response;
+    return jsonAnswer(responseJson(response));
   },
 });
 
@@ -83,7 +86,7 @@ export const inputItemsRoute = defineRoute({
   }),
   responses: async () => (await answers()).itemListResponses(),
   handle: ({ params: { id }, query, exchange }, { responses }) =>
-    Response.json(inputItemList(responses.of(exchange.terms.caller), id, query)),
+    jsonAnswer(inputItemList(responses.of(exchange.terms.caller), id, query)),
 });
 
 export const cancelResponseRoute = defineRoute({
@@ -98,7 +101,7 @@ export const cancelResponseRoute = defineRoute({
   handle: async ({ params: { id }, exchange }, context) => {
     const responses = context.responses.of(exchange.terms.caller);
     const active = responses.activeResponse(id);
-    if (active !== null) return Response.json(await active.cancel());
+    if (active !== null) return jsonAnswer(responseJson(await active.cancel()));
     const { status } = responses.get(id).response;
     throw new ApiError(400, `The response '${id}' cannot be cancelled: its status is '${status}'.`, {
       code: 'response_not_active',

@@ -1,6 +1,7 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
 import { ContextLengthError } from '../../../generation/errors.js';
+import { jsonAnswer } from '../../json-answer.js';
 import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
 import type { ServedGenerator } from '../../served-model.js';
@@ -15,6 +16,7 @@ import { LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
 import { badWordsOf, chatMaxTokens, textRequest } from '../text-request.js';
 import { toolRequest } from '../tool-request.js';
 import { type Conversation, conversationOf } from './conversation.js';
+import { responseJson } from './response-json.js';
 import { ResponseMaking } from './response-making.js';
 import type { ResponseStore } from './response-store.js';
 import { inResponseWords } from './response-words.js';
@@ -50,7 +52,8 @@ export async function createResponse(
       making.forget();
       throw error;
     }
-    return Response.json(making.finish());
+    const response = making.finish();
+    return jsonAnswer(response === null ? null : responseJson(response));
   };
   return inResponseWords(() => registry.accept(caller, requestId, answer));
 }

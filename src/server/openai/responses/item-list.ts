@@ -1,5 +1,7 @@
+import { JsonList, JsonObject } from '../../json-parts.js';
 import { ApiError } from '../errors.js';
 import { historyOf } from './conversation.js';
+import { itemJson } from './response-json.js';
 import type { OwnResponses } from './response-store.js';
 
 export interface ListOptions {
@@ -21,11 +23,11 @@ export function inputItemList(store: OwnResponses, id: string, { order, limit, a
     });
   }
   const data = items.slice(start, start + limit);
-  return {
+  return new JsonObject({
     object: 'list',
-    data,
+    data: JsonList.of(data, itemJson),
     first_id: data[0]?.id ?? null,
     last_id: data.at(-1)?.id ?? null,
     has_more: start + limit < items.length,
-  };
+  });
 }

@@ -1,11 +1,15 @@
 import type { AnswerPart } from '../../../generation/tools/types.js';
 import type { MessageCall } from '../chat-message.js';
+import { itemJson, itemsJson, partJson } from './response-json.js';
 import { newId, type OutputItem, type OutputText } from './response-object.js';
 
 type LogProbs = NonNullable<OutputText['logprobs']>;
 type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>;
 
-/** Takes an event's type and fields; numbering and framing are its own affair. */
+/**
+ * Takes an event's type and fields; numbering and framing are its own affair. What is in parts (JsonObject, JsonList) does not
+ * change any more and may be written later.
+ */
 export type OnEvent = (type: string, fields: object) => void;
 
 export interface OutputOptions {
@@ -132,8 +136,12 @@ export class OutputEvents {
         const part = item.content[0]!;
         part.logprobs?.push(...this.#waitingLogProbs);
         const { text, logprobs = [] } = part;
-        this.#tell('response.output_text.done', { ...this.#partPlace(), text, logprobs });
-        this.#tell('response.content_part.done', { ...this.#partPlace(), part });
+        this.#tell('response.output_text.done', {
+          ...this.#partPlace(),
+          text,
+          logprobs: itemsJson(logprobs),
+        });
+        this.#tell('response.content_part.done', { ...this.#partPlace(), part: partJson(part) });
         break;
       }
       case 'reasoning': {
@@ -150,7 +158,10 @@ export class OutputEvents {
     }
     this.#waitingLogProbs = [];
     item.status = status;
-    this.#tell('response.output_item.done', { output_index: this.items.length - 1, item });
+    this.#tell('response.output_item.done', {
+      output_index: this.items.length - 1,
+      item: itemJson(item),
+    });
     this.#open = null;
   }
 

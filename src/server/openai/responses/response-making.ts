@@ -1,14 +1,17 @@
 import type { ChatPlan } from '../../../generation/chat-plan.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
+import { jsonInTurns } from '../../json-answer.js';
+import { JsonObject } from '../../json-parts.js';
 import type { ServedGenerator } from '../../served-model.js';
 import { ChatMessageReader } from '../chat-message.js';
 import type { ChoiceRun } from '../choice-run.js';
 import type { ApiError } from '../errors.js';
-import { chatLogProbs } from '../log-probs.js';
+import { chatLogProb } from '../log-probs.js';
 import type { FrameWriter } from '../respond.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import type { Conversation } from './conversation.js';
 import { OutputEvents } from './output-events.js';
+import { responseJson } from './response-json.js';
 import {
   newId,
   type ResponseObject,
@@ -43,7 +46,8 @@ export class ResponseMaking implements ActiveResponse {
     completed_at: null,
   };
   #isCancelled = false;
-  #frames = '';
+  /** Not sent yet: as JSON where it is short, or else what will not change. */
+  readonly #frames: { type: string; data: string | JsonObject }[] = [];
   #sequence = 0;
 
   constructor(options: MakingOptions) {
@@ -85,7 +89,10 @@ export class ResponseMaking implements ActiveResponse {
   piece(piece: TextPiece): void {
     const { model, hasLogProbs } = this.#options;
     const parts = this.#reader.read(piece.text, piece.tokens, piece.finishReason !== null);
-    this.#output.push(parts, hasLogProbs ? chatLogProbs(model.codec, piece.logProbs).content : []);
+    this.#output.push(
+      parts,
+      hasLogProbs ? piece.logProbs.map((entry) => chatLogProb(model.codec, entry)) : [],
+    );
     if (piece.finishReason !== null) this.#end(piece.finishReason);
   }
 
@@ -97,7 +104,8 @@ export class ResponseMaking implements ActiveResponse {
       this.#output.end('incomplete');
       this.#state = { ...this.#state, status: 'cancelled' };
     }
-    const response = structuredClone(this.snapshot());
+    // Nothing of it changes any more.
+    const response = this.snapshot();
     this.#resolveWhole(response);
     if (this.#state.status === 'in_progress') return null;
     const { input, previous } = conversation;
@@ -108,7 +116,7 @@ export class ResponseMaking implements ActiveResponse {
   /** Nothing came of it. */
   forget(): void {
     this.#options.store.end(this.#fields.id);
-    this.#resolveWhole(structuredClone(this.snapshot()));
+    this.#resolveWhole(this.snapshot());
   }
 
   /** What becomes of it where the engine fails. */
@@ -116,7 +124,7 @@ export class ResponseMaking implements ActiveResponse {
     const code = status === 429 ? 'rate_limit_exceeded' : status < 500 ? 'invalid_prompt' : 'server_error';
     this.#state = { ...this.#state, status: 'failed', error: { code, message } };
     this.forget();
-    return structuredClone(this.snapshot());
+    return this.snapshot();
   }
 
   /** The same as a stream of events. */
@@ -131,16 +139,10 @@ export class ResponseMaking implements ActiveResponse {
       piece: (_, piece) => {
         begin();
         this.piece(piece);
-        return this.#takeFrames();
+        // The last ones say again all that there was: they are written in turns.
+        return piece.finishReason === null ? this.#takeFrames() : '';
       },
-      end: () => {
-        const response = this.finish();
-        if (response === null) return '';
-        // What was cancelled has no event of its own: it is a response that is not whole.
-        const type = response.status === 'completed' ? 'completed' : 'incomplete';
-        this.#tell(`response.${type}`, { response });
-        return this.#takeFrames();
-      },
+      end: () => this.#endFrames(),
       error: (error) => {
         begin();
         this.#output.breakOff();
@@ -149,7 +151,7 @@ export class ResponseMaking implements ActiveResponse {
         // OpenAI's description has the fields beside the type, and its server sends them as `error`: by that its clients
         // notice an error and throw it.
         this.#tell('error', { ...fields, error: { type, ...fields } });
-        this.#tell('response.failed', { response: this.fail(error) });
+        this.#tell('response.failed', { response: responseJson(this.fail(error)) });
         return this.#takeFrames();
       },
     };
@@ -190,13 +192,32 @@ export class ResponseMaking implements ActiveResponse {
 
   #tell(type: string, fields: object): void {
     if (!this.#options.request.stream) return;
-    const data = JSON.stringify({ type, sequence_number: this.#sequence++, ...fields });
-    this.#frames += `event: ${type}\ndata: ${data}\n\n`;
+    const event = { type, sequence_number: this.#sequence++, ...fields };
+    const isLong = Object.values(fields).some((field) => field instanceof JsonObject);
+    this.#frames.push({ type, data: isLong ? new JsonObject(event) : JSON.stringify(event) });
   }
 
   #takeFrames(): string {
-    const frames = this.#frames;
-    this.#frames = '';
-    return frames;
+    return this.#frames
+      .splice(0)
+      .map(({ type, data }) => frame(type, typeof data === 'string' ? data : JSON.stringify(data)))
+      .join('');
   }
+
+  /** What is left to say, frame by frame. */
+  async *#endFrames(): AsyncGenerator<string, void, undefined> {
+    const response = this.finish();
+    if (response !== null) {
+      // What was cancelled has no event of its own: it is a response that is not whole.
+      const type = response.status === 'completed' ? 'completed' : 'incomplete';
+      this.#tell(`response.${type}`, { response: responseJson(response) });
+    }
+    for (const { type, data } of this.#frames.splice(0)) {
+      yield frame(type, typeof data === 'string' ? data : await jsonInTurns(data));
+    }
+  }
+}
+
+function frame(type: string, data: string): string {
+  return `event: ${type}\ndata: ${data}\n\n`;
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { chatLogProbs } from '../log-probs.js';
+import type { chatLogProb } from '../log-probs.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { isStrict } from './strict-schema.js';
 
@@ -9,7 +9,7 @@ export interface OutputText {
   type: 'output_text';
   text: string;
   annotations: [];
-  logprobs?: ReturnType<typeof chatLogProbs>['content'];
+  logprobs?: ReturnType<typeof chatLogProb>[];
 }
 
 export interface ReasoningText {

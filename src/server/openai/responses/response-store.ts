@@ -1,10 +1,9 @@
 import type { Caller } from '../../api-keys.js';
 import type { MemoryHold } from '../../held-memory.js';
-import { JsonSize } from '../../json-size.js';
-import { storedMemory } from '../../memory-estimates.js';
 import { ApiError } from '../errors.js';
 import type { InputItem } from '../schemas/response-items.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
+import { storedBytes } from './stored-size.js';
 
 /** What is kept of a response. */
 export interface StoredResponse {
@@ -86,7 +85,7 @@ export class ResponseStore {
   put(owner: string, stored: StoredResponse): void {
     const { id } = stored.response;
     this.forget(owner, id);
-    const bytes = bytesOf(stored);
+    const bytes = storedBytes(stored);
     if (bytes > this.#limits.maxBytes) return;
     this.#entries.set(id, { stored, bytes, owner });
     this.#count(owner, 1, bytes);
@@ -203,18 +202,6 @@ export class OwnResponses {
   findItem(id: string): OutputItem | null {
     return this.#store.findItem(this.#owner, id);
   }
-}
-
-/** With all that it holds on to, so that what is reached from entries alone stays within the limit too. */
-function bytesOf(stored: StoredResponse): number {
-  let bytes = 0;
-  for (let link: StoredResponse | null = stored; link !== null; link = link.previous) {
-    const text = Buffer.from(JSON.stringify([link.response, link.input]));
-    const size = new JsonSize();
-    size.add(text);
-    bytes += storedMemory(text.length, size);
-  }
-  return bytes;
 }
 
 function notFound(id: string, param: string | null): ApiError {

@@ -1,0 +1,122 @@
+/** Characters of a text, or items of a list of numbers, that are serialised in one go. */
+const SLICE = 4096;
+
+/**
+ * A list of an answer whose items are made when they are written, one at a time, so that the whole list is never there as
+ * objects. JSON.stringify writes the same.
+ */
+export class JsonList {
+  readonly length: number;
+  readonly #at: (index: number) => unknown;
+
+  /** @param at makes the item at an index, undefined never. */
+  constructor(length: number, at: (index: number) => unknown) {
+    this.length = length;
+    this.#at = at;
+  }
+
+  /** Of items that are there, each written by `make`. */
+  static of<T>(items: readonly T[], make: (item: T, index: number) => unknown): JsonList {
+    return new JsonList(items.length, (index) => make(items[index]!, index));
+  }
+
+  at(index: number): unknown {
+    return this.#at(index);
+  }
+
+  toJSON(): unknown[] {
+    return Array.from({ length: this.length }, (_, index) => this.#at(index));
+  }
+}
+
+/** A list of numbers, which is written slice by slice. JSON.stringify writes the same. */
+export class JsonNumbers {
+  readonly #numbers: ArrayLike<number>;
+
+  constructor(numbers: ArrayLike<number>) {
+    this.#numbers = numbers;
+  }
+
+  *parts(): Generator<string, void, undefined> {
+    const { length } = this.#numbers;
+    for (let start = 0; start < length; start += SLICE) {
+      const slice = Array.prototype.slice.call(this.#numbers, start, start + SLICE);
+      yield (start === 0 ? '' : ',') + JSON.stringify(slice).slice(1, -1);
+    }
+  }
+
+  toJSON(): number[] {
+    return Array.from(this.#numbers);
+  }
+}
+
+/** An object of an answer that has long fields: each is written by itself. JSON.stringify writes the same. */
+export class JsonObject {
+  readonly #fields: object;
+
+  constructor(fields: object) {
+    this.#fields = fields;
+  }
+
+  *entries(): Generator<[string, unknown], void, undefined> {
+    for (const entry of Object.entries(this.#fields)) if (entry[1] !== undefined) yield entry;
+  }
+
+  toJSON(): object {
+    return this.#fields;
+  }
+}
+
+/**
+ * The JSON of a value in parts, each made when it is asked for: those of lists and objects of the kinds above one by one, of a
+ * long text slice by slice, and anything else as a whole. Joined they are what JSON.stringify writes.
+ */
+export function* jsonParts(value: unknown): Generator<string, void, undefined> {
+  if (value instanceof JsonList) {
+    yield '[';
+    for (let index = 0; index < value.length; index++) {
+      if (index > 0) yield ',';
+      yield* itemParts(value.at(index));
+    }
+    yield ']';
+  } else if (value instanceof JsonNumbers) {
+    yield '[';
+    yield* value.parts();
+    yield ']';
+  } else if (value instanceof JsonObject) {
+    let before = '{';
+    for (const [name, field] of value.entries()) {
+      yield `${before}${JSON.stringify(name)}:`;
+      yield* itemParts(field);
+      before = ',';
+    }
+    yield before === '{' ? '{}' : '}';
+  } else if (typeof value === 'string' && value.length > SLICE) yield* textParts(value);
+  else yield JSON.stringify(value);
+}
+
+/** Without a generator of its own for what is one part anyway, as most items are. */
+function itemParts(value: unknown): Iterable<string> {
+  const isLong = typeof value === 'string' ? value.length > SLICE : isInParts(value);
+  return isLong ? jsonParts(value) : [JSON.stringify(value)];
+}
+
+function isInParts(value: unknown): boolean {
+  return value instanceof JsonList || value instanceof JsonNumbers || value instanceof JsonObject;
+}
+
+function* textParts(text: string): Generator<string, void, undefined> {
+  yield '"';
+  let end = 0;
+  for (let start = 0; start < text.length; start = end) {
+    end = Math.min(text.length, start + SLICE);
+    // The halves of a character are escaped where they stand alone.
+    if (isHighSurrogate(text.charCodeAt(end - 1)) && end < text.length) end++;
+    yield JSON.stringify(text.slice(start, end)).slice(1, -1);
+  }
+  yield '"';
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xdc00;
+}

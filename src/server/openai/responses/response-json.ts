@@ -1,0 +1,34 @@
+import { JsonList, JsonObject } from '../../json-parts.js';
+import type { OutputItem, ResponseObject } from './response-object.js';
+import type { StoredItem } from './response-store.js';
+
+/** A response as an answer that is written in parts: it may hold the log-probs of thousands of tokens. */
+export function responseJson(response: ResponseObject): JsonObject {
+  return new JsonObject({
+    ...response,
+    tools: itemsJson(response.tools),
+    output: JsonList.of(response.output, itemJson),
+  });
+}
+
+/** An item of a conversation in the same way. */
+export function itemJson(item: OutputItem | StoredItem): JsonObject {
+  const fields = Object.entries(item).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? JsonList.of(value, partJson) : value,
+  ]);
+  return new JsonObject(Object.fromEntries(fields));
+}
+
+/** A part of an item, or whatever stands in a list that is not looked at. */
+export function partJson(part: unknown): unknown {
+  if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
+  return 'logprobs' in part && Array.isArray(part.logprobs)
+    ? new JsonObject({ ...part, logprobs: itemsJson(part.logprobs) })
+    : new JsonObject(part);
+}
+
+/** A list of things that are short, or limited in what they hold. */
+export function itemsJson(items: readonly unknown[]): JsonList {
+  return JsonList.of(items, (item) => item);
+}

@@ -1,0 +1,65 @@
+import { PER_LOG_PROB, storedMemory } from '../../memory-estimates.js';
+import type { StoredResponse } from './response-store.js';
+
+/** What a kept value is made of, counted as JsonSize counts its text. */
+class KeptSize {
+  bytes = 0;
+  values = 0;
+  containers = 0;
+  keys = 0;
+  strings = 0;
+
+  add(value: unknown): void {
+    this.values++;
+    if (typeof value === 'string') {
+      this.strings++;
+      this.bytes += Buffer.byteLength(value);
+    } else if (Array.isArray(value)) {
+      this.containers++;
+      for (const item of value) this.add(item);
+    } else if (typeof value === 'object' && value !== null) {
+      this.containers++;
+      for (const [name, field] of Object.entries(value)) {
+        if (field === undefined) continue;
+        this.keys++;
+        this.strings++;
+        this.bytes += name.length;
+        if (name === 'logprobs' && Array.isArray(field)) this.#addLogProbs(field);
+        else this.add(field);
+      }
+    } else this.bytes += 8;
+  }
+
+  /** There may be a hundred thousand, each like the others. */
+  #addLogProbs(entries: readonly ({ top_logprobs?: unknown } | null)[]): void {
+    for (const entry of entries) {
+      const top = entry?.top_logprobs;
+      this.bytes += PER_LOG_PROB * (1 + (Array.isArray(top) ? top.length : 0));
+    }
+  }
+}
+
+const known = new WeakMap<StoredResponse, number>();
+
+/**
+ * Bytes of memory of a response by estimate, with all that it holds on to, so that what is reached from entries of the store
+ * alone stays within the store's limit too. Each is looked at once, however many go on with it.
+ */
+export function storedBytes(stored: StoredResponse): number {
+  const fresh: StoredResponse[] = [];
+  let link: StoredResponse | null = stored;
+  for (; link !== null && !known.has(link); link = link.previous) fresh.push(link);
+  let bytes = link === null ? 0 : known.get(link)!;
+  for (const one of fresh.reverse()) {
+    bytes += ownBytes(one);
+    known.set(one, bytes);
+  }
+  return bytes;
+}
+
+function ownBytes({ response, input }: StoredResponse): number {
+  const size = new KeptSize();
+  size.add(response);
+  size.add(input);
+  return storedMemory(size.bytes, size);
+}
