@@ -1,9 +1,13 @@
-import type { EncoderSequence } from '../engine/encoder/encoder-batch.js';
-import type { EncoderAnswer, EncoderCommand, EncoderInfo } from '../engine/encoder/encoder-messages.js';
+import type {
+  EncoderAnswer,
+  EncoderCommand,
+  EncoderInfo,
+  EncoderSequence,
+} from '../engine/encoder/encoder-messages.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
 import { encoderWorkerScript } from '../engine/encoder/worker-script.js';
 import { DEFAULT_TERMINATE_TIMEOUT_MS, DEFAULT_WATCHDOG_TIMEOUT_MS } from '../engine/engine-limits.js';
-import type { ManagerState } from '../engine/gpt-manager.js';
+import type { ManagerState } from '../engine/gpt-manager-options.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { WorkerSupervisor } from '../engine/worker-supervisor.js';
 import { type EncoderPick, type EncoderWork, takeEncoderBatch } from '../scheduler/encoder-scheduler.js';

@@ -1,5 +1,8 @@
 import type { InferenceRequest } from './types.js';
 
+/** Unsettled sendResponse promises per place in the engine before no more requests are taken. */
+export const PENDING_PER_SEQUENCE = 16;
+
 /** What getInferenceRequests gave; nothing is no requests. Throws, naming what it gave, where that is no array. */
 export function requestsIn(given: unknown): readonly unknown[] {
   if (given === undefined) return [];

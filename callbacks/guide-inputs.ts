@@ -1,5 +1,5 @@
 import { ParameterError } from '../engine/decoding/sampling-params.js';
-import { GUIDE_TYPES, type Guide, type GuideType, MAX_GUIDE_LENGTH } from '../engine/guided/guide.js';
+import { GUIDE_TYPES, type Guide, type GuideType, MAX_GUIDE_LENGTH } from './guide.js';
 import { readText } from './read-text.js';
 import type { Tensor } from './types.js';
 

@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { FunctionCallbacks, IterationStats } from '../engine/gpt-manager-options.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import { messageOf } from './error-text.js';
-import { compact, idsIn, requestsIn } from './given-values.js';
+import { compact, idsIn, PENDING_PER_SEQUENCE, requestsIn } from './given-values.js';
 import { CallbackError, callGuarded, promiseOf, tellGuarded } from './guarded-calls.js';
 import { whyIdIsInvalid } from './request-validation.js';
 import type { TokenPiece } from './token-request.js';
@@ -363,6 +363,3 @@ export class HostBridge {
 }
 
 const PULLING = { callback: 'getInferenceRequests' };
-
-/** Unsettled sendResponse promises per place in the engine before no more requests are taken. */
-export const PENDING_PER_SEQUENCE = 16;

@@ -1,6 +1,11 @@
 import { checkRange } from '../engine/decoding/sampling-params.js';
-import { GptManager, type ManagerState } from '../engine/gpt-manager.js';
-import type { FunctionCallbacks, GptManagerOptions, ModuleCallbacks } from '../engine/gpt-manager-options.js';
+import { GptManager } from '../engine/gpt-manager.js';
+import type {
+  FunctionCallbacks,
+  GptManagerOptions,
+  ManagerState,
+  ModuleCallbacks,
+} from '../engine/gpt-manager-options.js';
 import { ErrorReporter } from './error-reporter.js';
 import type { FormationListener } from './formation.js';
 import { FormationWriter } from './formation-writer.js';

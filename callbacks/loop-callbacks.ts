@@ -2,12 +2,7 @@ import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { ResponseWriter } from './response-writer.js';
 import type { InferenceRequest } from './types.js';
-
-/** Ends one of a request's sequences, by its sequence_index; the others go on. */
-export interface SequenceStop {
-  requestId: bigint;
-  index: number;
-}
+import type { SequenceStop } from './worker-messages.js';
 
 /** What one iteration hands over at its end. The writer is emptied afterwards: copy what is to be kept. */
 export interface IterationReport {

@@ -1,9 +1,8 @@
 import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import { messageOf } from './error-text.js';
-import { idsIn, requestsIn } from './given-values.js';
+import { idsIn, PENDING_PER_SEQUENCE, requestsIn } from './given-values.js';
 import { CallbackError, type CallbackName, callGuarded, promiseOf } from './guarded-calls.js';
-import { PENDING_PER_SEQUENCE } from './host-bridge.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 import { whyIdIsInvalid } from './request-validation.js';
 import type { CallbackModule, InferenceRequest, NamedTensor } from './types.js';

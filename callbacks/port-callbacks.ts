@@ -4,10 +4,10 @@ import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { EngineFormation } from './formation.js';
 import { CallbackError } from './guarded-calls.js';
 import { numTaken } from './intake-budget.js';
-import type { IterationReport, LoopCallbacks, SequenceStop } from './loop-callbacks.js';
+import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 import { transferables } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
-import type { HostMessage, WorkerMessage } from './worker-messages.js';
+import type { HostMessage, SequenceStop, WorkerMessage } from './worker-messages.js';
 
 /** The worker's end of the bridge to callbacks that live in the host's thread. */
 export class PortCallbacks implements LoopCallbacks {

@@ -1,4 +1,18 @@
-import type { ContextLogProbs, ContextReturn } from '../engine/returned-logits.js';
+/** What was collected of the prompt's rows. */
+export interface ContextReturn {
+  /** [rows x vocabSize]; null: not asked for. */
+  logits: Float32Array | null;
+  logProbs: ContextLogProbs | null;
+}
+
+/** Entry i is of prompt token i + 1, given those before it. */
+export interface ContextLogProbs {
+  logProbs: Float32Array;
+  /** Most probable tokens at each entry. */
+  numTop: number;
+  topTokens: Int32Array;
+  topLogProbs: Float32Array;
+}
 
 /** The response is the request's last. */
 export const RESPONSE_FINAL = 1;

@@ -1,6 +1,6 @@
 import type { SamplingParams } from '../engine/decoding/sampling-params.js';
-import type { Guide } from '../engine/guided/guide.js';
 import type { Retention } from '../kvcache/retention.js';
+import type { Guide } from './guide.js';
 import type { PieceSource } from './piece-source.js';
 import { counted } from './sentences.js';
 import type { SharedTensors } from './shared-tensors.js';

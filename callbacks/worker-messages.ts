@@ -1,12 +1,36 @@
-import type { ExecutorMemory } from '../engine/executor.js';
+import type { MessagePort } from 'node:worker_threads';
+
 import type { IterationStats } from '../engine/gpt-manager-options.js';
-import type { GuideThreadSetup } from '../engine/guided/guide-messages.js';
+
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { EngineFormation } from './formation.js';
 import type { CallbackName } from './guarded-calls.js';
-import type { SequenceStop } from './loop-callbacks.js';
+
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
+
+/** Ends one of a request's sequences, by its sequence_index; the others go on. */
+export interface SequenceStop {
+  requestId: bigint;
+  index: number;
+}
+
+/** What a thread is started with. */
+export interface GuideThreadSetup {
+  port: MessagePort;
+  /** Int32: REQUEST_BELL, REPLY_BELL, DEAD, BUSY_WITH, READING. */
+  control: SharedArrayBuffer;
+  enginePath: string;
+  vocabSize: number;
+}
+
+export interface ExecutorMemory {
+  weightBytes: number;
+  kvCacheBytes: number;
+  /** Of the secondary blocks. */
+  secondaryKvCacheBytes: number;
+  workspaceBytes: number;
+}
 
 /** What the host's thread sends. Each message is followed by a ring of the doorbell. */
 export type HostMessage =

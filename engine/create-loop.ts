@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import type { WorkerData } from '../callbacks/worker-data.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../kvcache/block-cache.js';
 import { KvCacheManager } from '../kvcache/kv-cache-manager.js';
 import { DEFAULT_MAX_DRAFT_LEN } from './engine-limits.js';
 import { chunkMsOn } from './executors/chunk-times.js';
 import { GenerationLoop } from './generation-loop.js';
-import type { WorkerData } from './generation-worker.js';
 import type { LoadedExecutor } from './load-executor.js';
 import type { LoopEnvironment } from './loop/loop-options.js';
 import { DraftModel } from './speculation/draft-model.js';

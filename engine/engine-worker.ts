@@ -7,15 +7,9 @@ import {
 } from 'node:worker_threads';
 import { requireThreadRoom } from '../callbacks/address-space.js';
 import { Doorbell, type WorkerLife, type WorkerMessage } from '../callbacks/worker-messages.js';
+import type { WorkerWires } from '../callbacks/worker-wires.js';
 import { GuideThreadHost } from './guided/guide-thread-host.js';
 import { Heartbeat } from './heartbeat.js';
-
-/** How a worker reaches its host: added to the data that its script gets. */
-export interface WorkerWires {
-  port: MessagePort;
-  doorbell: SharedArrayBuffer;
-  heartbeat: SharedArrayBuffer;
-}
 
 export interface EngineWorkerEvents<Message> {
   onMessage: (message: Message) => void;

@@ -1,14 +1,13 @@
+import type { ExecutorMemory } from '../callbacks/worker-messages.js';
+import type { KvDtype } from '../kvcache/kv-dtype.js';
 import type { SamplingBatch, SamplingOutput } from './decoding/sampling-batch.js';
+import type { InstructionSet } from './gpt-manager-options.js';
 import type { PackedBatch } from './packed-batch.js';
 
 /** Numeric type of the stored weights of an engine: int8 and int4 in groups of 32 with their own scales. */
 export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
 /** Numeric type of the embedding and of the output layer, which four bits would harm most. */
 export type OutputPrecision = Exclude<WeightPrecision, 'int4'>;
-/** Numeric type of the KV cache: int8 with a scale for each token's keys, and its values, in each head. */
-export type KvDtype = 'f32' | 'bf16' | 'int8';
-/** Instruction sets of the native executor, from the slowest to the fastest. */
-export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'avx512bf16';
 
 export interface ExecutorOptions {
   /** Threads that compute, the calling one included. */
@@ -35,14 +34,6 @@ export interface ExecutorOptions {
   heartbeat?: Int32Array;
   /** Not given: the best that this processor has, or what SKEIN_ISA names. */
   instructionSet?: InstructionSet;
-}
-
-export interface ExecutorMemory {
-  weightBytes: number;
-  kvCacheBytes: number;
-  /** Of the secondary blocks. */
-  secondaryKvCacheBytes: number;
-  workspaceBytes: number;
 }
 
 /**

@@ -4,38 +4,18 @@ import { performance } from 'node:perf_hooks';
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../callbacks/module-callbacks.js';
 import { PortCallbacks } from '../callbacks/port-callbacks.js';
+import type { WorkerData } from '../callbacks/worker-data.js';
+import type { GuideThreadSetup } from '../callbacks/worker-messages.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../callbacks/worker-messages.js';
-import type { SchedulerPolicy } from '../scheduler/types.js';
 import { createLoop, poolBlocks } from './create-loop.js';
 import { PostProcessors, postProcessorsOf } from './decoding/post-processors.js';
 import { DEFAULT_IDLE_POLL_INTERVAL_MS } from './engine-limits.js';
 import { chunkMsOn } from './executors/chunk-times.js';
 import type { GenerationLoop } from './generation-loop.js';
-import type { ModelType, OptionalParams } from './gpt-manager-options.js';
-import type { GuideThreadSetup } from './guided/guide-messages.js';
 import { GuideThreadPort } from './guided/guide-thread.js';
 import { Heartbeat } from './heartbeat.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 import type { LoopEnvironment } from './loop/loop-options.js';
-
-/** What the GptManager gives its worker. */
-export interface WorkerData {
-  enginePath: string;
-  modelType: ModelType;
-  schedulerPolicy: SchedulerPolicy;
-  maxBeamWidth: number;
-  params: Omit<OptionalParams, 'executorModule' | 'logitsPostProcessorModule'>;
-  executorModule: string | null;
-  logitsPostProcessorModule: string | null;
-  callbackModule: string | null;
-  terminateReqId: bigint | null;
-  /** With callbacks in a module: requests that a worker which died has left without a final response. */
-  lost: { requestIds: bigint[]; reason: string } | null;
-  wants: { statsJson: boolean; stats: boolean; kvEvents: boolean };
-  port: MessagePort;
-  doorbell: SharedArrayBuffer;
-  heartbeat: SharedArrayBuffer;
-}
 
 /** How long promises of a callback module are waited for when the loop has ended. */
 const MODULE_END_MS = 1000;

@@ -6,11 +6,28 @@ import type {
   SendResponseCallback,
 } from '../callbacks/types.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
+import type { KvDtype } from '../kvcache/kv-dtype.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../scheduler/types.js';
-import type { InstructionSet, KvDtype } from './executor.js';
-import type { ExecutorChoice } from './executors/executor-kind.js';
-import type { ManagerState } from './gpt-manager.js';
+
 import type { WorkerRestartOptions } from './restart-policy.js';
+
+/** Instruction sets of the native executor, from the slowest to the fastest. */
+export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'avx512bf16';
+
+/** The executors that there are, from the one that `auto` likes best. */
+export const EXECUTOR_NAMES = ['tensorflow', 'native', 'wasm'] as const;
+
+export type ExecutorName = (typeof EXECUTOR_NAMES)[number];
+
+/** As a user names it. */
+export type ExecutorChoice = 'auto' | ExecutorName;
+
+/**
+ * starting: the engine is loading. running. restarting: the worker died; what was active has failed, and another
+ * worker comes. draining: no more requests are taken, active ones go on. stopped: ended as asked. failed: it could not
+ * be loaded, or the worker died and no other one comes.
+ */
+export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 'stopped' | 'failed';
 
 /**
  * The batching scheme. All three give a request the same tokens and log-probs, bit for bit.

@@ -2,6 +2,7 @@ import { ErrorReporter } from '../callbacks/error-reporter.js';
 import type { EngineFormation } from '../callbacks/formation.js';
 import { CallbackError, tellGuarded } from '../callbacks/guarded-calls.js';
 import { HostBridge, type SendNewTokens } from '../callbacks/host-bridge.js';
+import type { WorkerData } from '../callbacks/worker-data.js';
 import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
 import { CacheResets } from './cache-resets.js';
 import { checkManagerOptions } from './check-manager-options.js';
@@ -11,20 +12,12 @@ import {
   DEFAULT_WATCHDOG_TIMEOUT_MS,
 } from './engine-limits.js';
 import type { EngineWorker } from './engine-worker.js';
-import type { WorkerData } from './generation-worker.js';
-import type { FunctionCallbacks, GptManagerOptions } from './gpt-manager-options.js';
+import type { FunctionCallbacks, GptManagerOptions, ManagerState } from './gpt-manager-options.js';
 import { LostRequests } from './lost-requests.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
 type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
 type GenerationWorker = EngineWorker<EngineInfo, RunMessage, HostMessage>;
-
-/**
- * starting: the engine is loading. running. restarting: the worker died; what was active has failed, and another
- * worker comes. draining: no more requests are taken, active ones go on. stopped: ended as asked. failed: it could not
- * be loaded, or the worker died and no other one comes.
- */
-export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 'stopped' | 'failed';
 
 /**
  * Runs the token generation loop in a worker thread that its constructor spawns. The callbacks bring requests in and

@@ -1,7 +1,8 @@
 import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
+import type { KvDtype } from '../kvcache/kv-dtype.js';
 import { type Engine, openEngine } from './engine.js';
 import type { EngineLimits } from './engine-limits.js';
-import type { Executor, ExecutorOptions, KvDtype } from './executor.js';
+import type { Executor, ExecutorOptions } from './executor.js';
 import type { ExecutorKind, MeasuredMemory } from './executors/executor-kind.js';
 import type { FixedMemory } from './memory-budget.js';
 import { ropeDependsOnLength, ropeFrequencies } from './network/rope.js';

@@ -1,8 +1,8 @@
+import type { Guide } from '../callbacks/guide.js';
 import type { Retention } from '../kvcache/retention.js';
 import type { BadWords } from './decoding/bad-words.js';
 import type { LogitBias } from './decoding/sampling-batch.js';
 import type { SamplingParams } from './decoding/sampling-params.js';
-import type { Guide } from './guided/guide.js';
 import type { BeamParams } from './sequences/beam-params.js';
 
 /** Embeddings of ids behind the vocabulary, for prompts only. */

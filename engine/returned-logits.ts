@@ -1,3 +1,4 @@
+import type { ContextLogProbs, ContextReturn } from '../callbacks/response-batch.js';
 import { counted } from '../callbacks/sentences.js';
 import type { ReturnedRows, RowLogProbs } from './packed-batch.js';
 import type { RequestSpec } from './request-spec.js';
@@ -15,22 +16,6 @@ export type ReturnOptions = Pick<
   | 'topLogProbs'
   | 'numSequences'
 >;
-
-/** What was collected of the prompt's rows. */
-export interface ContextReturn {
-  /** [rows x vocabSize]; null: not asked for. */
-  logits: Float32Array | null;
-  logProbs: ContextLogProbs | null;
-}
-
-/** Entry i is of prompt token i + 1, given those before it. */
-export interface ContextLogProbs {
-  logProbs: Float32Array;
-  /** Most probable tokens at each entry. */
-  numTop: number;
-  topTokens: Int32Array;
-  topLogProbs: Float32Array;
-}
 
 /** Rows of generation logits that are taken at once where they leave with the final response. */
 const ROWS_PER_PAGE = 16;

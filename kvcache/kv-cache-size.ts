@@ -1,7 +1,6 @@
-import type { KvDtype } from '../engine/executor.js';
-import type { AttentionShape } from '../engine/network/plan.js';
 import type { AttentionWindow } from './attention-window.js';
 import { longestTable } from './kv-cache-options.js';
+import type { KvDtype } from './kv-dtype.js';
 
 export interface KvCacheSizeOptions {
   /** Memory that may still be taken, after the weights are loaded. */
@@ -27,15 +26,18 @@ export interface KvCacheSize {
   limitedBy: 'maxTokens' | 'memory' | 'maxNumSequences x maxSeqLen';
 }
 
+/** What a model keeps of each token: keys and values of so many heads in so many layers. */
+export interface CacheShape {
+  numLayers: number;
+  numKvHeads: number;
+  headDim: number;
+}
+
 /**
  * Bytes of one block's keys and values in all layers. In int8 a token's keys in one head are whole pairs of bytes and a
  * scale in f32, and its values are bytes and a scale.
  */
-export function kvBytesPerBlock(
-  shape: Pick<AttentionShape, 'numLayers' | 'numKvHeads' | 'headDim'>,
-  tokensPerBlock: number,
-  kvDtype: KvDtype,
-): number {
+export function kvBytesPerBlock(shape: CacheShape, tokensPerBlock: number, kvDtype: KvDtype): number {
   const { headDim } = shape;
   const bytesPerToken = {
     f32: 8 * headDim,

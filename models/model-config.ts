@@ -1,42 +1,5 @@
+import type { RopeConfig } from '../engine/network/rope.js';
 import type { EncoderConfig } from './encoder-config.js';
-
-/** RoPE as the checkpoint states it; `type` uses Hugging Face's names. `factor` null in longrope means 1. */
-export interface RopeConfig {
-  theta: number;
-  rotaryDim: number;
-  scaling:
-    | { type: 'none' }
-    | { type: 'linear'; factor: number }
-    | { type: 'dynamic'; factor: number; originalMaxPositions: number }
-    | {
-        type: 'yarn';
-        factor: number;
-        originalMaxPositions: number;
-        betaFast: number;
-        betaSlow: number;
-        attentionFactor: number | null;
-        mscale: number | null;
-        mscaleAllDim: number | null;
-        truncate: boolean;
-      }
-    | {
-        type: 'llama3';
-        factor: number;
-        lowFreqFactor: number;
-        highFreqFactor: number;
-        originalMaxPositions: number;
-      }
-    | {
-        type: 'longrope';
-        shortFactor: number[];
-        longFactor: number[];
-        factor: number | null;
-        attentionFactor: number | null;
-        originalMaxPositions: number;
-      }
-    /** Divisors of the inverse frequencies [rotaryDim / 2], as GGUF's rope_freqs tensor gives them for llama3. */
-    | { type: 'factors'; factors: number[] };
-}
 
 /** Dimensions of a model, the same whether they came from config.json or from GGUF metadata. */
 export interface ModelConfig {

@@ -35,13 +35,15 @@ export { type BuildOptions, type BuildProgress, buildEngine } from '../engine/bu
 export { ParameterError, type SamplingParams } from '../engine/decoding/sampling-params.js';
 export { type Engine, EngineError, openEngine } from '../engine/engine.js';
 export { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
-export { type ExecutorChoice, ExecutorUnavailableError } from '../engine/executors/executor-kind.js';
-export { GptManager, type ManagerState } from '../engine/gpt-manager.js';
+export { ExecutorUnavailableError } from '../engine/executors/executor-kind.js';
+export { GptManager } from '../engine/gpt-manager.js';
 export type {
+  ExecutorChoice,
   FunctionCallbacks,
   GptManagerOptions,
   IterationStats,
   KvCacheConfig,
+  ManagerState,
   ModelType,
   ModuleCallbacks,
   OptionalParams,

@@ -1,5 +1,4 @@
-import type { EngineInfo } from '../callbacks/worker-messages.js';
-import type { ExecutorMemory } from '../engine/executor.js';
+import type { EngineInfo, ExecutorMemory } from '../callbacks/worker-messages.js';
 import type { IterationStats, ModelType } from '../engine/gpt-manager-options.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../engine/loop-statistics.js';
 

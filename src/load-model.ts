@@ -9,17 +9,23 @@ import type { EngineInfo } from '../callbacks/worker-messages.js';
 import type { BuildProgress } from '../engine/builder.js';
 import { type Engine, openEngine } from '../engine/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
-import type { KvDtype, OutputPrecision, WeightPrecision } from '../engine/executor.js';
+import type { OutputPrecision, WeightPrecision } from '../engine/executor.js';
 import { type ExecutorWish, likelyExecutor } from '../engine/executors/choose-executor.js';
-import type { ExecutorChoice } from '../engine/executors/executor-kind.js';
-import type { ManagerState } from '../engine/gpt-manager.js';
-import type { IterationStats, ModelType, OptionalParams, Speculate } from '../engine/gpt-manager-options.js';
+import type {
+  ExecutorChoice,
+  IterationStats,
+  ManagerState,
+  ModelType,
+  OptionalParams,
+  Speculate,
+} from '../engine/gpt-manager-options.js';
 import type { LoadRequest } from '../engine/load-executor.js';
 import { skeinVersion } from '../engine/package-info.js';
 import type { WorkerRestartOptions } from '../engine/restart-policy.js';
 import { checkWeights } from '../engine/weights-checksum.js';
 import { WorkerStuckError } from '../engine/worker-supervisor.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
+import type { KvDtype } from '../kvcache/kv-dtype.js';
 import { blocksToCompletion } from '../scheduler/block-needs.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../scheduler/types.js';
 import type { TextModel } from './generation/text-model.js';

@@ -1,6 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import type { EncoderSequence } from './encoder-batch.js';
-import type { EncoderAnswer } from './encoder-messages.js';
+import type { EncoderAnswer, EncoderSequence } from './encoder-messages.js';
 import type { LoadedEncoder } from './load-encoder.js';
 
 /**

@@ -1,21 +1,6 @@
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { PackedArrays } from '../packed-arrays.js';
-
-/** One text, or a pair of texts, as the network takes it: special tokens included. */
-export interface EncoderSequence {
-  tokenIds: Int32Array;
-  /** [length]; null: all 0. */
-  tokenTypes: Int32Array | null;
-}
-
-/** What one batch takes. */
-export interface EncoderBatchLimits {
-  /** Tokens of all its sequences. */
-  maxNumTokens: number;
-  maxNumSequences: number;
-  /** Tokens of one sequence; no more than maxNumTokens. */
-  maxSeqLen: number;
-}
+import type { EncoderBatchLimits, EncoderSequence } from './encoder-messages.js';
 
 /** A step of the attention lies in one block. */
 export const ENCODER_TOKENS_PER_BLOCK = 32;

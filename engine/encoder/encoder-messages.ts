@@ -1,6 +1,21 @@
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { EncoderHead } from '../../models/encoder-config.js';
-import type { ExecutorMemory } from '../executor.js';
-import type { EncoderBatchLimits, EncoderSequence } from './encoder-batch.js';
+
+/** One text, or a pair of texts, as the network takes it: special tokens included. */
+export interface EncoderSequence {
+  tokenIds: Int32Array;
+  /** [length]; null: all 0. */
+  tokenTypes: Int32Array | null;
+}
+
+/** What one batch takes. */
+export interface EncoderBatchLimits {
+  /** Tokens of all its sequences. */
+  maxNumTokens: number;
+  maxNumSequences: number;
+  /** Tokens of one sequence; no more than maxNumTokens. */
+  maxSeqLen: number;
+}
 
 /** What the host sends to an encoder's worker. Each message is followed by a ring of the doorbell. */
 export type EncoderCommand =

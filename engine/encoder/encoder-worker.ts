@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Doorbell, type WorkerLife } from '../../callbacks/worker-messages.js';
-import type { WorkerWires } from '../engine-worker.js';
+import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { Heartbeat } from '../heartbeat.js';
 import { encodeBatch } from './encode-batch.js';
 import type { EncoderAnswer, EncoderCommand, EncoderInfo } from './encoder-messages.js';

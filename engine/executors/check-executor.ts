@@ -1,6 +1,6 @@
 import { ParameterError } from '../decoding/sampling-params.js';
 import type { OptionalParams } from '../gpt-manager-options.js';
-import { EXECUTOR_NAMES } from './executor-kind.js';
+import { EXECUTOR_NAMES } from '../gpt-manager-options.js';
 import { checkOptionsOf } from './option-effects.js';
 
 /** Throws a ParameterError for an executor that there is not, and for options beside it that it cannot honour. */

@@ -1,10 +1,6 @@
+import type { ExecutorChoice, ExecutorName } from '../gpt-manager-options.js';
 import { AddonError } from '../native/load-addon.js';
-import {
-  type ExecutorChoice,
-  type ExecutorKind,
-  type ExecutorName,
-  ExecutorUnavailableError,
-} from './executor-kind.js';
+import { type ExecutorKind, ExecutorUnavailableError } from './executor-kind.js';
 import { nativeKind } from './native-kind.js';
 import {
   checkOptionsOf,

@@ -1,14 +1,10 @@
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { EngineTensor } from '../engine-directory.js';
-import type { Executor, ExecutorOptions, KvDtype, WeightPrecision } from '../executor.js';
+import type { Executor, ExecutorOptions, WeightPrecision } from '../executor.js';
+import type { ExecutorName } from '../gpt-manager-options.js';
 import type { FixedMemory } from '../memory-budget.js';
 import type { NetworkPlan } from '../network/plan.js';
-
-/** The executors that there are, from the one that `auto` likes best. */
-export const EXECUTOR_NAMES = ['tensorflow', 'native', 'wasm'] as const;
-export type ExecutorName = (typeof EXECUTOR_NAMES)[number];
-/** As a user names it. */
-export type ExecutorChoice = 'auto' | ExecutorName;
 
 /** What of an engine an executor needs. */
 export interface LoadableEngine {

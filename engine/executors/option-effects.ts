@@ -1,7 +1,6 @@
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { ParameterError } from '../decoding/sampling-params.js';
-import type { KvDtype } from '../executor.js';
-import type { OptionalParams } from '../gpt-manager-options.js';
-import type { ExecutorName } from './executor-kind.js';
+import type { ExecutorName, OptionalParams } from '../gpt-manager-options.js';
 
 /** Options of a model that not every executor has a use for. */
 export type ExecutorOptionParams = {

@@ -1,8 +1,9 @@
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { DraftRow, SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../decoding/sampling-batch.js';
-import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
+import type { Executor, ExecutorOptions } from '../executor.js';
 import type { PackedBatch, ReturnedRows, RowLogProbs } from '../packed-batch.js';
 import { BegunStep } from './begun-step.js';
 import { allowedBy, contentOf, hashChanges, logitsOf, mix, POISONED, placeOf } from './fake-rows.js';

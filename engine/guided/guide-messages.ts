@@ -1,6 +1,5 @@
-import type { MessagePort } from 'node:worker_threads';
+import type { Guide } from '../../callbacks/guide.js';
 import type { Automaton } from './automaton.js';
-import type { Guide } from './guide.js';
 
 /** What the loop asks of the thread that follows guides. */
 export type GuideRequest =
@@ -57,15 +56,6 @@ export interface GuideThread {
   receive(): GuideReply | undefined;
   /** Returns true when a reply may be there or the thread has died, and false after `timeoutMs` without either. */
   wait(timeoutMs: number): boolean;
-}
-
-/** What a thread is started with. */
-export interface GuideThreadSetup {
-  port: MessagePort;
-  /** Int32: REQUEST_BELL, REPLY_BELL, DEAD, BUSY_WITH, READING. */
-  control: SharedArrayBuffer;
-  enginePath: string;
-  vocabSize: number;
 }
 
 export const REQUEST_BELL = 0;

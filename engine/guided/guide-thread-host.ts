@@ -1,6 +1,7 @@
 import { MessageChannel, type ResourceLimits, Worker } from 'node:worker_threads';
 import { requireThreadRoom } from '../../callbacks/address-space.js';
-import { DEAD, type GuideThreadSetup, REPLY_BELL } from './guide-messages.js';
+import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
+import { DEAD, REPLY_BELL } from './guide-messages.js';
 import type { GuideReaderData } from './guide-reader-worker.js';
 import type { GuideThreadStarter } from './guide-thread.js';
 import type { GuideWorkerData } from './guide-worker.js';

@@ -1,4 +1,5 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import {
   BUSY_WITH,
   CONTROL_CELLS,
@@ -6,7 +7,6 @@ import {
   type GuideReply,
   type GuideRequest,
   type GuideThread,
-  type GuideThreadSetup,
   READING,
   REPLY_BELL,
   REQUEST_BELL,

@@ -1,9 +1,9 @@
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import { GuideFollower } from './guide-follower.js';
 import {
   BUSY_WITH,
   type GuideRequest,
-  type GuideThreadSetup,
   REPLY_BELL,
   REQUEST_BELL,
   type ReadingReply,

@@ -1,39 +1,10 @@
+import { type Guide, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
 import { alt, type Grammar, GuideError, text } from './grammar.js';
 import { ebnfGrammar } from './sources/ebnf.js';
 import { jsonSchemaGrammar } from './sources/json-schema.js';
 import { regexExpr } from './sources/regex.js';
 import type { JsonValue } from './sources/schema-keywords.js';
 import { structuralTagGrammar } from './sources/structural-tag.js';
-
-/**
- * The kinds of guides, by TensorRT-LLM's names; choice is our own.
- *
- *   json             any JSON object; the guide is empty
- *   json_schema      the guide is a JSON schema
- *   regex            the whole answer matches the regular expression
- *   choice           the guide is a JSON list of texts, of which the answer is one
- *   ebnf_grammar     see ebnfGrammar
- *   structural_tag   the guide is JSON: see structuralTagGrammar
- */
-export const GUIDE_TYPES = [
-  'json',
-  'json_schema',
-  'regex',
-  'choice',
-  'ebnf_grammar',
-  'structural_tag',
-] as const;
-export type GuideType = (typeof GUIDE_TYPES)[number];
-
-/** What an answer has to look like. */
-export interface Guide {
-  type: GuideType;
-  /** In the form that its type has; empty for json. */
-  guide: string;
-}
-
-/** Longest guide, in UTF-16 units. */
-export const MAX_GUIDE_LENGTH = 256 * 1024;
 
 /** Reads a guide. @throws GuideError with what is wrong with it. */
 export function guideGrammar({ type, guide }: Guide): Grammar {

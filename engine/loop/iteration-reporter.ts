@@ -1,6 +1,6 @@
 import type { ResponseWriter } from '../../callbacks/response-writer.js';
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
-import type { ExecutorMemory } from '../executor.js';
 import type { IterationStats, ModelType, StatsFormat } from '../gpt-manager-options.js';
 import { iterationStatsJson } from '../iteration-stats-json.js';
 import { batchManagerStatsJson, LoopStatistics } from '../loop-statistics.js';

@@ -1,8 +1,9 @@
 import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
-import type { Executor, ExecutorMemory } from '../executor.js';
+import type { Executor } from '../executor.js';
 import type { ModelType, StatsFormat } from '../gpt-manager-options.js';
 import type { GuideThread } from '../guided/guide-messages.js';
 import type { RopeTable } from '../rope-table.js';

@@ -1,4 +1,5 @@
-import type { LoopCallbacks, SequenceStop } from '../../callbacks/loop-callbacks.js';
+import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { SequenceStop } from '../../callbacks/worker-messages.js';
 import type { ActiveRequests } from '../active-requests.js';
 import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../decoding/finish-reason.js';
 import type { IterationPlanner } from '../iteration-planner.js';

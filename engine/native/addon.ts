@@ -1,7 +1,10 @@
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import type { EngineTensor } from '../engine-directory.js';
-import type { ExecutorMemory, InstructionSet, KvDtype, WeightPrecision } from '../executor.js';
+import type { WeightPrecision } from '../executor.js';
+import type { InstructionSet } from '../gpt-manager-options.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
 

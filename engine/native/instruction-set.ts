@@ -1,4 +1,4 @@
-import type { InstructionSet } from '../executor.js';
+import type { InstructionSet } from '../gpt-manager-options.js';
 
 /**
  * The instruction set to run: what the options name, else what SKEIN_ISA names, else the fastest.

@@ -1,11 +1,13 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { cpuQuota } from '../cpu-quota.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import { PACKED_FILE } from '../engine-directory.js';
-import type { Executor, ExecutorMemory, ExecutorOptions, InstructionSet } from '../executor.js';
+import type { Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
+import type { InstructionSet } from '../gpt-manager-options.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';

@@ -1,4 +1,40 @@
-import type { RopeConfig } from '../../models/model-config.js';
+/** RoPE as the checkpoint states it; `type` uses Hugging Face's names. `factor` null in longrope means 1. */
+export interface RopeConfig {
+  theta: number;
+  rotaryDim: number;
+  scaling:
+    | { type: 'none' }
+    | { type: 'linear'; factor: number }
+    | { type: 'dynamic'; factor: number; originalMaxPositions: number }
+    | {
+        type: 'yarn';
+        factor: number;
+        originalMaxPositions: number;
+        betaFast: number;
+        betaSlow: number;
+        attentionFactor: number | null;
+        mscale: number | null;
+        mscaleAllDim: number | null;
+        truncate: boolean;
+      }
+    | {
+        type: 'llama3';
+        factor: number;
+        lowFreqFactor: number;
+        highFreqFactor: number;
+        originalMaxPositions: number;
+      }
+    | {
+        type: 'longrope';
+        shortFactor: number[];
+        longFactor: number[];
+        factor: number | null;
+        attentionFactor: number | null;
+        originalMaxPositions: number;
+      }
+    /** Divisors of the inverse frequencies [rotaryDim / 2], as GGUF's rope_freqs tensor gives them for llama3. */
+    | { type: 'factors'; factors: number[] };
+}
 
 export interface RopeFrequencies {
   /** [rotaryDim / 2], computed in float32 as the reference does. */

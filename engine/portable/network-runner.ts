@@ -1,6 +1,7 @@
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import type { EngineTensor } from '../engine-directory.js';
-import type { ExecutorMemory, ExecutorOptions } from '../executor.js';
+import type { ExecutorOptions } from '../executor.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
 

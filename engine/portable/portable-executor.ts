@@ -1,6 +1,7 @@
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
-import type { Executor, ExecutorMemory, ExecutorOptions } from '../executor.js';
+import type { Executor, ExecutorOptions } from '../executor.js';
 import type { NetworkPlan } from '../network/plan.js';
 import type { PackedBatch } from '../packed-batch.js';
 import { type BatchLimits, checkBatch } from './checks/check-batch.js';

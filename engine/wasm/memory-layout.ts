@@ -1,6 +1,7 @@
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import { longestTable, resolveWindow } from '../../kvcache/kv-cache-options.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
-import type { ExecutorMemory, ExecutorOptions } from '../executor.js';
+import type { ExecutorOptions } from '../executor.js';
 import type { NetworkPlan, PlanWeight } from '../network/plan.js';
 import { MOST_HEAP_BYTES } from './heap.js';
 

@@ -1,5 +1,6 @@
+import type { RopeConfig } from '../../engine/network/rope.js';
 import { architectureOfGguf, supportedGgufArchitectures } from '../architectures/index.js';
-import type { ModelConfig, RopeConfig } from '../model-config.js';
+import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { checkHeads, eosTokenIds, tokenId } from './config-values.js';

@@ -1,5 +1,5 @@
-import type { KvDtype } from '../../engine/executor.js';
-import type { ExecutorChoice } from '../../engine/executors/executor-kind.js';
+import type { ExecutorChoice } from '../../engine/gpt-manager-options.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { flagName, OPTIONS, variableName } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';
 import { describeModel, type ModelDescription } from '../model-description.js';

@@ -1,4 +1,4 @@
-import type { Guide } from '../../engine/guided/guide.js';
+import type { Guide } from '../../callbacks/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { InvalidRequestError } from './errors.js';
 import { checkGuideEnds, guideOf } from './guided.js';

@@ -1,4 +1,4 @@
-import type { Guide } from '../../engine/guided/guide.js';
+import type { Guide } from '../../callbacks/guide.js';
 import { answerJobs } from '../../models/answer-jobs.js';
 import { checkGuideHere } from './guide-checks.js';
 

@@ -1,5 +1,5 @@
+import type { Guide } from '../../callbacks/guide.js';
 import { GuideError } from '../../engine/guided/grammar.js';
-import type { Guide } from '../../engine/guided/guide.js';
 import { readGuide } from '../../engine/guided/read-guide.js';
 import { ReadingWorkError } from '../../engine/guided/reading-work.js';
 import { HelperBusyError, HelperError, HelperPool, HelperTimeError } from '../../models/helper-pool.js';

@@ -1,5 +1,5 @@
+import { type Guide, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
 import { GuideError } from '../../engine/guided/grammar.js';
-import { type Guide, MAX_GUIDE_LENGTH } from '../../engine/guided/guide.js';
 import { leastJsonLength } from '../../models/json-units.js';
 import { InvalidRequestError } from './errors.js';
 import { checkGuideHere } from './guide-checks.js';

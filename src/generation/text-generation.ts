@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type { FinishReason, TokenBeams, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
-import type { Guide } from '../../engine/guided/guide.js';
 import { StopStrings } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, InvalidRequestError } from './errors.js';
 import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';

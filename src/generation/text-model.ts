@@ -1,6 +1,6 @@
+import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
-import type { Guide } from '../../engine/guided/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import type { ReasoningParserName } from './reasoning/reasoning-style.js';
 import type { ToolFormatName } from './tools/types.js';

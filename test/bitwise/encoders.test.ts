@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EncoderSequence } from '../../engine/encoder/encoder-batch.js';
+import type { EncoderSequence } from '../../engine/encoder/encoder-messages.js';
 import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
 import { freshFolders } from '../support/fresh-folders.js';
 import { Random } from '../support/random.js';

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { resolveLimits } from '../../engine/engine-limits.js';
-import type { KvDtype, WeightPrecision } from '../../engine/executor.js';
+import type { WeightPrecision } from '../../engine/executor.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from './goldens.js';

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EncoderSequence } from '../../engine/encoder/encoder-batch.js';
+import type { EncoderSequence } from '../../engine/encoder/encoder-messages.js';
 import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
-import type { InstructionSet, WeightPrecision } from '../../engine/executor.js';
+import type { WeightPrecision } from '../../engine/executor.js';
+import type { InstructionSet } from '../../engine/gpt-manager-options.js';
 import { describeWithTestEncoder, TINY_ENCODERS, testEncoderPath } from '../support/test-encoder.js';
 import { INSTRUCTION_SETS, TestEngines, tinyModelPath } from '../support/test-engine.js';
 

@@ -1,11 +1,13 @@
 import { describe } from 'vitest';
-import type { Executor, ExecutorOptions, InstructionSet, KvDtype } from '../../engine/executor.js';
-import { EXECUTOR_NAMES } from '../../engine/executors/executor-kind.js';
+import type { Executor, ExecutorOptions } from '../../engine/executor.js';
+import type { InstructionSet } from '../../engine/gpt-manager-options.js';
+import { EXECUTOR_NAMES } from '../../engine/gpt-manager-options.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 import type { NetworkRunner } from '../../engine/portable/network-runner.js';
 import { PortableExecutor } from '../../engine/portable/portable-executor.js';
 import { openTensorFlowRunner } from '../../engine/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { IdleRunner } from './idle-runner.js';
 import { instructionSets } from './native-options.js';
 import { PlainRunner } from './plain-runner.js';

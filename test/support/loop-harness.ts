@@ -1,6 +1,7 @@
-import type { IterationReport, LoopCallbacks, SequenceStop } from '../../callbacks/loop-callbacks.js';
+import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
 import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/types.js';
 import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
+import type { SequenceStop } from '../../callbacks/worker-messages.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/fake/fake-executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';

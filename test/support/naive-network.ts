@@ -1,5 +1,5 @@
-import type { KvDtype } from '../../engine/executor.js';
 import type { Activation, NetworkPlan, PlanOp } from '../../engine/network/plan.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { roundToBf16 } from './bf16.js';
 import { quantsOf } from './kv-quants.js';
 

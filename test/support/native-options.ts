@@ -1,4 +1,5 @@
-import type { ExecutorOptions, InstructionSet } from '../../engine/executor.js';
+import type { ExecutorOptions } from '../../engine/executor.js';
+import type { InstructionSet } from '../../engine/gpt-manager-options.js';
 import { loadAddon } from '../../engine/native/load-addon.js';
 
 /** Every instruction set that this machine runs, slowest first. */

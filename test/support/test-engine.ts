@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildEngine } from '../../engine/builder.js';
 import type { Engine } from '../../engine/engine.js';
-import type { ExecutorOptions, InstructionSet, WeightPrecision } from '../../engine/executor.js';
+import type { ExecutorOptions, WeightPrecision } from '../../engine/executor.js';
+import type { InstructionSet } from '../../engine/gpt-manager-options.js';
 import { loadAddon } from '../../engine/native/load-addon.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
 

@@ -6,9 +6,10 @@
  *
  * Random weights of SmolLM2-135M's shape; one generation step of each executor in turns. The executor alone.
  */
-import type { KvDtype } from '../../engine/executor.js';
+
 import { NativeExecutor } from '../../engine/native/native-executor.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
 import { makeStepBatch } from '../../test/support/step-batch.js';
 import { countOf, type FlagTable, flagsOrHelp } from '../compare/flags.js';

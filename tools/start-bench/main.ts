@@ -9,8 +9,8 @@
 // read when it is ready and after the streams. `npm run build` comes first: it measures the bundled command line.
 import { parseArgs } from 'node:util';
 import { cachedEngine } from '../../engine/engine-cache.js';
-import type { KvDtype } from '../../engine/executor.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { median } from '../support/statistics.js';
 import { type Start, startServer } from './server-process.js';
 import { streamAll } from './streams.js';

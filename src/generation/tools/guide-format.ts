@@ -1,4 +1,4 @@
-import type { Guide } from '../../../engine/guided/guide.js';
+import type { Guide } from '../../../callbacks/guide.js';
 import { either, type TagFormat, text } from './tag-format.js';
 
 interface OlderTag {

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Guide } from '../../../engine/guided/guide.js';
+import type { Guide } from '../../../callbacks/guide.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from '../../generation/guided.js';
 import type { TextCodec } from '../../generation/text-model.js';
 import { ApiError } from './errors.js';

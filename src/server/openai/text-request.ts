@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Guide } from '../../../callbacks/guide.js';
 import type { TokenBeams } from '../../../callbacks/token-request.js';
-import type { Guide } from '../../../engine/guided/guide.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';

@@ -2,11 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { ParameterError } from '../../../engine/decoding/sampling-params.js';
 import type { Executor } from '../../../engine/executor.js';
 import { likelyExecutor, startOnExecutor } from '../../../engine/executors/choose-executor.js';
-import {
-  type ExecutorKind,
-  type ExecutorName,
-  ExecutorUnavailableError,
-} from '../../../engine/executors/executor-kind.js';
+import { type ExecutorKind, ExecutorUnavailableError } from '../../../engine/executors/executor-kind.js';
+import type { ExecutorName } from '../../../engine/gpt-manager-options.js';
 import { AddonError } from '../../../engine/native/load-addon.js';
 
 function kind(name: ExecutorName, problem: string | null = null): ExecutorKind {

@@ -1,6 +1,6 @@
+import type { Guide, GuideType } from '../../../callbacks/guide.js';
 import { newAutomaton } from '../../../engine/guided/automaton.js';
 import { GrammarMatcher } from '../../../engine/guided/grammar-matcher.js';
-import type { Guide, GuideType } from '../../../engine/guided/guide.js';
 import type { Places } from '../../../engine/guided/places.js';
 import { readGuide } from '../../../engine/guided/read-guide.js';
 

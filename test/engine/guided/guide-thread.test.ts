@@ -1,10 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Guide } from '../../../engine/guided/guide.js';
-import {
-  type GuideReply,
-  type GuideThreadSetup,
-  wordsOfMask,
-} from '../../../engine/guided/guide-messages.js';
+import type { Guide } from '../../../callbacks/guide.js';
+import type { GuideThreadSetup } from '../../../callbacks/worker-messages.js';
+import { type GuideReply, wordsOfMask } from '../../../engine/guided/guide-messages.js';
 import { GuideThreadPort, type GuideThreadStarter } from '../../../engine/guided/guide-thread.js';
 import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
 

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ExecutorOptions, KvDtype } from '../../../engine/executor.js';
+import type { ExecutorOptions } from '../../../engine/executor.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import type { PackedBatch } from '../../../engine/packed-batch.js';
 import { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { greatestError, naiveLogits } from '../../support/naive-network.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../support/paged-sequences.js';

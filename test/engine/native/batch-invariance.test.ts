@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ExecutorOptions, KvDtype, WeightPrecision } from '../../../engine/executor.js';
+import type { ExecutorOptions, WeightPrecision } from '../../../engine/executor.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
+import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../support/paged-sequences.js';
 import { Random } from '../../support/random.js';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { InstructionSet, WeightPrecision } from '../../../engine/executor.js';
+import type { WeightPrecision } from '../../../engine/executor.js';
+import type { InstructionSet } from '../../../engine/gpt-manager-options.js';
 import { NativeExecutor } from '../../../engine/native/native-executor.js';
 import type { PackedBatch, ReturnedRows } from '../../../engine/packed-batch.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';

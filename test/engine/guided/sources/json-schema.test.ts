@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_GUIDE_LENGTH } from '../../../../engine/guided/guide.js';
+import { MAX_GUIDE_LENGTH } from '../../../../callbacks/guide.js';
 import { matcherOf, matches } from '../follow.js';
 
 function accepted(schema: unknown, texts: readonly string[]): string[] {

@@ -1,0 +1,22 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { ModelType, OptionalParams } from '../engine/gpt-manager-options.js';
+import type { SchedulerPolicy } from '../scheduler/types.js';
+
+/** What the GptManager gives its worker. */
+export interface WorkerData {
+  enginePath: string;
+  modelType: ModelType;
+  schedulerPolicy: SchedulerPolicy;
+  maxBeamWidth: number;
+  params: Omit<OptionalParams, 'executorModule' | 'logitsPostProcessorModule'>;
+  executorModule: string | null;
+  logitsPostProcessorModule: string | null;
+  callbackModule: string | null;
+  terminateReqId: bigint | null;
+  /** With callbacks in a module: requests that a worker which died has left without a final response. */
+  lost: { requestIds: bigint[]; reason: string } | null;
+  wants: { statsJson: boolean; stats: boolean; kvEvents: boolean };
+  port: MessagePort;
+  doorbell: SharedArrayBuffer;
+  heartbeat: SharedArrayBuffer;
+}
