@@ -9,7 +9,7 @@
     "cflags!": ["-O2"],
     "cflags_cc!": ["-std=gnu++17", "-std=gnu++20", "-fno-exceptions", "-fno-rtti", "-O2"],
     "cflags_cc": ["<@(common_cflags)"],
-    "include_dirs": ["engine/native"],
+    "include_dirs": ["engine/executors/native"],
     "xcode_settings": {
       "CLANG_CXX_LANGUAGE_STANDARD": "c++20",
       "GCC_ENABLE_CPP_EXCEPTIONS": "YES",
@@ -24,25 +24,25 @@
         {
           "target_name": "skein_avx2",
           "type": "static_library",
-          "sources": ["engine/native/kernels/avx2.cpp"],
+          "sources": ["engine/executors/native/kernels/avx2.cpp"],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c"]
         },
         {
           "target_name": "skein_avx512",
           "type": "static_library",
-          "sources": ["engine/native/kernels/avx512.cpp"],
+          "sources": ["engine/executors/native/kernels/avx512.cpp"],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mprefer-vector-width=512"]
         },
         {
           "target_name": "skein_avx512vnni",
           "type": "static_library",
-          "sources": ["engine/native/kernels/avx512vnni.cpp"],
+          "sources": ["engine/executors/native/kernels/avx512vnni.cpp"],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
         },
         {
           "target_name": "skein_avx512bf16",
           "type": "static_library",
-          "sources": ["engine/native/kernels/avx512bf16.cpp"],
+          "sources": ["engine/executors/native/kernels/avx512bf16.cpp"],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mavx512bf16", "-mprefer-vector-width=512"]
         }
       ]
@@ -52,7 +52,7 @@
     {
       "target_name": "skein",
       "sources": [
-        "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])if(fs.existsSync('engine/native'+d))for(const f of fs.readdirSync('engine/native'+d).sort())if(f.endsWith('.cpp')&&!/^avx/.test(f))console.log('engine/native'+d+'/'+f)\")"
+        "<!@(node -e \"const fs=require('fs');for(const d of ['','/executor','/convert','/kernels'])if(fs.existsSync('engine/executors/native'+d))for(const f of fs.readdirSync('engine/executors/native'+d).sort())if(f.endsWith('.cpp')&&!/^avx/.test(f))console.log('engine/executors/native'+d+'/'+f)\")"
       ],
       "include_dirs": ["<!@(node -p \"require('node-addon-api').include\")"],
       "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_CPP_EXCEPTIONS", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],

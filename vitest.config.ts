@@ -7,9 +7,9 @@ import { defineConfig } from 'vitest/config';
  * back, and measure no memory.
  */
 const TOGETHER = [
-  'test/callbacks/**/*.test.ts',
+  'test/{base,callbacks,host,network}/**/*.test.ts',
   'test/engine/!(container-limits|worker-death).test.ts',
-  'test/engine/{decoding,encoder,guided,loop,network,schemes,simulation,speculation}/**/*.test.ts',
+  'test/engine/{batch,build,decoding,encoder,guided,intake,loop,options,request,schemes,simulation,speculation,worker}/**/*.test.ts',
   'test/kvcache/**/*.test.ts',
   'test/models/*/**/*.test.ts',
   'test/scheduler/**/*.test.ts',
@@ -17,14 +17,14 @@ const TOGETHER = [
   'test/src/server/*.test.ts',
   'test/src/server/{documentation,metrics,openai}/**/*.test.ts',
   'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
-  'test/tools/{compare,loadgen,support}/!(http-load|benchmark|https).test.ts',
+  'test/{loadgen,tools/compare,tools/support}/!(http-load|benchmark|https).test.ts',
 ];
 // Tests of pure modules import the TypeScript sources; tests that start worker threads or the
 // command line import the compiled package by its own name, as a user of it does.
 export default defineConfig({
   resolve: {
     alias: {
-      'skein/loadgen': fileURLToPath(new URL('./dist/tools/loadgen/index.js', import.meta.url)),
+      'skein/loadgen': fileURLToPath(new URL('./dist/loadgen/index.js', import.meta.url)),
       skein: fileURLToPath(new URL('./dist/src/index.js', import.meta.url)),
     },
   },

@@ -1,5 +1,5 @@
-import { checkRange, ParameterError } from '../engine/decoding/sampling-params.js';
 import { checkRetention, type Retention, type RetentionPriority } from '../kvcache/retention.js';
+import { checkRange, ParameterError } from './sampling-params.js';
 import type { Tensor } from './types.js';
 
 /**

@@ -1,8 +1,8 @@
-import type { SamplingParams } from '../engine/decoding/sampling-params.js';
+import { counted } from '../base/sentences.js';
 import type { Retention } from '../kvcache/retention.js';
 import type { Guide } from './guide.js';
 import type { PieceSource } from './piece-source.js';
-import { counted } from './sentences.js';
+import type { SamplingParams } from './sampling-params.js';
 import type { SharedTensors } from './shared-tensors.js';
 
 /** What a program or the server asks of the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */

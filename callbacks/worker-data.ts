@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { ModelType, OptionalParams } from '../engine/gpt-manager-options.js';
 import type { SchedulerPolicy } from '../scheduler/types.js';
+import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 
 /** What the GptManager gives its worker. */
 export interface WorkerData {

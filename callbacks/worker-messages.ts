@@ -1,10 +1,9 @@
 import type { MessagePort } from 'node:worker_threads';
-
-import type { IterationStats } from '../engine/gpt-manager-options.js';
+import type { CallbackName } from '../base/guarded-calls.js';
 
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { EngineFormation } from './formation.js';
-import type { CallbackName } from './guarded-calls.js';
+import type { IterationStats } from './gpt-manager-options.js';
 
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';

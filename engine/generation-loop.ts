@@ -1,20 +1,14 @@
 import type { EngineFormation } from '../callbacks/formation.js';
-import { ResponseWriter } from '../callbacks/response-writer.js';
 import { ContextPace } from '../scheduler/context-pace.js';
-import { ActiveRequests } from './active-requests.js';
-import { BatchFormer } from './batch-former.js';
+import { BatchFormer } from './batch/batch-former.js';
 import { PostProcessors } from './decoding/post-processors.js';
 import { SamplingResults } from './decoding/sampling-results.js';
-import {
-  DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
-  DEFAULT_MAX_RETURNED_LOGITS_BYTES,
-} from './engine-limits.js';
-import { formationOf } from './formation.js';
+import { ResponseWriter } from './intake/response-writer.js';
 import { IterationPlanner } from './iteration-planner.js';
-import type { LlmRequest } from './llm-request.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from './loop/call-runner.js';
 import { DraftStage } from './loop/draft-stage.js';
 import { FlightRecorder } from './loop/flight-recorder.js';
+import { formationOf } from './loop/formation.js';
 import { GuidedDecoding } from './loop/guided-decoding.js';
 import { type Chunks, type Iteration, newIteration } from './loop/iteration.js';
 import { IterationReporter } from './loop/iteration-reporter.js';
@@ -26,7 +20,13 @@ import { RequestExit } from './loop/request-exit.js';
 import { RequestIntake } from './loop/request-intake.js';
 import { RequestStops } from './loop/request-stops.js';
 import { TokenUpdate } from './loop/token-update.js';
-import { ReturnedLogitsBudget } from './returned-logits.js';
+import {
+  DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
+  DEFAULT_MAX_RETURNED_LOGITS_BYTES,
+} from './options/engine-limits.js';
+import { ActiveRequests } from './request/active-requests.js';
+import type { LlmRequest } from './request/llm-request.js';
+import { ReturnedLogitsBudget } from './request/returned-logits.js';
 import type { BatchingScheme } from './schemes/batching-scheme.js';
 import { createScheme } from './schemes/index.js';
 import { paddingRoom } from './schemes/padding-room.js';

@@ -9,7 +9,7 @@ import type {
   SchedulableRequest,
   ScheduledChunk,
 } from '../scheduler/types.js';
-import type { RequestProgress } from './request-progress.js';
+import type { RequestProgress } from './request/request-progress.js';
 
 export interface PlannerOptions extends ResumeLimits {
   policy: CapacityPolicy;

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import zlib from 'node:zlib';
-import { type Engine, EngineError } from './engine.js';
-import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
+import { type Engine, EngineError } from './building/engine.js';
+import { type EngineTensor, PACKED_FILE } from './building/engine-directory.js';
 
 /** Bytes that are read at a time: so much holds up this thread for a millisecond. */
 const READ_BYTES = 4 * 1024 * 1024;

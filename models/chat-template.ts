@@ -1,5 +1,5 @@
 import { Environment, Template } from '@huggingface/jinja';
-import { asSentence } from '../callbacks/sentences.js';
+import { asSentence } from '../base/sentences.js';
 import {
   type Allowance,
   countingInterpreter,

@@ -1,5 +1,5 @@
 import { type ResourceLimits, Worker } from 'node:worker_threads';
-import { requireThreadRoom } from '../callbacks/address-space.js';
+import { requireThreadRoom } from '../base/address-space.js';
 
 export interface HelperPoolOptions<Job = unknown> {
   /** Module of a thread: it says 'ready', then answers each message, a job, with one HelperReply, in order (see answerJobs). */

@@ -1,4 +1,4 @@
-import type { RopeConfig } from '../engine/network/rope.js';
+import type { RopeConfig } from '../network/rope.js';
 import type { EncoderConfig } from './encoder-config.js';
 
 /** Dimensions of a model, the same whether they came from config.json or from GGUF metadata. */

@@ -1,7 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
-import { memoryProblem } from '../callbacks/address-space.js';
-import { closestName } from '../callbacks/did-you-mean.js';
-import { skeinVersion } from '../engine/package-info.js';
+import { memoryProblem } from '../base/address-space.js';
+import { closestName } from '../base/did-you-mean.js';
+import { skeinVersion } from '../base/package-info.js';
 import type { BatchFlags } from './commands/batch.js';
 import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type * as z from 'zod';
-import { closestName } from '../callbacks/did-you-mean.js';
+import { closestName } from '../base/did-you-mean.js';
 import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
 import { DEMO_MODEL_NAME, demoModelPath } from './demo-model.js';
 import { fileProblem } from './file-problem.js';

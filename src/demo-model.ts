@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../engine/package-info.js';
+import { packageRoot } from '../base/package-info.js';
 
 /** What clients ask for where the model that comes with the package is served. */
 export const DEMO_MODEL_NAME = 'gosling';

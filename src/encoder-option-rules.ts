@@ -1,4 +1,4 @@
-import { ParameterError } from '../engine/decoding/sampling-params.js';
+import { ParameterError } from '../callbacks/sampling-params.js';
 import type { EncoderOptions } from './load-encoder-model.js';
 import { MODEL_OPTION_RULES } from './model-option-rules.js';
 import { optionFault, type Rules } from './option-rules.js';

@@ -1,4 +1,4 @@
-import { closestName } from '../callbacks/did-you-mean.js';
+import { closestName } from '../base/did-you-mean.js';
 import { OPTIONS, type OptionName, variableName } from './config-options.js';
 
 /** Variables that are no option's: what each is for stands in docs/options.md, or with the tests and tools that read it. */

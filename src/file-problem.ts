@@ -1,4 +1,4 @@
-import { asSentence } from '../callbacks/sentences.js';
+import { asSentence } from '../base/sentences.js';
 
 const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file.',

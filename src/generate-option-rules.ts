@@ -1,5 +1,5 @@
-import { BIAS_MAX } from '../callbacks/logit-inputs.js';
-import { SAMPLING_RANGES } from '../engine/decoding/sampling-params.js';
+import { SAMPLING_RANGES } from '../callbacks/sampling-params.js';
+import { BIAS_MAX } from '../engine/intake/logit-inputs.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { messagesFault } from './generation/messages.js';
 import { MAX_COUNT } from './option-ranges.js';

@@ -1,6 +1,18 @@
+export { CallbackError } from '../base/guarded-calls.js';
 export type { Formation, FormationListener, FormationRow } from '../callbacks/formation.js';
-export { CallbackError } from '../callbacks/guarded-calls.js';
-export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
+export type {
+  ExecutorChoice,
+  FunctionCallbacks,
+  GptManagerOptions,
+  IterationStats,
+  KvCacheConfig,
+  ManagerState,
+  ModelType,
+  ModuleCallbacks,
+  OptionalParams,
+  Speculate,
+  StatsFormat,
+} from '../callbacks/gpt-manager-options.js';
 export type {
   LogitsPostProcessor,
   LogitsPostProcessorBatched,
@@ -8,6 +20,8 @@ export type {
   LogitsStream,
 } from '../callbacks/logits-post-processor.js';
 export type { PieceListener, PieceSource } from '../callbacks/piece-source.js';
+export type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
+export { ParameterError, type SamplingParams } from '../callbacks/sampling-params.js';
 export {
   type FinishReason,
   HostClosedError,
@@ -31,27 +45,11 @@ export type {
   TensorData,
 } from '../callbacks/types.js';
 export type { EngineInfo } from '../callbacks/worker-messages.js';
-export { type BuildOptions, type BuildProgress, buildEngine } from '../engine/builder.js';
-export { ParameterError, type SamplingParams } from '../engine/decoding/sampling-params.js';
-export { type Engine, EngineError, openEngine } from '../engine/engine.js';
-export { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
+export { type BuildOptions, type BuildProgress, buildEngine } from '../engine/building/builder.js';
+export { type Engine, EngineError, openEngine } from '../engine/building/engine.js';
+export { type CachedEngineOptions, cachedEngine } from '../engine/building/engine-cache.js';
 export { ExecutorUnavailableError } from '../engine/executors/executor-kind.js';
-export { GptManager } from '../engine/gpt-manager.js';
-export type {
-  ExecutorChoice,
-  FunctionCallbacks,
-  GptManagerOptions,
-  IterationStats,
-  KvCacheConfig,
-  ManagerState,
-  ModelType,
-  ModuleCallbacks,
-  OptionalParams,
-  Speculate,
-  StatsFormat,
-} from '../engine/gpt-manager-options.js';
-export { AddonError } from '../engine/native/load-addon.js';
-export type { WorkerRestartOptions } from '../engine/restart-policy.js';
+export { AddonError } from '../engine/executors/native/load-addon.js';
 export {
   SimulationError,
   type SimulationId,
@@ -65,7 +63,9 @@ export {
   SimulationInputError,
   type SimulationRequest,
 } from '../engine/simulation/simulation-input.js';
-export { WorkerStuckError } from '../engine/worker-supervisor.js';
+export { GptManager } from '../host/gpt-manager.js';
+export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../host/in-process-host.js';
+export { WorkerStuckError } from '../host/worker-supervisor.js';
 export type { KvCacheEvent, KvCacheEventData, StoredBlock } from '../kvcache/cache-events.js';
 export type { Retention, RetentionPriority } from '../kvcache/retention.js';
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';

@@ -1,5 +1,5 @@
-import { closestName } from '../callbacks/did-you-mean.js';
-import type { InstructionSet } from '../engine/gpt-manager-options.js';
+import { closestName } from '../base/did-you-mean.js';
+import type { InstructionSet } from '../callbacks/gpt-manager-options.js';
 import { UsageError } from './config.js';
 
 /** Values of SKEIN_ISA, from the slowest to the fastest. Which of them a machine runs, the engine says. */

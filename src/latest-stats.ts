@@ -1,6 +1,6 @@
+import type { IterationStats, ModelType } from '../callbacks/gpt-manager-options.js';
 import type { EngineInfo, ExecutorMemory } from '../callbacks/worker-messages.js';
-import type { IterationStats, ModelType } from '../engine/gpt-manager-options.js';
-import { batchManagerStatsJson, LoopStatistics, noCounts } from '../engine/loop-statistics.js';
+import { batchManagerStatsJson, LoopStatistics, noCounts } from '../engine/loop/loop-statistics.js';
 
 /**
  * The batch manager's statistics of the latest iteration, written when they are asked for. With nothing in flight they say

@@ -1,9 +1,9 @@
-import { EncoderHost } from '../callbacks/encoder-host.js';
-import type { CloseOptions } from '../callbacks/in-process-host.js';
-import type { EncoderInfo } from '../engine/encoder/encoder-messages.js';
+import type { EncoderInfo } from '../callbacks/encoder-messages.js';
+import { type Engine, EngineError } from '../engine/building/engine.js';
 import type { EncoderParams } from '../engine/encoder/load-encoder.js';
-import { type Engine, EngineError } from '../engine/engine.js';
-import { WorkerStuckError } from '../engine/worker-supervisor.js';
+import { EncoderHost } from '../host/encoder-host.js';
+import type { CloseOptions } from '../host/in-process-host.js';
+import { WorkerStuckError } from '../host/worker-supervisor.js';
 import { EncoderCodec } from './encoding/encoder-codec.js';
 import type { EncoderModel } from './encoding/encoder-model.js';
 import {

@@ -1,16 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { onlyTold, warn } from '../callbacks/error-reporter.js';
+import { onlyTold, warn } from '../base/error-reporter.js';
+import { CallbackError, tellGuarded } from '../base/guarded-calls.js';
+import { skeinVersion } from '../base/package-info.js';
 import type { FormationListener } from '../callbacks/formation.js';
-import { CallbackError, tellGuarded } from '../callbacks/guarded-calls.js';
-import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../callbacks/in-process-host.js';
-import type { EngineInfo } from '../callbacks/worker-messages.js';
-import type { BuildProgress } from '../engine/builder.js';
-import { type Engine, openEngine } from '../engine/engine.js';
-import { type CachedEngineOptions, cachedEngine } from '../engine/engine-cache.js';
-import type { OutputPrecision, WeightPrecision } from '../engine/executor.js';
-import { type ExecutorWish, likelyExecutor } from '../engine/executors/choose-executor.js';
 import type {
   ExecutorChoice,
   IterationStats,
@@ -18,12 +12,18 @@ import type {
   ModelType,
   OptionalParams,
   Speculate,
-} from '../engine/gpt-manager-options.js';
-import type { LoadRequest } from '../engine/load-executor.js';
-import { skeinVersion } from '../engine/package-info.js';
-import type { WorkerRestartOptions } from '../engine/restart-policy.js';
+} from '../callbacks/gpt-manager-options.js';
+import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
+import type { EngineInfo } from '../callbacks/worker-messages.js';
+import type { BuildProgress } from '../engine/building/builder.js';
+import { type Engine, openEngine } from '../engine/building/engine.js';
+import { type CachedEngineOptions, cachedEngine } from '../engine/building/engine-cache.js';
+import { type ExecutorWish, likelyExecutor } from '../engine/executors/choose-executor.js';
+import type { OutputPrecision, WeightPrecision } from '../engine/executors/executor.js';
 import { checkWeights } from '../engine/weights-checksum.js';
-import { WorkerStuckError } from '../engine/worker-supervisor.js';
+import type { LoadRequest } from '../engine/worker/load-executor.js';
+import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../host/in-process-host.js';
+import { WorkerStuckError } from '../host/worker-supervisor.js';
 import type { AvailableMemory } from '../kvcache/available-memory.js';
 import type { KvDtype } from '../kvcache/kv-dtype.js';
 import { blocksToCompletion } from '../scheduler/block-needs.js';

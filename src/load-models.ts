@@ -1,4 +1,4 @@
-import { type MemoryNeeds, splitMemory } from '../engine/memory-split.js';
+import { type MemoryNeeds, splitMemory } from '../engine/worker/memory-split.js';
 import { type AvailableMemory, availableMemory } from '../kvcache/available-memory.js';
 import type { LoadedEncoderModel } from './load-encoder-model.js';
 import {
@@ -50,7 +50,7 @@ async function sharesOf(
 ): Promise<AvailableMemory[]> {
   if (models.some(({ options }) => options.executorModule !== undefined)) return [];
   const available = availableMemory();
-  const { memoryNeeds } = await import('../engine/load-executor.js');
+  const { memoryNeeds } = await import('../engine/worker/load-executor.js');
   const needs: MemoryNeeds[] = [];
   for (const [index, { options }] of models.entries()) {
     const { engine } = engines[index]!;

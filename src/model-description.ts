@@ -1,20 +1,20 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { longestSequence } from '../engine/builder.js';
-import { type Engine, layOutWeights, openEngine } from '../engine/engine.js';
-import { DEFAULT_KV_FRACTION } from '../engine/engine-limits.js';
-import type { OutputPrecision, WeightPrecision } from '../engine/executor.js';
+import type { ExecutorChoice, ExecutorName } from '../callbacks/gpt-manager-options.js';
+import { longestSequence } from '../engine/building/builder.js';
+import { type Engine, layOutWeights, openEngine } from '../engine/building/engine.js';
+import { automaticOutputPrecision, automaticPrecision } from '../engine/building/weight-precision.js';
 import { likelyExecutor } from '../engine/executors/choose-executor.js';
+import type { OutputPrecision, WeightPrecision } from '../engine/executors/executor.js';
 import type { ExecutorKind } from '../engine/executors/executor-kind.js';
-import type { ExecutorChoice, ExecutorName } from '../engine/gpt-manager-options.js';
-import type { NetworkPlan } from '../engine/network/plan.js';
-import { automaticOutputPrecision, automaticPrecision } from '../engine/weight-precision.js';
+import { DEFAULT_KV_FRACTION } from '../engine/options/engine-limits.js';
 import { availableMemory } from '../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../kvcache/kv-dtype.js';
 import { planNetwork } from '../models/architectures/index.js';
 import { openCheckpoint } from '../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../models/model-config.js';
+import type { NetworkPlan } from '../network/plan.js';
 
 /** What a model is, and what it takes on this machine. Bytes are whole numbers. */
 export interface ModelDescription {

@@ -1,4 +1,4 @@
-import { closestName } from '../callbacks/did-you-mean.js';
+import { closestName } from '../base/did-you-mean.js';
 import { flagName, type OptionName } from './config-options.js';
 import { nameOf } from './model-name.js';
 import { UsageError } from './usage-error.js';

@@ -1,5 +1,5 @@
-import { ParameterError } from '../engine/decoding/sampling-params.js';
-import { checkWorkerRestart, type WorkerRestartOptions } from '../engine/restart-policy.js';
+import { checkWorkerRestart, type WorkerRestartOptions } from '../callbacks/restart-policy.js';
+import { ParameterError } from '../callbacks/sampling-params.js';
 import { CHUNKING_POLICIES } from '../scheduler/types.js';
 import type { ModelOptions } from './load-model.js';
 import { MAX_COUNT, TOKENS_PER_BLOCK } from './option-ranges.js';

@@ -1,4 +1,4 @@
-import type { Range } from '../engine/decoding/sampling-params.js';
+import type { Range } from '../callbacks/sampling-params.js';
 import type { ChunkingPolicy } from '../scheduler/types.js';
 
 /** The greatest whole number that the engine counts with. */

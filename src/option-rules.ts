@@ -1,5 +1,5 @@
-import { closestName } from '../callbacks/did-you-mean.js';
-import type { Range } from '../engine/decoding/sampling-params.js';
+import { closestName } from '../base/did-you-mean.js';
+import type { Range } from '../callbacks/sampling-params.js';
 import { rangeText } from './option-ranges.js';
 
 /** What the value of an option must be. */

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { asSentence } from '../callbacks/sentences.js';
+import { asSentence } from '../base/sentences.js';
 import { UsageError } from './usage-error.js';
 
 /** The content of a file in JSON or YAML. `what` is the file, as a sentence begins. @throws UsageError. */

@@ -1,4 +1,4 @@
-import { memoryProblem } from '../callbacks/address-space.js';
+import { memoryProblem } from '../base/address-space.js';
 
 /** Of the HTTP parser of fetch. */
 const FETCH_PARSER = /\blazyllhttp\b/;

@@ -1,5 +1,5 @@
+import type { IterationStats } from '../callbacks/gpt-manager-options.js';
 import { type FinishReason, HostClosedError, type TokenBeams } from '../callbacks/token-request.js';
-import type { IterationStats } from '../engine/gpt-manager-options.js';
 import type { ChatMessage } from '../models/chat-template.js';
 import { warnOfFallback } from './executor-warning.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './generate-option-rules.js';

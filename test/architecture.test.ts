@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { allDocuments, proseOf, readDocument, relativeLinks, repository } from './support/documents.js';
+import { FLOORS } from './support/floors.js';
 
 const pages = allDocuments('docs/architecture');
 const wordsOf = (text: string) => Array.from(text.matchAll(/`([^`\n]+)`/g), (match) => match[1]!);
@@ -16,7 +17,7 @@ describe('ARCHITECTURE.md', () => {
   });
 
   it('and its pages name sources that there are', () => {
-    const rooms = ['src', 'callbacks', 'engine', 'scheduler', 'kvcache', 'models', 'tools', 'test'];
+    const rooms = [...FLOORS, 'test'];
     const files = rooms.flatMap((room) =>
       readdirSync(join(repository, room), { recursive: true, encoding: 'utf8' }).map(
         (path) => `/${room}/${path}`,

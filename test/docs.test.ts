@@ -57,7 +57,7 @@ describe('CONTRIBUTING.md', () => {
     expect(paths.filter((path) => !existsSync(join(repository, path)))).toEqual([]);
     // Files named after the folder they are in, in the same paragraph.
     const kernels = words.filter((word) => /^\w+\.(cpp|h)$/.test(word));
-    const folders = ['engine/native/executor', 'engine/native/kernels'];
+    const folders = ['engine/executors/native/executor', 'engine/executors/native/kernels'];
     const isThere = (name: string) => folders.some((folder) => existsSync(join(repository, folder, name)));
     expect(kernels.length).toBeGreaterThan(8);
     expect(kernels.filter((name) => !isThere(name))).toEqual([]);

@@ -148,8 +148,10 @@ describe('the package that npm pack makes', () => {
   });
 
   it('has all that its install script needs to compile the addon', () => {
-    const native = readdirSync(join(root, 'engine/native'), { recursive: true, encoding: 'utf8' });
-    const sources = native.filter((name) => /\.(cpp|h)$/.test(name)).map((name) => `engine/native/${name}`);
+    const native = readdirSync(join(root, 'engine/executors/native'), { recursive: true, encoding: 'utf8' });
+    const sources = native
+      .filter((name) => /\.(cpp|h)$/.test(name))
+      .map((name) => `engine/executors/native/${name}`);
     expect(sources.length).toBeGreaterThan(40);
     const [, script] = manifest.scripts.install!.split(' ');
     for (const path of [...sources, 'binding.gyp', script!]) expect(paths).toContain(path);

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tinyModelPath } from '../tools/support/test-engine.js';
 import { runCli, type SkeinProcess, startServer } from './src/support/skein-process.js';
 import { testPython } from './src/support/test-python.js';
 import { readFrames } from './src/support/toy-server.js';
 import { allDocuments, codeBlocks, repository as root } from './support/documents.js';
-import { tinyModelPath } from './support/test-engine.js';
 import { testModelPath } from './support/test-model.js';
 
 const ADDRESS = 'http://127.0.0.1:8000';

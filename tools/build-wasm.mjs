@@ -1,4 +1,4 @@
-// Compiles the wasm executor's kernels: engine/wasm/kernels/*.ts (AssemblyScript) -> dist/engine/wasm/kernels.wasm,
+// Compiles the wasm executor's kernels: engine/executors/wasm/kernels/*.ts (AssemblyScript) -> dist/engine/executors/wasm/kernels.wasm,
 // in .dist-next, which becomes dist when all is built.
 //
 // They compute in the heap of tfjs-backend-wasm, so that they have a memory of their own nowhere: it is imported, and
@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-mkdirSync(join(root, '.dist-next/engine/wasm'), { recursive: true });
+mkdirSync(join(root, '.dist-next/engine/executors/wasm'), { recursive: true });
 
 const { error, stderr } = await asc.main([
-  'engine/wasm/kernels/index.ts',
+  'engine/executors/wasm/kernels/index.ts',
   ...['--baseDir', root],
-  ...['--outFile', '.dist-next/engine/wasm/kernels.wasm'],
+  ...['--outFile', '.dist-next/engine/executors/wasm/kernels.wasm'],
   ...['--runtime', 'stub'],
   ...['--stackSize', '0'],
   '--importMemory',

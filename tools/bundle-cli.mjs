@@ -6,7 +6,7 @@
 //   dist/bin/generation-worker.js   the engine's thread, and so on: each file that a Worker is started with
 //   dist/bin/NOTICES.txt            the licences of the libraries within
 //   dist/swagger-ui/                the files of the page at /docs
-//   dist/loadgen/                   the files that a report of skein bench has in it
+//   dist/report-page/               the files that a report of skein bench has in it
 //
 // Run after tsc: its input is .dist-next, which becomes dist when all is built. The library that programs import stays as tsc wrote it.
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -55,14 +55,14 @@ copyReportPage();
 /** A report is one page that holds its library (uPlot), style and script. */
 function copyReportPage() {
   const uplot = join(root, 'node_modules/uplot');
-  const folder = join(root, '.dist-next/loadgen');
+  const folder = join(root, '.dist-next/report-page');
   mkdirSync(folder, { recursive: true });
   for (const file of ['uPlot.iife.min.js', 'uPlot.min.css']) {
     copyFileSync(join(uplot, 'dist', file), join(folder, file));
   }
   copyFileSync(join(uplot, 'LICENSE'), join(folder, 'uPlot-LICENSE'));
   for (const file of ['report.js', 'report.css']) {
-    copyFileSync(join(root, 'tools/loadgen/report/page', file), join(folder, file));
+    copyFileSync(join(root, 'loadgen/report/page', file), join(folder, file));
   }
 }
 

@@ -1,8 +1,8 @@
-import type { LlmRequest } from '../llm-request.js';
+import { isGreedy, needsHistory } from '../../callbacks/sampling-params.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import { draftLogitsAt } from '../speculation/draft-logits.js';
 import type { DraftRow, RowBias, SamplingBatch, TokenMasks } from './sampling-batch.js';
-import { isGreedy, needsHistory } from './sampling-params.js';
 
 /** The SamplingBatch of the loop: allocated once, filled row by row in each iteration. */
 export class SamplingRows implements SamplingBatch {

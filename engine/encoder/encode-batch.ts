@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import type { EncoderAnswer, EncoderSequence } from './encoder-messages.js';
+import type { EncoderAnswer, EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { LoadedEncoder } from './load-encoder.js';
 
 /**

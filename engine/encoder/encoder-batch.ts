@@ -1,6 +1,6 @@
+import type { EncoderBatchLimits, EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
-import { PackedArrays } from '../packed-arrays.js';
-import type { EncoderBatchLimits, EncoderSequence } from './encoder-messages.js';
+import { PackedArrays } from '../batch/packed-arrays.js';
 
 /** A step of the attention lies in one block. */
 export const ENCODER_TOKENS_PER_BLOCK = 32;

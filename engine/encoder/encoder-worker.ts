@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks';
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { EncoderAnswer, EncoderCommand, EncoderInfo } from '../../callbacks/encoder-messages.js';
+import { Heartbeat } from '../../callbacks/heartbeat.js';
 import { Doorbell, type WorkerLife } from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
-import { Heartbeat } from '../heartbeat.js';
 import { encodeBatch } from './encode-batch.js';
-import type { EncoderAnswer, EncoderCommand, EncoderInfo } from './encoder-messages.js';
 import { type EncoderParams, type LoadedEncoder, loadEncoder } from './load-encoder.js';
 
 /** What the host gives an encoder's worker. */

@@ -1,13 +1,13 @@
+import type { EncoderBatchLimits, EncoderSequence } from '../../callbacks/encoder-messages.js';
+import type { ExecutorChoice, InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
-import { EngineError, openEngine } from '../engine.js';
-import type { ExecutorOptions } from '../executor.js';
+import { EngineError, openEngine } from '../building/engine.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
+import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
-import type { ExecutorChoice, InstructionSet } from '../gpt-manager-options.js';
-import type { MemoryNeeds } from '../memory-split.js';
+import type { MemoryNeeds } from '../worker/memory-split.js';
 import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from './encoder-batch.js';
-import type { EncoderBatchLimits, EncoderSequence } from './encoder-messages.js';
 
 /** How to run an encoder; what is not given is the engine's, or the default. */
 export interface EncoderParams {

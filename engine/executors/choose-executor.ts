@@ -1,14 +1,14 @@
-import type { ExecutorChoice, ExecutorName } from '../gpt-manager-options.js';
-import { AddonError } from '../native/load-addon.js';
-import { type ExecutorKind, ExecutorUnavailableError } from './executor-kind.js';
-import { nativeKind } from './native-kind.js';
+import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import {
   checkOptionsOf,
   type ExecutorOptionParams,
   impossibleOption,
   type UselessOption,
   uselessOptions,
-} from './option-effects.js';
+} from '../options/option-effects.js';
+import { type ExecutorKind, ExecutorUnavailableError } from './executor-kind.js';
+import { AddonError } from './native/load-addon.js';
+import { nativeKind } from './native-kind.js';
 import { tensorflowKind } from './tensorflow-kind.js';
 import { wasmKind } from './wasm-kind.js';
 

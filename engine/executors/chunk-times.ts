@@ -1,4 +1,4 @@
-import type { ExecutorName } from '../gpt-manager-options.js';
+import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 
 /**
  * Milliseconds for the chunks of long prompts (OptionalParams.maxChunkMs: 'auto') on each executor. The same bound is

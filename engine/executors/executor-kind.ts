@@ -1,10 +1,10 @@
+import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
-import type { EngineTensor } from '../engine-directory.js';
-import type { Executor, ExecutorOptions, WeightPrecision } from '../executor.js';
-import type { ExecutorName } from '../gpt-manager-options.js';
-import type { FixedMemory } from '../memory-budget.js';
-import type { NetworkPlan } from '../network/plan.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import type { EngineTensor } from '../building/engine-directory.js';
+import type { FixedMemory } from '../worker/memory-budget.js';
+import type { Executor, ExecutorOptions, WeightPrecision } from './executor.js';
 
 /** What of an engine an executor needs. */
 export interface LoadableEngine {

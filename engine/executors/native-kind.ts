@@ -1,9 +1,9 @@
-import { cpuQuota } from '../cpu-quota.js';
-import { storedWeightBytes } from '../memory-budget.js';
-import { chooseInstructionSet } from '../native/instruction-set.js';
-import { loadAddon } from '../native/load-addon.js';
-import { NativeExecutor } from '../native/native-executor.js';
+import { cpuQuota } from '../../base/cpu-quota.js';
+import { storedWeightBytes } from '../worker/memory-budget.js';
 import type { ExecutorKind } from './executor-kind.js';
+import { chooseInstructionSet } from './native/instruction-set.js';
+import { loadAddon } from './native/load-addon.js';
+import { NativeExecutor } from './native/native-executor.js';
 
 /** The C++ addon, which runs on the CPU. */
 export const nativeKind: ExecutorKind = {

@@ -1,7 +1,7 @@
-import { cpuQuota } from '../cpu-quota.js';
-import type { Executor, ExecutorOptions } from '../executor.js';
-import type { Gpu } from '../tensorflow/gpu.js';
+import { cpuQuota } from '../../base/cpu-quota.js';
+import type { Executor, ExecutorOptions } from './executor.js';
 import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
+import type { Gpu } from './tensorflow/gpu.js';
 
 export const GPU_HINT =
   'This machine has an NVIDIA GPU, which the tensorflow executor could use: run "skein setup tensorflow" (docs/tensorflow.md), or name the executor to hear no more of it.';
@@ -11,24 +11,24 @@ export const tensorflowKind: ExecutorKind = {
   name: 'tensorflow',
   // On a CPU the others are faster.
   isAutomatic: async () => {
-    const { findInstallation, seesGpu } = await import('../tensorflow/installation.js');
+    const { findInstallation, seesGpu } = await import('./tensorflow/installation.js');
     const installation = findInstallation();
     return installation !== null && seesGpu(installation);
   },
   hint: async () => {
     const [{ findInstallation }, { hasNvidiaGpu }] = await Promise.all([
-      import('../tensorflow/installation.js'),
-      import('../tensorflow/nvidia-gpu.js'),
+      import('./tensorflow/installation.js'),
+      import('./tensorflow/nvidia-gpu.js'),
     ]);
     return findInstallation() === null && hasNvidiaGpu() ? GPU_HINT : null;
   },
   problem: async () => {
-    const { findInstallation } = await import('../tensorflow/installation.js');
+    const { findInstallation } = await import('./tensorflow/installation.js');
     if (findInstallation() !== null) return null;
-    return (await import('../tensorflow/load-tensorflow.js')).MISSING;
+    return (await import('./tensorflow/load-tensorflow.js')).MISSING;
   },
   computesWith: async () => {
-    const { findInstallation, seesGpu } = await import('../tensorflow/installation.js');
+    const { findInstallation, seesGpu } = await import('./tensorflow/installation.js');
     const installation = findInstallation();
     const isGpu = installation !== null && seesGpu(installation);
     return { instructionSet: isGpu ? 'GPU' : 'CPU', threads: cpuQuota() };
@@ -36,7 +36,7 @@ export const tensorflowKind: ExecutorKind = {
   threadsFor: (asked) => asked ?? cpuQuota(),
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
-    const { measureTensorFlow } = await import('../tensorflow/open-tensorflow-runner.js');
+    const { measureTensorFlow } = await import('./tensorflow/open-tensorflow-runner.js');
     const { weightBytes, workspaceBytes, kvCacheBytes } = measureTensorFlow(
       engine,
       options,
@@ -57,8 +57,8 @@ export const tensorflowKind: ExecutorKind = {
 /** null: it computes on the CPU, or nothing is known of the GPU. Loads nothing. */
 async function likelyGpu(): Promise<Gpu | null> {
   const [{ findInstallation, seesGpu }, { findGpu }] = await Promise.all([
-    import('../tensorflow/installation.js'),
-    import('../tensorflow/gpu.js'),
+    import('./tensorflow/installation.js'),
+    import('./tensorflow/gpu.js'),
   ]);
   const installation = findInstallation();
   return installation !== null && seesGpu(installation) ? findGpu() : null;
@@ -68,8 +68,8 @@ async function likelyGpu(): Promise<Gpu | null> {
 async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: boolean): Promise<Executor> {
   await load(options.threads, needsGpu);
   const [{ PortableExecutor }, { openTensorFlowRunner }] = await Promise.all([
-    import('../portable/portable-executor.js'),
-    import('../tensorflow/open-tensorflow-runner.js'),
+    import('./portable/portable-executor.js'),
+    import('./tensorflow/open-tensorflow-runner.js'),
   ]);
   return PortableExecutor.open(engine, options, openTensorFlowRunner);
 }
@@ -77,8 +77,8 @@ async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: 
 /** Loads the library into this thread. @throws ExecutorUnavailableError where it does not load here: another may be found. */
 async function load(threads: number, needsGpu: boolean): Promise<void> {
   const [{ claimTensorFlow, releaseTensorFlow }, { loadTensorFlow }] = await Promise.all([
-    import('../tensorflow/thread-claim.js'),
-    import('../tensorflow/load-tensorflow.js'),
+    import('./tensorflow/thread-claim.js'),
+    import('./tensorflow/load-tensorflow.js'),
   ]);
   const noteLoaded = claimTensorFlow();
   process.once('exit', () => releaseTensorFlow());

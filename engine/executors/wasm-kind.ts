@@ -5,18 +5,18 @@ const THREADS = 1;
 /** @tensorflow/tfjs-backend-wasm: wherever Node.js runs. Nothing of it is imported before it is asked for. */
 export const wasmKind: ExecutorKind = {
   name: 'wasm',
-  problem: async () => (await import('../wasm/open-wasm-runner.js')).wasmProblem(),
+  problem: async () => (await import('./wasm/open-wasm-runner.js')).wasmProblem(),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
   kvRoom: async ({ weights }, availableBytes) => {
-    const { MOST_HEAP_BYTES } = await import('../wasm/heap.js');
+    const { MOST_HEAP_BYTES } = await import('./wasm/heap.js');
     const weightBytes = weights.reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0);
     return Math.max(0, Math.min(availableBytes, MOST_HEAP_BYTES) - weightBytes);
   },
   threadsFor: () => THREADS,
   kvDtypeFor: () => 'f32',
   measure: async ({ plan }, options) => {
-    const { heapBytes, memoryLayout } = await import('../wasm/memory-layout.js');
-    const { MOST_HEAP_BYTES } = await import('../wasm/heap.js');
+    const { heapBytes, memoryLayout } = await import('./wasm/memory-layout.js');
+    const { MOST_HEAP_BYTES } = await import('./wasm/heap.js');
     const layout = memoryLayout(plan, options);
     const { packedWeights, tables, workspace, kvCache } = layout;
     return {
@@ -31,8 +31,8 @@ export const wasmKind: ExecutorKind = {
   },
   open: async (engine, options) => {
     const [{ PortableExecutor }, { openWasmRunner }] = await Promise.all([
-      import('../portable/portable-executor.js'),
-      import('../wasm/open-wasm-runner.js'),
+      import('./portable/portable-executor.js'),
+      import('./wasm/open-wasm-runner.js'),
     ]);
     return PortableExecutor.open(engine, options, openWasmRunner);
   },

@@ -1,5 +1,5 @@
 import { MessageChannel, type ResourceLimits, Worker } from 'node:worker_threads';
-import { requireThreadRoom } from '../../callbacks/address-space.js';
+import { requireThreadRoom } from '../../base/address-space.js';
 import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import { DEAD, REPLY_BELL } from './guide-messages.js';
 import type { GuideReaderData } from './guide-reader-worker.js';

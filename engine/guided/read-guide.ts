@@ -2,7 +2,7 @@ import type { Guide } from '../../callbacks/guide.js';
 import { checkSize } from './automaton-size.js';
 import { checkedGrammar } from './check-grammar.js';
 import { type Grammar, GuideError } from './grammar.js';
-import { guideGrammar } from './guide.js';
+import { guideGrammar } from './guide-grammar.js';
 import { MAX_READING_WORK, withinReadingWork } from './reading-work.js';
 
 /**

@@ -1,6 +1,6 @@
-import { messageOf } from '../../callbacks/error-text.js';
+import { messageOf } from '../../base/error-text.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import { type Executor, ExecutorLostError } from '../executor.js';
+import { type Executor, ExecutorLostError } from '../executors/executor.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { LogitsStage } from './logits-stage.js';
 import type { PackedCall } from './packed-call.js';

@@ -1,12 +1,12 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { blocksForNextStep } from '../../scheduler/block-needs.js';
-import type { LlmRequest } from '../llm-request.js';
-import type { IterationCounts } from '../loop-statistics.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import { longestDraftInWindow } from '../speculation/draft-limits.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from '../speculation/draft-policy.js';
 import { mayDraft, mayJump } from '../speculation/may-draft.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 import type { Chunks } from './iteration.js';
+import type { IterationCounts } from './loop-statistics.js';
 
 export interface DraftStageOptions {
   maxNumTokens: number;

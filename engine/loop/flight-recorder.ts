@@ -1,6 +1,6 @@
 import type { FlightRecord, LatencyQuantiles } from '../../callbacks/formation.js';
-import type { IterationCounts } from '../loop-statistics.js';
 import { LatencyWindow } from './latency-window.js';
+import type { IterationCounts } from './loop-statistics.js';
 
 /** Numbers of a step in FlightRecord.steps: id, kind, begin, end, from, tokens. */
 export const NUMBERS_PER_STEP = 6;

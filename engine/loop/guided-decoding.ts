@@ -1,7 +1,7 @@
 import type { TokenMasks } from '../decoding/sampling-batch.js';
 import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
 import { type GuideReply, type GuideThread, wordsOfMask } from '../guided/guide-messages.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import { mayJump } from '../speculation/may-draft.js';
 import { GuidedRequest } from './guided-request.js';
 import type { RequestRows } from './logits-stage.js';

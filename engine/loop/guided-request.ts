@@ -1,6 +1,6 @@
 import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
 import { type GuideRequest, wordsOfMask } from '../guided/guide-messages.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 
 /** A request with a guide: what the loop knows of its masks. */
 export class GuidedRequest {

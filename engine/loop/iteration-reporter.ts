@@ -1,12 +1,12 @@
-import type { ResponseWriter } from '../../callbacks/response-writer.js';
+import type { IterationStats, ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
-import type { IterationStats, ModelType, StatsFormat } from '../gpt-manager-options.js';
-import { iterationStatsJson } from '../iteration-stats-json.js';
-import { batchManagerStatsJson, LoopStatistics } from '../loop-statistics.js';
+import type { ResponseWriter } from '../intake/response-writer.js';
 import type { FlightRecorder } from './flight-recorder.js';
 import type { Iteration } from './iteration.js';
+import { iterationStatsJson } from './iteration-stats-json.js';
 import type { LoopEnvironment } from './loop-options.js';
+import { batchManagerStatsJson, LoopStatistics } from './loop-statistics.js';
 
 /** Hands over what an iteration leaves behind: its responses and its statistics, in one call. */
 export class IterationReporter {

@@ -1,8 +1,8 @@
 import type { ScheduledChunk } from '../../scheduler/types.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
-import type { LlmRequest } from '../llm-request.js';
-import { type IterationCounts, noCounts } from '../loop-statistics.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { RowFailures } from './logits-stage.js';
+import { type IterationCounts, noCounts } from './loop-statistics.js';
 
 /** Requests that run in one call of the executor, and how many context tokens each brings. */
 export type Chunks = readonly ScheduledChunk<LlmRequest>[];

@@ -1,9 +1,9 @@
-import { messageOf } from '../../callbacks/error-text.js';
-import { promiseOf } from '../../callbacks/guarded-calls.js';
+import { messageOf } from '../../base/error-text.js';
+import { promiseOf } from '../../base/guarded-calls.js';
+import { asSentence } from '../../base/sentences.js';
 import { BATCHED_POST_PROCESSOR, type LogitsStream } from '../../callbacks/logits-post-processor.js';
-import { asSentence } from '../../callbacks/sentences.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 
 /** Rows of a step's logits that belong to one request, one row for each of its sequences. */

@@ -1,12 +1,12 @@
-import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
+import type { RopeTable } from '../batch/rope-table.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
-import type { Executor } from '../executor.js';
-import type { ModelType, StatsFormat } from '../gpt-manager-options.js';
+import type { Executor } from '../executors/executor.js';
 import type { GuideThread } from '../guided/guide-messages.js';
-import type { RopeTable } from '../rope-table.js';
+import type { LoopCallbacks } from '../intake/loop-callbacks.js';
 import type { DraftPolicy } from '../speculation/draft-policy.js';
 
 export interface LoopOptions {

@@ -1,15 +1,15 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { contextPairs } from '../../scheduler/iteration-cost.js';
-import type { BatchFormer } from '../batch-former.js';
+import type { BatchFormer } from '../batch/batch-former.js';
 import type { SamplingResults } from '../decoding/sampling-results.js';
 import type { IterationPlanner } from '../iteration-planner.js';
-import type { LlmRequest } from '../llm-request.js';
-import type { IterationCounts } from '../loop-statistics.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { FlightRecorder } from './flight-recorder.js';
 import { type GuidedDecoding, GuideMasks } from './guided-decoding.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { RequestRows, RowFailures } from './logits-stage.js';
+import type { IterationCounts } from './loop-statistics.js';
 
 /** What packing a call needs of the loop. */
 export interface CallParts {

@@ -1,13 +1,13 @@
-import type { ResponseWriter } from '../../callbacks/response-writer.js';
-import type { ActiveRequests } from '../active-requests.js';
+import type { RopeTable } from '../batch/rope-table.js';
+import type { ResponseWriter } from '../intake/response-writer.js';
 import type { IterationPlanner } from '../iteration-planner.js';
-import type { LlmRequest } from '../llm-request.js';
-import type { IterationCounts } from '../loop-statistics.js';
-import type { ReturnedLogitsBudget } from '../returned-logits.js';
-import type { RopeTable } from '../rope-table.js';
+import type { ActiveRequests } from '../request/active-requests.js';
+import type { LlmRequest } from '../request/llm-request.js';
+import type { ReturnedLogitsBudget } from '../request/returned-logits.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { DraftPolicy } from '../speculation/draft-policy.js';
 import type { GuidedDecoding } from './guided-decoding.js';
+import type { IterationCounts } from './loop-statistics.js';
 
 /** What a request gives back when it leaves. */
 export interface ExitParts {

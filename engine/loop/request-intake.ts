@@ -1,16 +1,16 @@
-import { messageOf } from '../../callbacks/error-text.js';
-import { validateRequest, whyIdIsInvalid } from '../../callbacks/request-validation.js';
-import type { ResponseWriter } from '../../callbacks/response-writer.js';
+import { messageOf } from '../../base/error-text.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
-import type { ActiveRequests } from '../active-requests.js';
-import { ParameterError } from '../decoding/sampling-params.js';
-import { LlmRequest } from '../llm-request.js';
-import type { IterationCounts } from '../loop-statistics.js';
-import type { RequestSpec } from '../request-spec.js';
-import type { ReturnedLogitsBudget } from '../returned-logits.js';
+import { validateRequest, whyIdIsInvalid } from '../intake/request-validation.js';
+import type { ResponseWriter } from '../intake/response-writer.js';
+import type { ActiveRequests } from '../request/active-requests.js';
+import { LlmRequest } from '../request/llm-request.js';
+import type { RequestSpec } from '../request/request-spec.js';
+import type { ReturnedLogitsBudget } from '../request/returned-logits.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 import type { LoopEnvironment, LoopOptions } from './loop-options.js';
+import type { IterationCounts } from './loop-statistics.js';
 
 /** Where requests come in: each becomes active or is refused with the reason as its final response. */
 export class RequestIntake {

@@ -1,9 +1,9 @@
-import type { LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../../callbacks/finish-reason.js';
 import type { SequenceStop } from '../../callbacks/worker-messages.js';
-import type { ActiveRequests } from '../active-requests.js';
-import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../decoding/finish-reason.js';
+import type { LoopCallbacks } from '../intake/loop-callbacks.js';
 import type { IterationPlanner } from '../iteration-planner.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { ActiveRequests } from '../request/active-requests.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 
 /**

@@ -1,10 +1,10 @@
 import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../decoding/sampling-batch.js';
 import type { IterationPlanner } from '../iteration-planner.js';
-import type { LlmRequest } from '../llm-request.js';
-import type { IterationCounts } from '../loop-statistics.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { DraftStage } from './draft-stage.js';
 import type { FlightRecorder } from './flight-recorder.js';
 import type { EndedCall } from './iteration.js';
+import type { IterationCounts } from './loop-statistics.js';
 
 /** What a call drew for one request. */
 interface DrawnForRequest {

@@ -1,7 +1,7 @@
 import type { MicroBatchScheduler } from '../../scheduler/micro-batch-scheduler.js';
 import type { CapacityPolicy, ScheduledChunk } from '../../scheduler/types.js';
-import type { BatchFormer } from '../batch-former.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { BatchFormer } from '../batch/batch-former.js';
+import type { LlmRequest } from '../request/llm-request.js';
 
 type Chunks = readonly ScheduledChunk<LlmRequest>[];
 

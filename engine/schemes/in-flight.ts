@@ -1,6 +1,6 @@
 import { scheduleMicroBatch } from '../../scheduler/micro-batch-scheduler.js';
 import type { ScheduledChunk, SchedulerPolicy } from '../../scheduler/types.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from './batching-scheme.js';
 
 type Chunks = readonly ScheduledChunk<LlmRequest>[];

@@ -1,4 +1,4 @@
-import type { ModelType } from '../gpt-manager-options.js';
+import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 
 /** What rows that belong to nobody take of an executor, beside what requests take. */
 export interface PaddingRoom {

@@ -1,7 +1,7 @@
 import { schedulePaddedBatch } from '../../scheduler/padded-batch.js';
 import type { ScheduledChunk } from '../../scheduler/types.js';
-import type { BatchFormer } from '../batch-former.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { BatchFormer } from '../batch/batch-former.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from './batching-scheme.js';
 
 type Chunks = readonly ScheduledChunk<LlmRequest>[];

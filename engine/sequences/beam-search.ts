@@ -4,10 +4,10 @@ import {
   FINISH_NOT_FINISHED,
   FINISH_STOP_WORDS,
   type FinishCode,
-} from '../decoding/finish-reason.js';
+} from '../../callbacks/finish-reason.js';
+import { countEndings } from '../../callbacks/stop-words.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
-import { countEndings } from '../decoding/stop-words.js';
-import type { RequestSpec } from '../request-spec.js';
+import type { RequestSpec } from '../request/request-spec.js';
 import { BeamHypotheses, bestOf, type Hypothesis, scoreOf } from './beam-hypotheses.js';
 import { type BeamParams, candidatesPerBeam } from './beam-params.js';
 import { GeneratedSequence } from './generated-sequence.js';

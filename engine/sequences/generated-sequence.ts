@@ -4,10 +4,10 @@ import {
   FINISH_NOT_FINISHED,
   FINISH_STOP_WORDS,
   type FinishCode,
-} from '../decoding/finish-reason.js';
+} from '../../callbacks/finish-reason.js';
+import { endsWithStopWord } from '../../callbacks/stop-words.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
-import { endsWithStopWord } from '../decoding/stop-words.js';
-import type { RequestSpec } from '../request-spec.js';
+import type { RequestSpec } from '../request/request-spec.js';
 
 /**
  * One of the sequences that a request generates: its tokens, the prompt first, in one array; what is reported of each

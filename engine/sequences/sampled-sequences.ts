@@ -1,5 +1,5 @@
-import type { FinishCode } from '../decoding/finish-reason.js';
-import type { RequestSpec } from '../request-spec.js';
+import type { FinishCode } from '../../callbacks/finish-reason.js';
+import type { RequestSpec } from '../request/request-spec.js';
 import { GeneratedSequence } from './generated-sequence.js';
 import type { DrawnRows, GroupChange, SequenceGroup } from './sequence-group.js';
 

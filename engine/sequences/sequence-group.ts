@@ -1,4 +1,4 @@
-import type { FinishCode } from '../decoding/finish-reason.js';
+import type { FinishCode } from '../../callbacks/finish-reason.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
 import type { GeneratedSequence } from './generated-sequence.js';
 

@@ -1,5 +1,5 @@
 import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
-import { RequestProgress } from '../request-progress.js';
+import { RequestProgress } from '../request/request-progress.js';
 import type { SimulatedTokens } from './simulated-tokens.js';
 
 export interface SimulatedArrival {

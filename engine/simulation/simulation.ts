@@ -2,8 +2,8 @@ import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
 import type { CapacityPolicy, MicroBatchLimits } from '../../scheduler/types.js';
-import { ActiveRequests } from '../active-requests.js';
 import { IterationPlanner } from '../iteration-planner.js';
+import { ActiveRequests } from '../request/active-requests.js';
 import { type SimulatedArrival, SimulatedRequest } from './simulated-request.js';
 import { SimulatedTokens } from './simulated-tokens.js';
 

@@ -1,6 +1,6 @@
+import { PackedArrays } from '../batch/packed-arrays.js';
 import { SamplingRows } from '../decoding/sampling-rows.js';
-import type { LlmRequest } from '../llm-request.js';
-import { PackedArrays } from '../packed-arrays.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { DraftCaches } from './draft-caches.js';
 
 /** Places [start, end) of a sequence and its draft. */

@@ -1,6 +1,6 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import type { LlmRequest } from '../llm-request.js';
-import type { RopeTable } from '../rope-table.js';
+import type { RopeTable } from '../batch/rope-table.js';
+import type { LlmRequest } from '../request/llm-request.js';
 
 /** What the draft model's cache holds of a sequence. */
 interface DraftCache {

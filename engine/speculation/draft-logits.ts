@@ -1,5 +1,5 @@
 import type { DraftRow } from '../decoding/sampling-batch.js';
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 
 /**

@@ -1,10 +1,10 @@
-import { messageOf } from '../../callbacks/error-text.js';
+import { messageOf } from '../../base/error-text.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { RopeTable } from '../batch/rope-table.js';
 import { ROW_OK } from '../decoding/sampling-batch.js';
 import { SamplingResults } from '../decoding/sampling-results.js';
-import type { Executor } from '../executor.js';
-import type { LlmRequest } from '../llm-request.js';
-import type { RopeTable } from '../rope-table.js';
+import type { Executor } from '../executors/executor.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import { DraftBatch, type DraftRows } from './draft-batch.js';
 import { DraftCaches } from './draft-caches.js';
 import { DraftCost } from './draft-cost.js';

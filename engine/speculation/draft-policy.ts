@@ -1,4 +1,4 @@
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 
 /** A request that may have a draft in the step that is being packed. */
 export interface DraftCandidate {

@@ -1,4 +1,4 @@
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 
 /**
  * Whether a request may have drafts at all. Its answer is the same either way: these only go without the speed.

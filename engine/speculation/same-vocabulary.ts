@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Engine, EngineError } from '../engine.js';
+import { type Engine, EngineError } from '../building/engine.js';
 
 /** What of a tokenizer.json says which token is which text. */
 interface TokenizerFile {

@@ -1,4 +1,4 @@
-import type { LlmRequest } from '../llm-request.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import { AcceptanceRate } from './acceptance-rate.js';
 import { chooseDraftLengths, couldPay, type DraftLoad } from './draft-lengths.js';
 import type { DraftModel, WantedDraft } from './draft-model.js';

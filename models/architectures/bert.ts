@@ -1,5 +1,5 @@
-import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../engine/network/network-builder.js';
-import type { NetworkPlan } from '../../engine/network/plan.js';
+import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import type { EncoderConfig } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 

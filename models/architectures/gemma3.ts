@@ -1,5 +1,5 @@
-import type { NetworkPlan } from '../../engine/network/plan.js';
-import { ropeFrequencies } from '../../engine/network/rope.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import { ropeFrequencies } from '../../network/rope.js';
 import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 

@@ -1,4 +1,4 @@
-import type { NetworkPlan } from '../../engine/network/plan.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { bert } from './bert.js';
 import { gemma2 } from './gemma2.js';

@@ -1,4 +1,4 @@
-import type { NetworkPlan } from '../../engine/network/plan.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
-import { readProblem } from '../../callbacks/system-problem.js';
+import { readProblem } from '../../base/system-problem.js';
 import { CheckpointError } from './checkpoint.js';
 
 /** Calls `use` with an open regular file and its size; a file that cannot be opened or read is a CheckpointError. */

@@ -1,4 +1,4 @@
-import type { RopeConfig } from '../../engine/network/rope.js';
+import type { RopeConfig } from '../../network/rope.js';
 import { architectureOfGguf, supportedGgufArchitectures } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { NetworkPlan } from '../../engine/network/plan.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import { planNetwork } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
 import { type Checkpoint, CheckpointError, type TensorLocation } from './checkpoint.js';

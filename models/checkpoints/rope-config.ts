@@ -1,4 +1,4 @@
-import type { RopeConfig } from '../../engine/network/rope.js';
+import type { RopeConfig } from '../../network/rope.js';
 import { CheckpointError } from './checkpoint.js';
 import type { ConfigFields } from './config-fields.js';
 import { ConfigFields as Fields, LIMITS } from './config-fields.js';

@@ -1,5 +1,5 @@
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
 import type { BpeTables } from './bpe-tables.js';

@@ -1,4 +1,4 @@
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 import { plainText } from '../terminal/plain-text.js';
 import { AskingError } from './asker.js';
 

@@ -1,5 +1,5 @@
-import { closestName } from '../../callbacks/did-you-mean.js';
-import { SAMPLING_RANGES } from '../../engine/decoding/sampling-params.js';
+import { closestName } from '../../base/did-you-mean.js';
+import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
 import { UsageError } from '../usage-error.js';
 
 /** How an answer is drawn, by the names of the API's fields. */

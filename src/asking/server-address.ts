@@ -1,4 +1,4 @@
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 import { UsageError } from '../usage-error.js';
 
 /** The base of a server's URLs from what a user wrote: with or without /v1, without a slash at its end. @throws UsageError. */

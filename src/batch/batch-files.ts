@@ -8,7 +8,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs';
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 import { isObject } from './batch-line.js';

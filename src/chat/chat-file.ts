@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
-import { writeProblem } from '../../callbacks/system-problem.js';
+import { writeProblem } from '../../base/system-problem.js';
 import type { SamplingSettings } from '../asking/sampling-settings.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { fileProblem } from '../file-problem.js';

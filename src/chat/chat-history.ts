@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { readProblem, writeProblem } from '../../callbacks/system-problem.js';
+import { readProblem, writeProblem } from '../../base/system-problem.js';
 
 /** Entries that are kept. */
 export const MAX_ENTRIES = 1000;

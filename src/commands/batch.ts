@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { DEFAULT_MAX_NUM_SEQUENCES } from '../../engine/engine-limits.js';
+import { DEFAULT_MAX_NUM_SEQUENCES } from '../../engine/options/engine-limits.js';
 import { checkDistinctFiles, LineFile, readAnswered } from '../batch/batch-files.js';
 import { type BatchPlan, planBatch } from '../batch/plan-batch.js';
 import { type BatchCounts, runBatch } from '../batch/run-batch.js';

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import { BACKEND_NAMES } from '../../tools/loadgen/backends/backend.js';
-import { SLO_PRESETS } from '../../tools/loadgen/metrics/slo.js';
+import { BACKEND_NAMES } from '../../loadgen/backends/backend.js';
+import { SLO_PRESETS } from '../../loadgen/metrics/slo.js';
 import type { CompareFlags } from './bench-compare.js';
 import type { BenchFlags } from './bench-flags.js';
 

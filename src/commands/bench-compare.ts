@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { InputError } from '../../tools/loadgen/input-error.js';
-import { compareReports, comparisonText, readReport } from '../../tools/loadgen/report/compare.js';
-import { htmlReport } from '../../tools/loadgen/report/html.js';
+import { InputError } from '../../loadgen/input-error.js';
+import { compareReports, comparisonText, readReport } from '../../loadgen/report/compare.js';
+import { htmlReport } from '../../loadgen/report/html.js';
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 

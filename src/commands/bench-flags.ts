@@ -1,7 +1,7 @@
-import type { BackendName } from '../../tools/loadgen/backends/backend.js';
-import { parseLength } from '../../tools/loadgen/data/lengths.js';
-import { SLO_PRESETS, type Slo, type SloPreset } from '../../tools/loadgen/metrics/slo.js';
-import type { BenchOptions } from '../../tools/loadgen/options.js';
+import type { BackendName } from '../../loadgen/backends/backend.js';
+import { parseLength } from '../../loadgen/data/lengths.js';
+import { SLO_PRESETS, type Slo, type SloPreset } from '../../loadgen/metrics/slo.js';
+import type { BenchOptions } from '../../loadgen/options.js';
 import { UsageError } from '../usage-error.js';
 
 /** As commander gives them: texts, and booleans for switches. */

@@ -1,11 +1,11 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
-import { runOwnBenchmark } from '../../tools/loadgen/benchmark.js';
-import { type BenchReport, InputError, isThisMachine } from '../../tools/loadgen/index.js';
-import { CSV_HEAD, csvLines } from '../../tools/loadgen/report/csv.js';
-import { htmlReport } from '../../tools/loadgen/report/html.js';
-import { LiveView } from '../../tools/loadgen/report/live.js';
-import { coloured, headLines, plain, runSummary, sweepSummary } from '../../tools/loadgen/report/terminal.js';
+import { runOwnBenchmark } from '../../loadgen/benchmark.js';
+import { type BenchReport, InputError, isThisMachine } from '../../loadgen/index.js';
+import { CSV_HEAD, csvLines } from '../../loadgen/report/csv.js';
+import { htmlReport } from '../../loadgen/report/html.js';
+import { LiveView } from '../../loadgen/report/live.js';
+import { coloured, headLines, plain, runSummary, sweepSummary } from '../../loadgen/report/terminal.js';
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 import { type BenchFlags, benchOptionsOf } from './bench-flags.js';

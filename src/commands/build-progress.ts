@@ -1,4 +1,4 @@
-import type { BuildProgress } from '../../engine/builder.js';
+import type { BuildProgress } from '../../engine/building/builder.js';
 
 const BAR_WIDTH = 30;
 /** Without a terminal a line is written as often as this share of the work is done. */

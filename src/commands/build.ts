@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { closestName } from '../../callbacks/did-you-mean.js';
-import { type BuildOptions, buildEngine } from '../../engine/builder.js';
-import { EngineError } from '../../engine/engine.js';
-import type { EngineManifest } from '../../engine/engine-directory.js';
+import { closestName } from '../../base/did-you-mean.js';
+import { type BuildOptions, buildEngine } from '../../engine/building/builder.js';
+import { EngineError } from '../../engine/building/engine.js';
+import type { EngineManifest } from '../../engine/building/engine-directory.js';
 import { UsageError } from '../config.js';
 import { OPTIONS } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';

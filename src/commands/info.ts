@@ -1,4 +1,4 @@
-import type { ExecutorChoice } from '../../engine/gpt-manager-options.js';
+import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { flagName, OPTIONS, variableName } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';

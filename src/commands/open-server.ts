@@ -1,4 +1,4 @@
-import { skeinVersion } from '../../engine/package-info.js';
+import { skeinVersion } from '../../base/package-info.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { LoadedAny } from '../load-models.js';
 import type { ApiKeys } from '../server/api-keys.js';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot, skeinVersion } from '../../engine/package-info.js';
+import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import type { Config } from '../config.js';
 import { demoModelPath } from '../demo-model.js';
 import { listenForInterruption } from '../interruption.js';

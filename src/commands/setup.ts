@@ -1,5 +1,8 @@
-import { TENSORFLOW_PACKAGES, type TensorFlowPackage } from '../../engine/tensorflow/installation.js';
-import { installTensorFlow } from '../../engine/tensorflow/setup/install-tensorflow.js';
+import {
+  TENSORFLOW_PACKAGES,
+  type TensorFlowPackage,
+} from '../../engine/executors/tensorflow/installation.js';
+import { installTensorFlow } from '../../engine/executors/tensorflow/setup/install-tensorflow.js';
 import { listenForInterruption } from '../interruption.js';
 import { UsageError } from '../usage-error.js';
 

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 import { simulate } from '../../engine/simulation/simulate.js';
 import { SimulationInputError } from '../../engine/simulation/simulation-input.js';
 import { UsageError } from '../config.js';

@@ -1,4 +1,4 @@
-import { counted } from '../../callbacks/sentences.js';
+import { counted } from '../../base/sentences.js';
 import type { SimulationId, SimulationResult } from '../../engine/simulation/simulate.js';
 import type { SimulationInput } from '../../engine/simulation/simulation-input.js';
 

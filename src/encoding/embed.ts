@@ -1,4 +1,4 @@
-import type { EncoderSequence } from '../../engine/encoder/encoder-messages.js';
+import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { InvalidRequestError } from '../generation/errors.js';
 import type { EncoderInput } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';

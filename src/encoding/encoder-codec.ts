@@ -1,4 +1,4 @@
-import type { EncoderSequence } from '../../engine/encoder/encoder-messages.js';
+import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../models/tokenizer/index.js';
 import {
   applyTemplate,

@@ -1,4 +1,4 @@
-import type { EncoderSequence } from '../../engine/encoder/encoder-messages.js';
+import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EncoderHead } from '../../models/encoder-config.js';
 import type { EncoderCodec } from './encoder-codec.js';
 

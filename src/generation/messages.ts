@@ -1,4 +1,4 @@
-import { closestName } from '../../callbacks/did-you-mean.js';
+import { closestName } from '../../base/did-you-mean.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { isObject, shown } from '../option-rules.js';
 

@@ -1,5 +1,5 @@
+import { ParameterError } from '../../callbacks/sampling-params.js';
 import { RequestError } from '../../callbacks/token-request.js';
-import { ParameterError } from '../../engine/decoding/sampling-params.js';
 import { InvalidRequestError } from './errors.js';
 
 /** What the engine calls a field, by its name in GenerateOptions. The prompt is known to the caller by another name. */

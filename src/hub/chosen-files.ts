@@ -1,4 +1,4 @@
-import { closestName } from '../../callbacks/did-you-mean.js';
+import { closestName } from '../../base/did-you-mean.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
 import { TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { HubError } from './hub-error.js';

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import { setTimeout } from 'node:timers/promises';
-import { writeProblem } from '../../callbacks/system-problem.js';
+import { writeProblem } from '../../base/system-problem.js';
 import { type Checksum, hasChecksum } from './checksum.js';
 import { HubError } from './hub-error.js';
 

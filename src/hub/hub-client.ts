@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { HubApiError, listFiles, modelInfo } from '@huggingface/hub';
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 import type { Checksum } from './checksum.js';
 import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';

@@ -1,8 +1,8 @@
 import { mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { writeProblem } from '../../callbacks/system-problem.js';
-import { ProcessLock } from '../../engine/process-lock.js';
+import { ProcessLock } from '../../base/process-lock.js';
+import { writeProblem } from '../../base/system-problem.js';
 import { RepositoryCache } from './cache.js';
 import { chooseFiles } from './chosen-files.js';
 import { download } from './download.js';

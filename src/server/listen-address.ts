@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer } from 'node:net';
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 
 /** The address that was asked for cannot be listened on. */
 export class ListenError extends Error {

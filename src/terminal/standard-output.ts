@@ -1,4 +1,4 @@
-import { asSentence } from '../../callbacks/sentences.js';
+import { asSentence } from '../../base/sentences.js';
 
 const gone = new AbortController();
 let problem: string | null = null;

@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { bool, f32, i32, text } from '../../tools/support/loop-harness.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { InlineGuideThread } from '../support/inline-guide-thread.js';
-import { bool, f32, i32, text } from '../support/loop-harness.js';
 import { RandomDrafts } from '../support/random-drafts.js';
-import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { everything, postProcessors } from './everything.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 import type { Arrival } from './scenario.js';

@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.js';
-import { RopeTable } from '../../engine/rope-table.js';
+import { RopeTable } from '../../engine/batch/rope-table.js';
 import { DraftModel } from '../../engine/speculation/draft-model.js';
 import { Speculation } from '../../engine/speculation/speculation.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { randomScenario } from './scenario.js';
 

@@ -1,8 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import type { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import { RandomDrafts } from '../support/random-drafts.js';
 import {
   cacheOf,
   type Format,
@@ -12,7 +11,8 @@ import {
   precisionOf,
   TestEngines,
   tinyModelPath,
-} from '../support/test-engine.js';
+} from '../../tools/support/test-engine.js';
+import { RandomDrafts } from '../support/random-drafts.js';
 import { type Answer, type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomNumbers, randomScenario } from './scenario.js';
 

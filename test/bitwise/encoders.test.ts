@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EncoderSequence } from '../../engine/encoder/encoder-messages.js';
+import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
+import { Random } from '../../tools/support/random.js';
+import { INSTRUCTION_SETS, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { freshFolders } from '../support/fresh-folders.js';
-import { Random } from '../support/random.js';
 import { spoilModel } from '../support/spoilt-model.js';
 import { TINY_ENCODERS } from '../support/test-encoder.js';
-import { INSTRUCTION_SETS, TestEngines, tinyModelPath } from '../support/test-engine.js';
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());

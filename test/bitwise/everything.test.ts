@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { everything, postProcessors } from './everything.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 

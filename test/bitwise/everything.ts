@@ -1,9 +1,9 @@
 import type { LogitsPostProcessor } from '../../callbacks/logits-post-processor.js';
+import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { PostProcessors } from '../../engine/decoding/post-processors.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import { text } from '../support/loop-harness.js';
+import { text } from '../../tools/support/loop-harness.js';
 import { type Arrival, randomNumbers, randomScenario } from './scenario.js';
 
 const dampen: LogitsPostProcessor = (_, logits, [tokens]) => {

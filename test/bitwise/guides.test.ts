@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
+import { bool, f32, i32, text } from '../../tools/support/loop-harness.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { InlineGuideThread } from '../support/inline-guide-thread.js';
-import { bool, f32, i32, text } from '../support/loop-harness.js';
-import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { type Answer, type RunOptions, runAlone, runLoop, sequenceKey } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildEngine, GptManager, type InferenceRequest, type ModelType, type NamedTensor } from 'skein';
 import { afterAll, expect, it } from 'vitest';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { type Answer, noAnswer } from './run-loop.js';
 import { expectAllowedLength, randomScenario } from './scenario.js';
 

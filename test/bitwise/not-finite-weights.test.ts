@@ -1,7 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Engine } from '../../engine/engine.js';
-import { freshFolders } from '../support/fresh-folders.js';
-import { spoilModel } from '../support/spoilt-model.js';
+import type { Engine } from '../../engine/building/engine.js';
 import {
   cacheOf,
   type Format,
@@ -11,7 +9,9 @@ import {
   precisionOf,
   TestEngines,
   tinyModelPath,
-} from '../support/test-engine.js';
+} from '../../tools/support/test-engine.js';
+import { freshFolders } from '../support/fresh-folders.js';
+import { spoilModel } from '../support/spoilt-model.js';
 import { type Answer, type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 

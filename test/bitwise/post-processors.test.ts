@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { LogitsPostProcessor } from '../../callbacks/logits-post-processor.js';
 import { PostProcessors } from '../../engine/decoding/post-processors.js';
-import { text } from '../support/loop-harness.js';
-import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { text } from '../../tools/support/loop-harness.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { type Answer, type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 

@@ -1,17 +1,17 @@
-import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 import { RESPONSE_BEAM, RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
+import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
-import type { Executor } from '../../engine/executor.js';
+import type { Executor } from '../../engine/executors/executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
-import type { ModelType } from '../../engine/gpt-manager-options.js';
 import type { GuideThread } from '../../engine/guided/guide-messages.js';
-import { ropeDependsOnLength, ropeFrequencies } from '../../engine/network/rope.js';
-import { RopeTable } from '../../engine/rope-table.js';
+import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
 import type { Arrival } from './scenario.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
+import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
 
 /** A request and the iteration before which it arrives. */
 export interface Arrival {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
-import { bool, f32, i32 } from '../support/loop-harness.js';
+import { bool, f32, i32 } from '../../tools/support/loop-harness.js';
 import {
   cacheOf,
   type Format,
@@ -10,7 +10,7 @@ import {
   precisionOf,
   TestEngines,
   tinyModelPath,
-} from '../support/test-engine.js';
+} from '../../tools/support/test-engine.js';
 import { type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 

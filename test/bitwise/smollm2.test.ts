@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
-import { openExecutor, TestEngines } from '../support/test-engine.js';
+import { openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { expectAllowedLength, randomScenario } from './scenario.js';

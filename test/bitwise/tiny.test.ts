@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import type { WeightPrecision } from '../../engine/executor.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
 import {
   cacheOf,
   type Format,
@@ -9,7 +9,7 @@ import {
   precisionOf,
   TestEngines,
   tinyModelPath,
-} from '../support/test-engine.js';
+} from '../../tools/support/test-engine.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
 

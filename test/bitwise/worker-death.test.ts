@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildEngine, type GptManagerOptions, type InferenceRequest } from 'skein';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { OptionalParams } from '../../engine/gpt-manager-options.js';
-import { collectResult, makeRequest, type RequestResult } from '../support/loop-harness.js';
+import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import { collectResult, makeRequest, type RequestResult } from '../../tools/support/loop-harness.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { ManagerClient } from '../support/manager-client.js';
-import { tinyModelPath } from '../support/test-engine.js';
 import { randomNumbers, randomScenario } from './scenario.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-death-'));

@@ -1,6 +1,6 @@
 import type { TokenPiece, TokenRequest, TokenStream } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
-import { makeRequest, runAlone } from '../support/loop-harness.js';
+import { makeRequest, runAlone } from '../../tools/support/loop-harness.js';
 import { SteppedHost, TOKENS_PER_BLOCK } from '../support/stepped-host.js';
 
 const hosts: SteppedHost[] = [];

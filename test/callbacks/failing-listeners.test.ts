@@ -1,6 +1,6 @@
 import { CallbackError, InProcessHost, type TokenPiece } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
-import { EncoderHost } from '../../dist/callbacks/encoder-host.js';
+import { EncoderHost } from '../../dist/host/encoder-host.js';
 import { fakeEngine } from '../support/fake-engine.js';
 
 const unhandled: unknown[] = [];

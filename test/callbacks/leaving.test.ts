@@ -1,7 +1,7 @@
 import type { TokenPiece, TokenStream } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { OptionalParams } from '../../engine/gpt-manager-options.js';
-import { LoopHarness, makeRequest } from '../support/loop-harness.js';
+import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import { LoopHarness, makeRequest } from '../../tools/support/loop-harness.js';
 import { SteppedHost, TOKENS_PER_BLOCK } from '../support/stepped-host.js';
 
 const hosts: SteppedHost[] = [];

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TokenPiece, TokenRequest, TokenStream } from '../../callbacks/token-request.js';
-import { InProcessHost } from '../../dist/callbacks/in-process-host.js';
+import { InProcessHost } from '../../dist/host/in-process-host.js';
 import { fakeEngine } from '../support/fake-engine.js';
 
 const ASK: TokenRequest = { promptTokens: [5, 6, 7, 8, 9], maxNewTokens: 20, temperature: 1, seed: 3n };

@@ -1,7 +1,7 @@
 import { InProcessHost, RequestError, type TokenPiece, type TokenRequest } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeRequest, runAlone } from '../../tools/support/loop-harness.js';
 import { fakeEngine } from '../support/fake-engine.js';
-import { makeRequest, runAlone } from '../support/loop-harness.js';
 
 const VOCAB = 100;
 const PROMPT = Array.from({ length: 13 }, (_, i) => (5 * i + 2) % VOCAB);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TokenPiece, TokenRequest, TokenStream } from '../../callbacks/token-request.js';
-import { InProcessHost } from '../../dist/callbacks/in-process-host.js';
+import { InProcessHost } from '../../dist/host/in-process-host.js';
 import { fakeEngine } from '../support/fake-engine.js';
 
 const PROMPT = [5, 6, 7, 8, 9, 10, 11, 12, 13];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
-import { inferenceRequestOf } from '../../callbacks/token-inputs.js';
+import { inferenceRequestOf } from '../../host/token-inputs.js';
 
 const lists = {
   promptTokens: [1, 2, 3],

@@ -1,15 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PackedBatch, ReturnedRows } from '../../engine/batch/packed-batch.js';
 import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../engine/decoding/sampling-batch.js';
-import type { Executor, ExecutorOptions } from '../../engine/executor.js';
-import type { PackedBatch, ReturnedRows } from '../../engine/packed-batch.js';
+import type { Executor, ExecutorOptions } from '../../engine/executors/executor.js';
+import { Random } from '../../tools/support/random.js';
+import {
+  makeSamplingBatch,
+  makeSamplingOutput,
+  type SamplingRow,
+} from '../../tools/support/sampling-rows.js';
+import { makeStepBatch, type StepSequence } from '../../tools/support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../tools/support/tiny-network.js';
 import { describeExecutors } from '../support/executors.js';
 import { naiveLogits } from '../support/naive-network.js';
 import { naiveSample } from '../support/naive-sampling.js';
 import { executorOptions } from '../support/native-options.js';
-import { Random } from '../support/random.js';
-import { makeSamplingBatch, makeSamplingOutput, type SamplingRow } from '../support/sampling-rows.js';
-import { makeStepBatch, type StepSequence } from '../support/step-batch.js';
-import { makeTinyNetwork, type TinyNetwork } from '../support/tiny-network.js';
 
 const VOCAB = 67;
 const LONG = Array.from({ length: 37 }, (_, i) => (i * 29 + 5) % VOCAB);

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, it } from 'vitest';
 import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from '../../engine/encoder/encoder-batch.js';
-import type { Executor } from '../../engine/executor.js';
+import type { Executor } from '../../engine/executors/executor.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
+import { nativeEngine, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { greatestDifference } from '../reference/compare-logits.js';
 import { describeExecutors, EXECUTORS } from '../support/executors.js';
 import { TINY_ENCODERS } from '../support/test-encoder.js';
-import { nativeEngine, TestEngines, tinyModelPath } from '../support/test-engine.js';
 
 interface Case {
   model: string;

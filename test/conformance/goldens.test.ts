@@ -1,7 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { resolveLimits } from '../../engine/engine-limits.js';
-import type { WeightPrecision } from '../../engine/executor.js';
-import { compareLogits, greatestDifference } from '../reference/compare-logits.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import { resolveLimits } from '../../engine/options/engine-limits.js';
 import {
   firstWrongToken,
   klDivergence,
@@ -9,16 +8,17 @@ import {
   TINY_VARIANTS,
   type TinyPrompt,
   type WindowPrompt,
-} from '../reference/goldens.js';
-import { SequenceDriver } from '../reference/sequence-driver.js';
-import { describeExecutors, type TestExecutor } from '../support/executors.js';
+} from '../../tools/support/goldens.js';
+import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {
   engineOptions,
   nativeEngine,
   TestEngines,
   type TestExecutorOptions,
   tinyModelPath,
-} from '../support/test-engine.js';
+} from '../../tools/support/test-engine.js';
+import { compareLogits, greatestDifference } from '../reference/compare-logits.js';
+import { describeExecutors, type TestExecutor } from '../support/executors.js';
 
 // The goldens of test/reference, which the native executor meets on each instruction set and in each precision there.
 const ARCHITECTURES = ['mistral', 'qwen2', 'qwen3', 'phi3', 'gemma2', 'gemma3', 'gpt2'];

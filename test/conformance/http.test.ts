@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { expectIdle, metric } from '../src/support/metrics.js';
 import { type SkeinProcess, startServer } from '../src/support/skein-process.js';
 import { dataFrames } from '../src/support/stream-frames.js';
 import { describeExecutors, SERVED } from '../support/executors.js';
-import { tinyModelPath } from '../support/test-engine.js';
 
 const PROMPTS = [
   'ab',

@@ -1,6 +1,14 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Executor } from '../../engine/executor.js';
+import type { Executor } from '../../engine/executors/executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { firstWrongToken, readGolden } from '../../tools/support/goldens.js';
+import {
+  engineOptions,
+  nativeEngine,
+  TestEngines,
+  type TestExecutorOptions,
+  tinyModelPath,
+} from '../../tools/support/test-engine.js';
 import {
   type Answer,
   type RunOptions,
@@ -12,16 +20,8 @@ import {
 import { type Arrival, randomScenario } from '../bitwise/scenario.js';
 import { type BeamGolden, compareBeams, MAX_BEAM_WIDTH } from '../reference/beam-goldens.js';
 import { greatestDifference } from '../reference/compare-logits.js';
-import { firstWrongToken, readGolden } from '../reference/goldens.js';
 import { type OwnPrompt, requestOf } from '../reference/own-prompts.js';
 import { describeExecutors } from '../support/executors.js';
-import {
-  engineOptions,
-  nativeEngine,
-  TestEngines,
-  type TestExecutorOptions,
-  tinyModelPath,
-} from '../support/test-engine.js';
 
 const REQUESTS = 14;
 const WIDE_POOL = 100;

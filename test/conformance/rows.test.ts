@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ExecutorOptions } from '../../engine/executor.js';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
+import { Random } from '../../tools/support/random.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../tools/support/tiny-network.js';
 import { describeExecutors, type TestExecutor } from '../support/executors.js';
 import { greatestError, naiveLogits } from '../support/naive-network.js';
 import { executorOptions } from '../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../support/paged-sequences.js';
-import { Random } from '../support/random.js';
-import { makeTinyNetwork, type TinyNetwork } from '../support/tiny-network.js';
 
 const LENGTHS = [40, 3, 17, 90, 1, 66];
 const VOCABULARY = 67;

@@ -1,9 +1,9 @@
 import { afterAll, expect, it } from 'vitest';
-import { GAP_MIN, readGolden, type Smollm2Prompt } from '../reference/goldens.js';
-import { argmax, SequenceDriver } from '../reference/sequence-driver.js';
+import { GAP_MIN, readGolden, type Smollm2Prompt } from '../../tools/support/goldens.js';
+import { argmax, SequenceDriver } from '../../tools/support/sequence-driver.js';
+import { engineOptions, nativeEngine, TestEngines } from '../../tools/support/test-engine.js';
 import { teacherForced } from '../reference/teacher-forced.js';
 import { describeExecutors, EXECUTORS, NATIVE, PLAIN } from '../support/executors.js';
-import { engineOptions, nativeEngine, TestEngines } from '../support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 
 /** Of logits whose standard deviation is about 4. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import { type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
+import { type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../../tools/support/loop-harness.js';
 
 /** Prompts of which every second begins as another one. */
 function prompt(index: number, length: number): number[] {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import {
   FINISH_CANCELLED,
   FINISH_END_ID,
   FINISH_LENGTH,
   FINISH_NOT_FINISHED,
   FINISH_STOP_WORDS,
-} from '../../engine/decoding/finish-reason.js';
+} from '../../callbacks/finish-reason.js';
+import { encodeWordList } from '../../callbacks/stop-words.js';
+import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { PostProcessors } from '../../engine/decoding/post-processors.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
 import {
   bool,
   f32,
@@ -18,7 +18,7 @@ import {
   makeRequest,
   tensorOf,
   u64,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
 
 const prompt = (length: number, salt = 0) => Array.from({ length }, (_, i) => 1 + ((7 * i + 13 * salt) % 90));
 const beams = (width: number, more: Record<string, Tensor> = {}): Record<string, Tensor> => ({

@@ -1,7 +1,7 @@
 import { GptManager, type GptManagerOptions, InProcessHost, type KvCacheEvent } from 'skein';
 import { expect, it } from 'vitest';
+import { collectResult, makeRequest, runAlone, tensorOf } from '../../tools/support/loop-harness.js';
 import { fakeEngine } from '../support/fake-engine.js';
-import { collectResult, makeRequest, runAlone, tensorOf } from '../support/loop-harness.js';
 
 const reuse = () => fakeEngine('', { kvCacheConfig: { enableBlockReuse: true } });
 const prompt = Array.from({ length: 20 }, (_, index) => index + 1);

@@ -10,7 +10,7 @@ import {
   makeRequest,
   runAlone,
   u64,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
 
 const count = (length: number, from = 1) => Array.from({ length }, (_, index) => from + index);
 const REUSE: HarnessOptions = { enableBlockReuse: true };

@@ -11,8 +11,8 @@ import {
 import { homedir, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { EngineError, openEngine } from '../../engine/engine.js';
-import { cachedEngine, defaultCacheDirectory, pruneCache } from '../../engine/engine-cache.js';
+import { EngineError, openEngine } from '../../engine/building/engine.js';
+import { cachedEngine, defaultCacheDirectory, pruneCache } from '../../engine/building/engine-cache.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { BuildProcess } from '../support/build-process.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';

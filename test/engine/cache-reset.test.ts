@@ -1,7 +1,7 @@
 import { GptManager, InProcessHost } from 'skein';
 import { afterEach, expect, it } from 'vitest';
+import { makeRequest, runAlone } from '../../tools/support/loop-harness.js';
 import { fakeEngine, supportModule } from '../support/fake-engine.js';
-import { makeRequest, runAlone } from '../support/loop-harness.js';
 import { SteppedHost } from '../support/stepped-host.js';
 
 const closing: (() => Promise<void>)[] = [];

@@ -1,16 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { LogitsPostProcessor } from '../../callbacks/logits-post-processor.js';
+import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { PostProcessors } from '../../engine/decoding/post-processors.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
-import { checkOptionalParams } from '../../engine/engine-limits.js';
-import type { ModelType, OptionalParams } from '../../engine/gpt-manager-options.js';
+import { checkOptionalParams } from '../../engine/options/engine-limits.js';
 import { Speculation } from '../../engine/speculation/speculation.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { bool, f32, i32, text } from '../../tools/support/loop-harness.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { type Answer, type RunOptions, runLoop, sequenceKey } from '../bitwise/run-loop.js';
 import { InlineGuideThread } from '../support/inline-guide-thread.js';
-import { bool, f32, i32, text } from '../support/loop-harness.js';
-import { openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 
 const PROMPT = 30;
 const NEW_TOKENS = 12;

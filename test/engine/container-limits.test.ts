@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cpuQuota } from '../../engine/cpu-quota.js';
+import { cpuQuota } from '../../base/cpu-quota.js';
 
 const files =
   (contents: Record<string, string>) =>

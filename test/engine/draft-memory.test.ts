@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { ManagerClient } from '../support/manager-client.js';
-import { TestEngines, tinyModelPath } from '../support/test-engine.js';
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());

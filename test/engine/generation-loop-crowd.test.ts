@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHUNKING_POLICIES } from '../../scheduler/types.js';
-import { type CrowdArrival, crowdInputs, runCrowd } from '../support/loop-crowd.js';
 import {
   bool,
   collectResult,
@@ -10,7 +9,8 @@ import {
   makeRequest,
   type RequestResult,
   runAlone,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
+import { type CrowdArrival, crowdInputs, runCrowd } from '../support/loop-crowd.js';
 
 const arrival = (index: number): fc.Arbitrary<CrowdArrival> =>
   fc

@@ -9,7 +9,7 @@ import {
   runAlone,
   tensorOf,
   u64,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
 
 const PROMPT = [3, 1, 4, 1, 5];
 

@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { buildEngine } from '../../engine/builder.js';
-import { type Engine, EngineError } from '../../engine/engine.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { buildEngine } from '../../engine/building/builder.js';
+import { type Engine, EngineError } from '../../engine/building/engine.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
+import { fuzzRuns } from '../../tools/support/mutate.js';
+import { Random } from '../../tools/support/random.js';
+import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { ggufBytes } from '../support/gguf-writer.js';
-import { fuzzRuns } from '../support/mutate.js';
 import { executorOptions } from '../support/native-options.js';
-import { Random } from '../support/random.js';
-import { makeStepBatch } from '../support/step-batch.js';
 import {
   ggufTensors,
   safetensorsBytes,

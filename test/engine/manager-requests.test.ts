@@ -1,7 +1,6 @@
 import type { InferenceRequest, OptionalParams, Tensor } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Response } from '../../callbacks/unpack-responses.js';
-import { fakeEngine } from '../support/fake-engine.js';
 import {
   bool,
   collectResult,
@@ -11,7 +10,8 @@ import {
   makeRequest,
   runAlone,
   tensorOf,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
+import { fakeEngine } from '../support/fake-engine.js';
 import { ManagerClient } from '../support/manager-client.js';
 import { collectReturned } from '../support/returned-tensors.js';
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { CallbackError, type GptManagerOptions } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
+import { collectResult, makeRequest } from '../../tools/support/loop-harness.js';
 import { fakeEngine } from '../support/fake-engine.js';
-import { collectResult, makeRequest } from '../support/loop-harness.js';
 import { ManagerClient } from '../support/manager-client.js';
 
 // A rejection that nobody handles fails the run: the runner listens for them.

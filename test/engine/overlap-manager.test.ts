@@ -1,9 +1,9 @@
 import { GptManager, type GptManagerOptions, type InferenceRequest } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { Response } from '../../callbacks/unpack-responses.js';
-import type { ModelType, OptionalParams } from '../../engine/gpt-manager-options.js';
+import { collectResult, makeRequest, runAlone } from '../../tools/support/loop-harness.js';
 import { fakeEngine } from '../support/fake-engine.js';
-import { collectResult, makeRequest, runAlone } from '../support/loop-harness.js';
 
 const OVERLAP: OptionalParams = { enableTrtOverlap: true, minMicroBatchSize: 1 };
 const running: OverlapClient[] = [];

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import { type HarnessOptions, i32, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
+import {
+  type HarnessOptions,
+  i32,
+  LoopHarness,
+  makeRequest,
+  runAlone,
+} from '../../tools/support/loop-harness.js';
 
 const ON: HarnessOptions = { enableTrtOverlap: true, minMicroBatchSize: 1 };
 

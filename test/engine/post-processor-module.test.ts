@@ -1,8 +1,8 @@
 import { pathToFileURL } from 'node:url';
 import { GptManager, type GptManagerOptions, InProcessHost } from 'skein';
 import { describe, expect, it } from 'vitest';
+import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { postProcessorsOf } from '../../engine/decoding/post-processors.js';
-import type { OptionalParams } from '../../engine/gpt-manager-options.js';
 import { fakeEngine, supportModule } from '../support/fake-engine.js';
 
 const logitsPostProcessorModule = pathToFileURL(supportModule('post-processors.mjs'));

@@ -11,7 +11,7 @@ import {
   runAlone,
   text,
   u64,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
 
 const named = (name: string) => ({ logits_post_processor_name: text(name) });
 

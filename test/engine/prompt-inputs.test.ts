@@ -9,7 +9,7 @@ import {
   runAlone,
   tensorOf,
   u64,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
 import { collectReturned } from '../support/returned-tensors.js';
 
 const VOCAB = 100;

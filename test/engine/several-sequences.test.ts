@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { FINISH_CANCELLED, FINISH_END_ID, FINISH_LENGTH } from '../../callbacks/finish-reason.js';
+import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
-import { FINISH_CANCELLED, FINISH_END_ID, FINISH_LENGTH } from '../../engine/decoding/finish-reason.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
 import {
   bool,
   f32,
@@ -11,7 +11,7 @@ import {
   makeRequest,
   tensorOf,
   u64,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
 
 const prompt = (length: number, salt = 0) => Array.from({ length }, (_, i) => 1 + ((7 * i + 13 * salt) % 90));
 const several = (count: number): Record<string, Tensor> => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
-import { f32, i32, LoopHarness, makeRequest, runAlone, u64 } from '../support/loop-harness.js';
+import { encodeWordList } from '../../callbacks/stop-words.js';
+import { f32, i32, LoopHarness, makeRequest, runAlone, u64 } from '../../tools/support/loop-harness.js';
 
 const PROMPT = [3, 1, 4, 1, 5];
 

@@ -1,6 +1,6 @@
 import type { InferenceRequest } from 'skein';
 import { describe, expect, it } from 'vitest';
-import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../../engine/decoding/finish-reason.js';
+import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../../callbacks/finish-reason.js';
 import {
   type HarnessOptions,
   i32,
@@ -8,7 +8,7 @@ import {
   makeRequest,
   runAlone,
   tensorOf,
-} from '../support/loop-harness.js';
+} from '../../tools/support/loop-harness.js';
 
 const TOKENS_PER_BLOCK = 8;
 const TARGET = 1n;

@@ -1,12 +1,12 @@
 import { afterAll, expect, it } from 'vitest';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
-import { collectResult, makeRequest } from '../support/loop-harness.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import { collectResult, makeRequest } from '../../tools/support/loop-harness.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../../tools/support/sampling-rows.js';
+import { makeStepBatch } from '../../tools/support/step-batch.js';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { makeTinyNetwork } from '../../tools/support/tiny-network.js';
 import { ManagerClient } from '../support/manager-client.js';
 import { executorOptions } from '../support/native-options.js';
-import { makeSamplingBatch, makeSamplingOutput } from '../support/sampling-rows.js';
-import { makeStepBatch } from '../support/step-batch.js';
-import { TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { makeTinyNetwork } from '../support/tiny-network.js';
 
 /** Longer than a busy machine leaves the worker without a processor beside 256 threads. */
 const WATCHDOG_MS = 500;

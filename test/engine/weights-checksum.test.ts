@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { buildEngine } from '../../engine/builder.js';
-import { type Engine, EngineError, openEngine } from '../../engine/engine.js';
-import { cachedEngine } from '../../engine/engine-cache.js';
+import { buildEngine } from '../../engine/building/builder.js';
+import { type Engine, EngineError, openEngine } from '../../engine/building/engine.js';
+import { cachedEngine } from '../../engine/building/engine-cache.js';
 import { checkWeights } from '../../engine/weights-checksum.js';
 
 const root = mkdtempSync(join(tmpdir(), 'skein-sums-'));

@@ -6,9 +6,14 @@ import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { GptManager, type GptManagerOptions, type InferenceRequest, WorkerStuckError } from 'skein';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import type { OptionalParams } from '../../engine/gpt-manager-options.js';
+import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import {
+  collectResult,
+  makeRequest,
+  type RequestResult,
+  runAlone,
+} from '../../tools/support/loop-harness.js';
 import { fakeEngine, supportModule } from '../support/fake-engine.js';
-import { collectResult, makeRequest, type RequestResult, runAlone } from '../support/loop-harness.js';
 import { ManagerClient } from '../support/manager-client.js';
 
 // For the heap of the workers alone; this thread's was sized when it started.

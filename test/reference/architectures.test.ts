@@ -1,11 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { resolveLimits } from '../../engine/engine-limits.js';
-import type { WeightPrecision } from '../../engine/executor.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import { resolveLimits } from '../../engine/options/engine-limits.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from '../../tools/support/goldens.js';
+import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import {
+  INSTRUCTION_SETS,
+  openExecutor,
+  TestEngines,
+  tinyModelPath,
+} from '../../tools/support/test-engine.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
-import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from './goldens.js';
-import { SequenceDriver } from './sequence-driver.js';
 
 /** As in tiny.test.ts. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;

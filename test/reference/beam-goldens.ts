@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
+import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
-import type { Executor } from '../../engine/executor.js';
+import type { Executor } from '../../engine/executors/executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { bool, f32, i32, makeRequest, u64 } from '../../tools/support/loop-harness.js';
 import { type Answer, runLoop, sequenceKey } from '../bitwise/run-loop.js';
-import { bool, f32, i32, makeRequest, u64 } from '../support/loop-harness.js';
 
 /** A search of tools/reference/beams.py. */
 export interface BeamGolden {

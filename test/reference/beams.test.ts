@@ -1,8 +1,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { readGolden } from '../../tools/support/goldens.js';
+import {
+  INSTRUCTION_SETS,
+  openExecutor,
+  TestEngines,
+  tinyModelPath,
+} from '../../tools/support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { type BeamGolden, compareBeams, MAX_BEAM_WIDTH } from './beam-goldens.js';
-import { readGolden } from './goldens.js';
 
 const goldens = readGolden<BeamGolden>('beams');
 const engines = new TestEngines();

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { TinyPrompt } from './goldens.js';
-import type { SequenceDriver } from './sequence-driver.js';
+import type { TinyPrompt } from '../../tools/support/goldens.js';
+import type { SequenceDriver } from '../../tools/support/sequence-driver.js';
 
 /** Calls `compare` with the golden's logits and ours for every prompt, position and way of chunking. */
 export function compareLogits(

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EncoderSequence } from '../../engine/encoder/encoder-messages.js';
+import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
-import type { WeightPrecision } from '../../engine/executor.js';
-import type { InstructionSet } from '../../engine/gpt-manager-options.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import { INSTRUCTION_SETS, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { describeWithTestEncoder, TINY_ENCODERS, testEncoderPath } from '../support/test-encoder.js';
-import { INSTRUCTION_SETS, TestEngines, tinyModelPath } from '../support/test-engine.js';
 
 interface Case {
   model: (typeof TINY_ENCODERS)[number];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { firstWrongToken, klDivergence, klDivergenceOfTop, logSumExp } from './goldens.js';
+import { firstWrongToken, klDivergence, klDivergenceOfTop, logSumExp } from '../../tools/support/goldens.js';
 
 describe('how the goldens are compared', () => {
   it('accepts another token only where the reference was not sure', () => {

@@ -1,5 +1,5 @@
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
-import type { TinyPrompt } from './goldens.js';
+import type { TinyPrompt } from '../../tools/support/goldens.js';
 
 /** A prompt of test/goldens/prompt-inputs.json: with embeddings or positions of its own. */
 export interface OwnPrompt extends Omit<TinyPrompt, 'ropeFinalLength'> {

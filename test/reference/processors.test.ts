@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { validateRequest } from '../../callbacks/request-validation.js';
+import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { ROW_OK } from '../../engine/decoding/sampling-batch.js';
 import { SamplingResults } from '../../engine/decoding/sampling-results.js';
 import { SamplingRows } from '../../engine/decoding/sampling-rows.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
-import { LlmRequest } from '../../engine/llm-request.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
-import { makeRequest } from '../support/loop-harness.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import { validateRequest } from '../../engine/intake/request-validation.js';
+import { LlmRequest } from '../../engine/request/llm-request.js';
+import { makeRequest } from '../../tools/support/loop-harness.js';
+import { makeStepBatch } from '../../tools/support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../tools/support/tiny-network.js';
 import { executorOptions } from '../support/native-options.js';
-import { makeStepBatch } from '../support/step-batch.js';
-import { makeTinyNetwork, type TinyNetwork } from '../support/tiny-network.js';
 
 /** Parameters in the names of a GenerationConfig, and OpenAI's two. */
 interface Parameters {

@@ -1,7 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { firstWrongToken, readGolden } from '../../tools/support/goldens.js';
+import {
+  INSTRUCTION_SETS,
+  openExecutor,
+  TestEngines,
+  tinyModelPath,
+} from '../../tools/support/test-engine.js';
 import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { firstWrongToken, readGolden } from './goldens.js';
 import { type OwnPrompt, requestOf } from './own-prompts.js';
 
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;

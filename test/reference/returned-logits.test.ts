@@ -1,12 +1,17 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import type { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { GAP_MIN, logSumExp, readGolden, type TinyPrompt } from '../../tools/support/goldens.js';
+import { bool, makeRequest, u64 } from '../../tools/support/loop-harness.js';
+import {
+  INSTRUCTION_SETS,
+  openExecutor,
+  TestEngines,
+  tinyModelPath,
+} from '../../tools/support/test-engine.js';
 import { runLoop } from '../bitwise/run-loop.js';
-import { bool, makeRequest, u64 } from '../support/loop-harness.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
 import { greatestDifference } from './compare-logits.js';
-import { GAP_MIN, logSumExp, readGolden, type TinyPrompt } from './goldens.js';
 
 /** Greatest difference of a logit in f32, and of a log-prob. */
 const DIFFERENCE_MAX = 2e-4;

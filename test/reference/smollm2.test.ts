@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { NativeExecutor } from '../../engine/native/native-executor.js';
+import type { NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import {
+  firstWrongToken,
+  GAP_MIN,
+  klDivergenceOfTop,
+  readGolden,
+  type Smollm2Prompt,
+} from '../../tools/support/goldens.js';
+import { argmax, SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {
   cacheOf,
   type Format,
@@ -7,10 +15,8 @@ import {
   openExecutor,
   precisionOf,
   TestEngines,
-} from '../support/test-engine.js';
+} from '../../tools/support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
-import { firstWrongToken, GAP_MIN, klDivergenceOfTop, readGolden, type Smollm2Prompt } from './goldens.js';
-import { argmax, SequenceDriver } from './sequence-driver.js';
 import { teacherForced } from './teacher-forced.js';
 
 /** Greatest difference of a logit in f32. */

@@ -1,5 +1,5 @@
-import type { Smollm2Prompt } from './goldens.js';
-import type { SequenceDriver } from './sequence-driver.js';
+import type { Smollm2Prompt } from '../../tools/support/goldens.js';
+import type { SequenceDriver } from '../../tools/support/sequence-driver.js';
 
 /** Prompt and reference continuation in one sequence: the logits at each position that the golden speaks of. */
 export function teacherForced(driver: SequenceDriver, { promptIds, tokens, logits }: Smollm2Prompt) {

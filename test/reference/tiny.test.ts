@@ -1,9 +1,20 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { WeightPrecision } from '../../engine/executor.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import {
+  firstWrongToken,
+  klDivergence,
+  readGolden,
+  TINY_VARIANTS,
+  type TinyPrompt,
+} from '../../tools/support/goldens.js';
+import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import {
+  INSTRUCTION_SETS,
+  openExecutor,
+  TestEngines,
+  tinyModelPath,
+} from '../../tools/support/test-engine.js';
 import { compareLogits } from './compare-logits.js';
-import { firstWrongToken, klDivergence, readGolden, TINY_VARIANTS, type TinyPrompt } from './goldens.js';
-import { SequenceDriver } from './sequence-driver.js';
 
 /** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;

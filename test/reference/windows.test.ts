@@ -2,11 +2,16 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { resolveLimits } from '../../engine/engine-limits.js';
-import type { ExecutorOptions } from '../../engine/executor.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines, tinyModelPath } from '../support/test-engine.js';
-import { firstWrongToken, klDivergence, readGolden, type WindowPrompt } from './goldens.js';
-import { SequenceDriver } from './sequence-driver.js';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
+import { resolveLimits } from '../../engine/options/engine-limits.js';
+import { firstWrongToken, klDivergence, readGolden, type WindowPrompt } from '../../tools/support/goldens.js';
+import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import {
+  INSTRUCTION_SETS,
+  openExecutor,
+  TestEngines,
+  tinyModelPath,
+} from '../../tools/support/test-engine.js';
 
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 const BF16_DIVERGENCE_MAX = 0.05;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ActiveRequests } from '../../engine/active-requests.js';
+import { ActiveRequests } from '../../engine/request/active-requests.js';
 import { SimulatedRequest } from '../../engine/simulation/simulated-request.js';
 import { passLaterArrivals } from '../../scheduler/ageing.js';
-import { LoopHarness, makeRequest } from '../support/loop-harness.js';
+import { LoopHarness, makeRequest } from '../../tools/support/loop-harness.js';
 
 const list = (...arrivals: number[]) => arrivals.map((arrivalNumber) => ({ arrivalNumber }));
 

@@ -3,7 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { ContextPace, contextTokensWithin } from '../../scheduler/context-pace.js';
 import { contextPairs } from '../../scheduler/iteration-cost.js';
 import { CHUNKING_POLICIES } from '../../scheduler/types.js';
-import { bool, type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
+import {
+  bool,
+  type HarnessOptions,
+  LoopHarness,
+  makeRequest,
+  runAlone,
+} from '../../tools/support/loop-harness.js';
 import { contextRequest as context, generationRequest as generation } from '../support/schedulable.js';
 
 const COST = {

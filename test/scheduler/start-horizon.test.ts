@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { blocksWithin } from '../../scheduler/block-needs.js';
 import { scheduleCapacity } from '../../scheduler/capacity-scheduler.js';
 import type { SchedulableRequest } from '../../scheduler/types.js';
-import { bool, LoopHarness, makeRequest, runAlone } from '../support/loop-harness.js';
+import { bool, LoopHarness, makeRequest, runAlone } from '../../tools/support/loop-harness.js';
 import { contextRequest as context, generationRequest as generation, ids } from '../support/schedulable.js';
 
 const KV = { tokensPerBlock: 8, maxAttentionWindow: Number.POSITIVE_INFINITY };

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { memoryProblem, requireThreadRoom } from '../../callbacks/address-space.js';
+import { memoryProblem, requireThreadRoom } from '../../base/address-space.js';
 import { cleanEnvironment, cliPath, testCacheDir } from './support/skein-process.js';
 
 /** Runs the command line with so many GB of address space. */

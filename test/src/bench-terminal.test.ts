@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Answer, FakeLlm, goodChat } from '../tools/loadgen/support/fake-llm.js';
+import { type Answer, FakeLlm, goodChat } from '../loadgen/support/fake-llm.js';
 import { runInTerminal } from './support/pty.js';
 
 let server: FakeLlm | null = null;

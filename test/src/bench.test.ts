@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { benchReport } from 'skein/loadgen';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { benchOptionsOf, sloOf } from '../../src/commands/bench-flags.js';
-import { FakeLlm, goodChat } from '../tools/loadgen/support/fake-llm.js';
+import { FakeLlm, goodChat } from '../loadgen/support/fake-llm.js';
 import { cliPath, runCli } from './support/skein-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-bench-'));

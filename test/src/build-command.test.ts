@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { runCli } from './support/skein-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-build-'));

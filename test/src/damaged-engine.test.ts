@@ -2,9 +2,9 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { openEngine } from '../../engine/engine.js';
-import type { EngineManifest } from '../../engine/engine-directory.js';
-import { tinyModelPath } from '../support/test-engine.js';
+import { openEngine } from '../../engine/building/engine.js';
+import type { EngineManifest } from '../../engine/building/engine-directory.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { runCli } from './support/skein-process.js';
 
 const cache = mkdtempSync(join(tmpdir(), 'skein-damaged-'));

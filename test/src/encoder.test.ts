@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Encoder, EngineError, InvalidRequestError, ParameterError } from 'skein';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 
 const engines = new TestEngines();
 const opened: Encoder[] = [];

@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { recordPath, type SetupRecord, setupFolder } from '../../engine/tensorflow/installation.js';
+import { recordPath, type SetupRecord, setupFolder } from '../../engine/executors/tensorflow/installation.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { freshFolders } from '../support/fresh-folders.js';
-import { tinyModelPath } from '../support/test-engine.js';
 import { describeWithTensorFlow, testTensorFlow } from '../support/test-tensorflow.js';
 import { runCli, startServer, testCacheDir } from './support/skein-process.js';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ModelOptions, ParameterError, Skein } from 'skein';
 import { afterAll, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 
 const cacheDir = mkdtempSync(join(tmpdir(), 'skein-host-cache-'));
 afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));

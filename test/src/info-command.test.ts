@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { ModelDescription } from '../../src/model-description.js';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { runCli } from './support/skein-process.js';
 

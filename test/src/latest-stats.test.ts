@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
-import type { IterationStats } from '../../engine/gpt-manager-options.js';
-import { LoopStatistics, noCounts } from '../../engine/loop-statistics.js';
+import { LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
 import { LatestStats } from '../../src/latest-stats.js';
 
 const memory = { weightBytes: 1, kvCacheBytes: 2, secondaryKvCacheBytes: 0, workspaceBytes: 3 };

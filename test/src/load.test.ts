@@ -1,6 +1,6 @@
 import { type BenchOptions, runBenchmark } from 'skein/loadgen';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { expectIdle, metric } from './support/metrics.js';
 import { type SkeinProcess, startFakeServer } from './support/skein-process.js';
 

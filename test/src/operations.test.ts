@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { expectIdle } from './support/metrics.js';
 import { type SkeinProcess, startFakeServer } from './support/skein-process.js';
 import { certificateFixture } from './support/tls.js';

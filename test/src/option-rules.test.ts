@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ParameterError } from '../../engine/decoding/sampling-params.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
 import { OPTIONS } from '../../src/config-options.js';
 import { checkCloseOptions, checkGenerateOptions } from '../../src/generate-option-rules.js';
 import { InvalidRequestError } from '../../src/generation/errors.js';

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { FakeHub, filesOf } from '../support/fake-hub.js';
 import { freshFolders } from '../support/fresh-folders.js';
-import { tinyModelPath } from '../support/test-engine.js';
 import { runCli, startServer } from './support/skein-process.js';
 
 const makeFolder = freshFolders('skein-pull');

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type GenerateOptions, Skein, type TextPiece } from 'skein';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { logSumExp } from '../reference/goldens.js';
-import { tinyModelPath } from '../support/test-engine.js';
+import { logSumExp } from '../../tools/support/goldens.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 
 const cacheDir = mkdtempSync(join(tmpdir(), 'skein-logits-'));
 let skein: Skein;

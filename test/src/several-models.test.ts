@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { parseExposition } from '../../tools/monitoring/exposition.js';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import {
   runCli,
   type SkeinProcess,

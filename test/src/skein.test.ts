@@ -13,7 +13,7 @@ import {
   type TextPiece,
 } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { fakeExecutorModule } from './support/skein-process.js';
 
 const cacheDir = mkdtempSync(join(tmpdir(), 'skein-library-'));

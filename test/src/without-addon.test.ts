@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../support/test-engine.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { packageWithoutAddon } from './support/package-without-addon.js';
 import { runCli, start } from './support/skein-process.js';
 

@@ -3,8 +3,8 @@
 // With `hold` it says "converting" when the conversion begins, and stops there until its standard input has a byte.
 // With `unprivileged` it gives up being root first, whom no file permission holds back.
 import { readSync, writeSync } from 'node:fs';
-import { buildEngine } from '../../engine/builder.js';
-import { cachedEngine } from '../../engine/engine-cache.js';
+import { buildEngine } from '../../engine/building/builder.js';
+import { cachedEngine } from '../../engine/building/engine-cache.js';
 
 const [kind, model, target, mode] = process.argv.slice(2) as [string, string, string, string?];
 const phases: string[] = [];

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import type { OptionalParams } from '../../engine/gpt-manager-options.js';
+import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 
 /** Options of a GptManager or host that runs the compiled fake executor in its worker. */
 export function fakeEngine(
@@ -18,7 +18,7 @@ export function fakeEngine(
     maxBeamWidth: 1,
     schedulerPolicy: 'MAX_UTILIZATION',
     optionalParams: {
-      executorModule: new URL('../../dist/engine/fake/load-fake-executor.js', import.meta.url),
+      executorModule: new URL('../../dist/engine/executors/fake/load-fake-executor.js', import.meta.url),
       tokensPerBlock: 8,
       maxNumSequences: 4,
       checkIntegrity: true,

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setupFolder } from '../../engine/tensorflow/installation.js';
+import { setupFolder } from '../../engine/executors/tensorflow/installation.js';
 import { testTensorFlow } from './test-tensorflow.js';
 
 /** What each call of a graph waits, so that answers take seconds: who has to be in flight when a call fails still is. */

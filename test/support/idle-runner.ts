@@ -1,5 +1,5 @@
-import type { ExecutorOptions } from '../../engine/executor.js';
-import type { NetworkRunner, RunnableEngine } from '../../engine/portable/network-runner.js';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
+import type { NetworkRunner, RunnableEngine } from '../../engine/executors/portable/network-runner.js';
 
 /** A NetworkRunner that computes nothing: its logits are what a test writes into them. */
 export class IdleRunner implements NetworkRunner {

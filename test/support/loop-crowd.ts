@@ -1,6 +1,6 @@
+import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import { encodeWordList } from '../../engine/decoding/stop-words.js';
-import { bool, f32, i32, type LoopHarness, u64 } from './loop-harness.js';
+import { bool, f32, i32, type LoopHarness, u64 } from '../../tools/support/loop-harness.js';
 
 /** A request of a crowd. */
 export interface CrowdArrival {

@@ -1,6 +1,6 @@
-import type { Activation, NetworkPlan, PlanOp } from '../../engine/network/plan.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
-import { roundToBf16 } from './bf16.js';
+import type { Activation, NetworkPlan, PlanOp } from '../../network/plan.js';
+import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';
 
 /** How cache and products round. */

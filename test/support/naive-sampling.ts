@@ -1,4 +1,4 @@
-import type { SamplingRow } from './sampling-rows.js';
+import type { SamplingRow } from '../../tools/support/sampling-rows.js';
 
 /** Philox4x32-10 in plain integers. */
 export function naivePhilox(counter: readonly number[], key: readonly number[]): number[] {
@@ -104,7 +104,7 @@ export function naiveDistribution(logits: Float32Array, row: SamplingRow): Map<n
   return new Map(kept.map((token) => [token, weight(token) / total]));
 }
 
-/** The draws of engine/native/executor/sampling.h, over a full sort. */
+/** The draws of engine/executors/native/executor/sampling.h, over a full sort. */
 export function naiveSample(logits: Float32Array, row: SamplingRow): number {
   if ((row.temperature ?? 0) === 0) return sortedTokens(naiveChanges(logits, row))[0]!;
   const { weight, candidates, nucleus } = filter(logits, row);

@@ -1,6 +1,6 @@
-import type { ExecutorOptions } from '../../engine/executor.js';
-import type { InstructionSet } from '../../engine/gpt-manager-options.js';
-import { loadAddon } from '../../engine/native/load-addon.js';
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
+import { loadAddon } from '../../engine/executors/native/load-addon.js';
 
 /** Every instruction set that this machine runs, slowest first. */
 export const instructionSets: readonly InstructionSet[] = loadAddon().supportedInstructionSets();

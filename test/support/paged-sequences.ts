@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
-import type { Executor } from '../../engine/executor.js';
+import type { Executor } from '../../engine/executors/executor.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
-import { Random } from './random.js';
-import { makeStepBatch, type StepSequence } from './step-batch.js';
-import type { TinyNetwork } from './tiny-network.js';
+import { Random } from '../../tools/support/random.js';
+import { makeStepBatch, type StepSequence } from '../../tools/support/step-batch.js';
+import type { TinyNetwork } from '../../tools/support/tiny-network.js';
 
 /** What of an executor is used. */
 export type SteppedExecutor = Pick<Executor, 'options' | 'vocabSize' | 'forward'>;

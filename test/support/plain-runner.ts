@@ -1,15 +1,20 @@
-import type { ExecutorOptions } from '../../engine/executor.js';
-import type { PlanOp } from '../../engine/network/plan.js';
-import type { PackedBatch } from '../../engine/packed-batch.js';
-import { isAttendedTo, placesBefore, slotOf, staysInCache } from '../../engine/portable/cache-places.js';
-import { writeEmbeddingRows, writePromptRows } from '../../engine/portable/embedding-rows.js';
-import type { NetworkRunner, RunnableEngine } from '../../engine/portable/network-runner.js';
-import { type PlanParts, splitPlan } from '../../engine/portable/plan-parts.js';
-import { type RopeAngles, writeRopeAngles } from '../../engine/portable/rope-angles.js';
-import { WeightReader } from '../../engine/portable/weights/weight-reader.js';
+import type { PackedBatch } from '../../engine/batch/packed-batch.js';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
+import {
+  isAttendedTo,
+  placesBefore,
+  slotOf,
+  staysInCache,
+} from '../../engine/executors/portable/cache-places.js';
+import { writeEmbeddingRows, writePromptRows } from '../../engine/executors/portable/embedding-rows.js';
+import type { NetworkRunner, RunnableEngine } from '../../engine/executors/portable/network-runner.js';
+import { type PlanParts, splitPlan } from '../../engine/executors/portable/plan-parts.js';
+import { type RopeAngles, writeRopeAngles } from '../../engine/executors/portable/rope-angles.js';
+import { WeightReader } from '../../engine/executors/portable/weights/weight-reader.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
-import { roundToBf16 } from './bf16.js';
+import type { PlanOp } from '../../network/plan.js';
+import { roundToBf16 } from '../../tools/support/bf16.js';
 import { activate } from './naive-network.js';
 
 type OpOf<K extends PlanOp['op']> = Extract<PlanOp, { op: K }>;

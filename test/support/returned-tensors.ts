@@ -1,6 +1,6 @@
 import type { NamedTensor } from '../../callbacks/types.js';
 import type { Response } from '../../callbacks/unpack-responses.js';
-import { tensorOf } from './loop-harness.js';
+import { tensorOf } from '../../tools/support/loop-harness.js';
 
 /** Everything of a request's rows of logits, put together over its responses. */
 export interface Returned {

@@ -1,9 +1,9 @@
-import type { Executor } from '../../engine/executor.js';
-import type { PackedBatch } from '../../engine/packed-batch.js';
+import type { PackedBatch } from '../../engine/batch/packed-batch.js';
+import type { Executor } from '../../engine/executors/executor.js';
+import { makeStepBatch } from '../../tools/support/step-batch.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../tools/support/tiny-network.js';
 import type { TestExecutor } from './executors.js';
 import { executorOptions } from './native-options.js';
-import { makeStepBatch } from './step-batch.js';
-import { makeTinyNetwork, type TinyNetwork } from './tiny-network.js';
 
 /** An executor whose every limit is close, and a batch that it takes: for trying what it must refuse. */
 export class SmallExecutor {

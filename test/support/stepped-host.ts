@@ -1,6 +1,6 @@
 import { InProcessHost, type InProcessHostOptions, type IterationStats } from 'skein';
 import { expect } from 'vitest';
-import type { OptionalParams } from '../../engine/gpt-manager-options.js';
+import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { fakeEngine } from './fake-engine.js';
 
 export const TOKENS_PER_BLOCK = 8;

@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
-import { findInstallation } from '../../engine/tensorflow/installation.js';
+import { findInstallation } from '../../engine/executors/tensorflow/installation.js';
 
 /** What `skein setup tensorflow` made: in the cache folder SKEIN_TEST_TENSORFLOW, else in the user's. null: nothing. */
 export const testTensorFlow = findInstallation(process.env.SKEIN_TEST_TENSORFLOW || undefined);

@@ -1,7 +1,7 @@
-import type { ExecutorOptions } from '../../engine/executor.js';
-import type { PackedBatch } from '../../engine/packed-batch.js';
-import type { NetworkRunner, RunnableEngine } from '../../engine/portable/network-runner.js';
-import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
+import type { PackedBatch } from '../../engine/batch/packed-batch.js';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
+import type { NetworkRunner, RunnableEngine } from '../../engine/executors/portable/network-runner.js';
+import { openWasmRunner } from '../../engine/executors/wasm/open-wasm-runner.js';
 import { executorOptions } from './native-options.js';
 import type { SteppedExecutor } from './paged-sequences.js';
 

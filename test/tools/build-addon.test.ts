@@ -51,12 +51,12 @@ class Unpacked {
   readonly #calls = join(this.path, 'calls.log');
 
   constructor() {
-    mkdirSync(join(this.path, 'engine/native'), { recursive: true });
+    mkdirSync(join(this.path, 'engine/executors/native'), { recursive: true });
     for (const file of ['package.json', 'binding.gyp']) copyFileSync(join(root, file), join(this.path, file));
     for (const tool of ['tools/build-addon.mjs', 'tools/build-addon']) {
       cpSync(join(root, tool), join(this.path, tool), { recursive: true });
     }
-    writeFileSync(join(this.path, 'engine/native/addon.cpp'), '// one\n');
+    writeFileSync(join(this.path, 'engine/executors/native/addon.cpp'), '// one\n');
     writeFileSync(this.#calls, '');
   }
 
@@ -178,7 +178,11 @@ describe('the install script', () => {
   });
 
   it.each<[string, (unpacked: Unpacked) => void, string[]]>([
-    ['a source', ({ path }) => appendFileSync(join(path, 'engine/native/addon.cpp'), '// two\n'), []],
+    [
+      'a source',
+      ({ path }) => appendFileSync(join(path, 'engine/executors/native/addon.cpp'), '// two\n'),
+      [],
+    ],
     ['a setting', ({ path }) => appendFileSync(join(path, 'binding.gyp'), '\n'), []],
     [
       'a library of headers',
@@ -211,7 +215,7 @@ describe('the install script', () => {
   it('that fails to compile leaves the addon that was there', async () => {
     const unpacked = new Unpacked().useFakeGyp();
     await unpacked.build();
-    appendFileSync(join(unpacked.path, 'engine/native/addon.cpp'), '// two\n');
+    appendFileSync(join(unpacked.path, 'engine/executors/native/addon.cpp'), '// two\n');
     const failed = await unpacked.build('fail');
     expect(failed.status).toBe(0);
     expect(failed.stderr).toMatch(/\nskein: the native addon was not built \(.*not found: make\)/);
@@ -224,7 +228,7 @@ describe('the install script', () => {
     async (signal) => {
       const unpacked = new Unpacked().useFakeGyp();
       await unpacked.build();
-      appendFileSync(join(unpacked.path, 'engine/native/addon.cpp'), '// two\n');
+      appendFileSync(join(unpacked.path, 'engine/executors/native/addon.cpp'), '// two\n');
       const child = unpacked.start('hang');
       const ended = once(child, 'exit');
       await expect.poll(() => unpacked.calls.length, { timeout: 60_000 }).toBe(2);

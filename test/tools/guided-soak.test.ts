@@ -1,7 +1,7 @@
 import { Skein } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runGuidedSoak } from '../../tools/guided-soak/soak.js';
-import { TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 
 const engines = new TestEngines();
 let skein: Skein;

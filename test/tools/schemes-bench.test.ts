@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { FakeExecutor } from '../../engine/fake/fake-executor.js';
-import type { ModelType } from '../../engine/gpt-manager-options.js';
-import { RopeTable } from '../../engine/rope-table.js';
+import type { ModelType } from '../../callbacks/gpt-manager-options.js';
+import { RopeTable } from '../../engine/batch/rope-table.js';
+import { FakeExecutor } from '../../engine/executors/fake/fake-executor.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { runScheme } from '../../tools/schemes-bench/run-scheme.js';
 import {

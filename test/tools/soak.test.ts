@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Answer } from '../../tools/soak/answer.js';
 import { MIXES } from '../../tools/soak/mixes.js';
 import { runSoak, type SoakOptions } from '../../tools/soak/soak.js';
-import { TestEngines, tinyModelPath } from '../support/test-engine.js';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 
 /** The short form of `npm run soak`. */
 const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 60);

@@ -15,7 +15,7 @@ const sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
 /** What is compiled, and how, as far as it is this repository's. */
 function ownFacts(root) {
-  const native = join(root, 'engine/native');
+  const native = join(root, 'engine/executors/native');
   const sources = readdirSync(native, { recursive: true })
     .filter((name) => /\.(cpp|h)$/.test(name))
     .map((name) => name.replaceAll('\\', '/'))

@@ -7,7 +7,7 @@
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import type { WeightPrecision } from '../../engine/executor.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
 import { comparisonReport } from './comparison-report.js';
 import {
   countOf,

@@ -1,5 +1,5 @@
+import { machineLine } from '../../base/machine.js';
 import { median } from '../support/statistics.js';
-import { machineLine } from './machine.js';
 import type { ComparisonRecord } from './record.js';
 import { parseShapes } from './shapes.js';
 import { mediansTable, ratiosTable, row, spreadLine, type TableColumn } from './tables.js';

@@ -1,11 +1,11 @@
+import type { PackedBatch } from '../../engine/batch/packed-batch.js';
+import { openEngine } from '../../engine/building/engine.js';
 import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
-import { openEngine } from '../../engine/engine.js';
-import type { Executor } from '../../engine/executor.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
-import { ropeFrequencies } from '../../engine/network/rope.js';
-import type { PackedBatch } from '../../engine/packed-batch.js';
-import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
-import { makeStepBatch, type StepSequence } from '../../test/support/step-batch.js';
+import type { Executor } from '../../engine/executors/executor.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import { ropeFrequencies } from '../../network/rope.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../support/sampling-rows.js';
+import { makeStepBatch, type StepSequence } from '../support/step-batch.js';
 import type { Rates } from './peer.js';
 import type { Shape } from './shapes.js';
 

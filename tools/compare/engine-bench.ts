@@ -1,5 +1,9 @@
+import type {
+  GptManagerOptions,
+  IterationStats,
+  OptionalParams,
+} from '../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { GptManagerOptions, IterationStats, OptionalParams } from '../../engine/gpt-manager-options.js';
 import type { Rates } from './peer.js';
 import type { Shape } from './shapes.js';
 

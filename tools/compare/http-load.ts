@@ -1,7 +1,7 @@
-import type { runBenchmark as RunBenchmark } from '../loadgen/index.js';
+import type { runBenchmark as RunBenchmark } from '../../loadgen/index.js';
 
 // As it is built: worker processes are started from there.
-const library = new URL('../../dist/tools/loadgen/index.js', import.meta.url).href;
+const library = new URL('../../dist/loadgen/index.js', import.meta.url).href;
 const { runBenchmark } = (await import(library)) as { runBenchmark: typeof RunBenchmark };
 
 /** What a closed loop of streaming chat clients saw. Milliseconds; latencies over all requests or all gaps. */

@@ -1,4 +1,4 @@
-import { machineLine } from './machine.js';
+import { machineLine } from '../../base/machine.js';
 import type { ComparisonRecord } from './record.js';
 import { mediansTable, ratiosTable, spreadLine, type TableColumn } from './tables.js';
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Machine } from './machine.js';
+import type { Machine } from '../../base/machine.js';
 import type { SideInfo, Values } from './side.js';
 
 /** One side at one column in one round. */

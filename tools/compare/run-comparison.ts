@@ -1,6 +1,6 @@
+import { describeMachine, sectionOf } from '../../base/machine.js';
 import { writeSection } from '../document-section.js';
 import { countOf, type FlagValues, listOf, type outputFlag, type TURNS_FLAGS } from './flags.js';
-import { describeMachine, sectionOf } from './machine.js';
 import { ComparisonRecord, type Conditions } from './record.js';
 import { type Candidate, type Named, selectOnly } from './side.js';
 import { takeTurns } from './take-turns.js';

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import type { WeightPrecision } from '../../engine/executor.js';
-import { packageRoot } from '../../engine/package-info.js';
+import { packageRoot } from '../../base/package-info.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
 import { measureCopiedContexts } from './copied-contexts.js';
 import { EngineBench, type EngineRates, type ManagerClass } from './engine-bench.js';
 import { medianRates, runsOf } from './runs.js';
@@ -29,7 +29,9 @@ export async function skeinSide(
   threads: number,
 ): Promise<Side<Shape>> {
   const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
-  const { buildEngine } = (await dist('engine/builder.js')) as typeof import('../../engine/builder.js');
+  const { buildEngine } = (await dist(
+    'engine/building/builder.js',
+  )) as typeof import('../../engine/building/builder.js');
   const engine = join(folder, precision);
   await buildEngine({ model, outputDirectory: engine, precision });
   const measure = async (shape: Shape) => {

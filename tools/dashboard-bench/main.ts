@@ -14,8 +14,8 @@
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { describeMachine, machineLine, sectionOf } from '../../base/machine.js';
 import { launchChromium } from '../chromium.js';
-import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { type ProcessorTime, startBenchServer } from '../http-bench/server-process.js';
 import { median } from '../support/statistics.js';

@@ -1,11 +1,11 @@
-import { cpuQuota } from '../../engine/cpu-quota.js';
-import type { Executor, ExecutorOptions } from '../../engine/executor.js';
-import { type NativeEngine, NativeExecutor } from '../../engine/native/native-executor.js';
-import { PortableExecutor } from '../../engine/portable/portable-executor.js';
-import { findInstallation } from '../../engine/tensorflow/installation.js';
-import { openTensorFlowRunner } from '../../engine/tensorflow/open-tensorflow-runner.js';
-import { openWasmRunner } from '../../engine/wasm/open-wasm-runner.js';
-import { WasmRunner } from '../../engine/wasm/wasm-runner.js';
+import { cpuQuota } from '../../base/cpu-quota.js';
+import type { Executor, ExecutorOptions } from '../../engine/executors/executor.js';
+import { type NativeEngine, NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import { PortableExecutor } from '../../engine/executors/portable/portable-executor.js';
+import { findInstallation } from '../../engine/executors/tensorflow/installation.js';
+import { openTensorFlowRunner } from '../../engine/executors/tensorflow/open-tensorflow-runner.js';
+import { openWasmRunner } from '../../engine/executors/wasm/open-wasm-runner.js';
+import { WasmRunner } from '../../engine/executors/wasm/wasm-runner.js';
 import { threadCount } from '../../src/thread-count.js';
 
 /** Seconds per kind of op since the last call; counting goes on where `on` is true. */

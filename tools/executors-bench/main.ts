@@ -8,16 +8,17 @@
  * Random weights of SmolLM2-135M's shape in f32, K and V in f32. The executors take turns, so that a machine that drifts
  * drifts for all of them. No loop, no server: the executor alone, greedy sampling included.
  */
-import type { Executor, ExecutorOptions } from '../../engine/executor.js';
-import type { NativeEngine } from '../../engine/native/native-executor.js';
-import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
-import { makeStepBatch } from '../../test/support/step-batch.js';
-import { makeTinyNetwork } from '../../test/support/tiny-network.js';
+
+import { describeMachine, machineLine } from '../../base/machine.js';
+import type { Executor, ExecutorOptions } from '../../engine/executors/executor.js';
+import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import { flagsOrHelp, TABLE_FLAGS } from '../compare/flags.js';
-import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { makeRandomEngine } from '../iteration-bench/random-engine.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../support/sampling-rows.js';
 import { median } from '../support/statistics.js';
+import { makeStepBatch } from '../support/step-batch.js';
+import { makeTinyNetwork } from '../support/tiny-network.js';
 import { CANDIDATES, type Candidate, type Profile } from './candidates.js';
 
 const flags =

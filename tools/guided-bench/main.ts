@@ -6,7 +6,7 @@
  */
 import { basename, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { describeMachine, machineLine } from '../compare/machine.js';
+import { describeMachine, machineLine } from '../../base/machine.js';
 import { writeSection } from '../document-section.js';
 import { median } from '../support/statistics.js';
 

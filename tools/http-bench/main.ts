@@ -13,7 +13,7 @@
 // and --neighbours pick those whose names hold a text.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
+import { describeMachine, machineLine, sectionOf } from '../../base/machine.js';
 import { writeSection } from '../document-section.js';
 import { NEIGHBOURS } from './neighbours.js';
 import { RawStream } from './raw-stream.js';

@@ -3,8 +3,8 @@
 // module's URL: rate (tokens a second over all requests), vocabSize, maxSeqLen, and threadFile, to which the worker
 // writes the id of its thread.
 import { readlinkSync, writeFileSync } from 'node:fs';
-import { kvBlocks, resolveLimits } from '../../dist/engine/engine-limits.js';
-import { RopeTable } from '../../dist/engine/rope-table.js';
+import { RopeTable } from '../../dist/engine/batch/rope-table.js';
+import { kvBlocks, resolveLimits } from '../../dist/engine/options/engine-limits.js';
 
 const asked = new URL(import.meta.url).searchParams;
 const number = (name) => Number(asked.get(name));

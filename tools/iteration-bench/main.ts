@@ -1,13 +1,14 @@
 // How long an iteration takes, and on what: `npx tsx tools/iteration-bench/main.ts [f32|bf16|int8|int4] [threads] [seconds]`.
 // Random weights of SmolLM2-135M's shape; generation at 1, 8, 32 and 64 sequences with 128 tokens in the cache, and prompts of
 // 128 tokens and of 1024 in two chunks of 512. No checkpoint, no loop, no server: the executor alone.
+
+import type { PackedBatch } from '../../engine/batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
-import type { WeightPrecision } from '../../engine/executor.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
-import type { PackedBatch } from '../../engine/packed-batch.js';
-import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
-import { makeStepBatch, type StepSequence } from '../../test/support/step-batch.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../support/sampling-rows.js';
 import { median } from '../support/statistics.js';
+import { makeStepBatch, type StepSequence } from '../support/step-batch.js';
 import { makeRandomEngine } from './random-engine.js';
 
 const precision = (process.argv[2] ?? 'f32') as WeightPrecision;

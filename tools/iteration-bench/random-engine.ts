@@ -1,11 +1,11 @@
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { layOutWeights } from '../../engine/engine.js';
-import type { EngineTensor } from '../../engine/engine-directory.js';
-import type { WeightPrecision } from '../../engine/executor.js';
-import type { NativeEngine } from '../../engine/native/native-executor.js';
-import { automaticOutputPrecision } from '../../engine/weight-precision.js';
+import { layOutWeights } from '../../engine/building/engine.js';
+import type { EngineTensor } from '../../engine/building/engine-directory.js';
+import { automaticOutputPrecision } from '../../engine/building/weight-precision.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { ModelConfig } from '../../models/model-config.js';
 

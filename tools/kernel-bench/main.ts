@@ -8,8 +8,8 @@
  * which one row streams the weights beside plain reading, by one thread and by all.
  */
 import { availableParallelism } from 'node:os';
+import { describeMachine, machineLine } from '../../base/machine.js';
 import { countOf, type FlagTable, flagsOrHelp, listOf } from '../compare/flags.js';
-import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { chooseTable, DTYPES, type Dtype, loadKernels } from './hooks.js';
 import { attentionTable, gemmTable, readingTable, roundingLine } from './tables.js';

@@ -7,15 +7,15 @@
  * Random weights of SmolLM2-135M's shape; one generation step of each executor in turns. The executor alone.
  */
 
-import { NativeExecutor } from '../../engine/native/native-executor.js';
+import { describeMachine, machineLine } from '../../base/machine.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
-import { makeSamplingBatch, makeSamplingOutput } from '../../test/support/sampling-rows.js';
-import { makeStepBatch } from '../../test/support/step-batch.js';
 import { countOf, type FlagTable, flagsOrHelp } from '../compare/flags.js';
-import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { makeRandomEngine, type RandomEngine } from '../iteration-bench/random-engine.js';
+import { makeSamplingBatch, makeSamplingOutput } from '../support/sampling-rows.js';
+import { makeStepBatch } from '../support/step-batch.js';
 
 const FLAGS = {
   threads: { argument: 'N', default: '2', help: 'threads that compute (default 2)' },

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
-import { canPin, pinThisProcess } from '../loadgen/placement/pin.js';
-import { Random } from '../loadgen/random.js';
+import { canPin, pinThisProcess } from '../../loadgen/placement/pin.js';
+import { Random } from '../../loadgen/random.js';
 import { allCompleted, optionsFor, pacedReference, runBenchmark, withServer } from './server.js';
 
 const PER_SECOND = 500;

@@ -1,12 +1,12 @@
 // What the load generator itself can do, beside raw sockets, undici alone and other generators.
 //
-//   npm run build:ts && npx tsx tools/loadgen-bench/main.ts [--parts rates,latency-20,latency-5,latency-1,precision,streams,others]
+//   npm run build:ts && npx tsx loadgen-bench/main.ts [--parts rates,latency-20,latency-5,latency-1,precision,streams,others]
 //     [--seconds 8] [--wrk wrk] [--autocannon autocannon] [--write]
-//   npx tsx tools/loadgen-bench/main.ts --parts others-python --python VENV/bin --tokenizer FOLDER [--vllm FOLDER]
+//   npx tsx loadgen-bench/main.ts --parts others-python --python VENV/bin --tokenizer FOLDER [--vllm FOLDER]
 //
 // The servers are processes of their own; generator, its coordinator and the server share the machine's processors.
 import { parseArgs } from 'node:util';
-import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
+import { describeMachine, machineLine, sectionOf } from '../../base/machine.js';
 import { writeSection } from '../document-section.js';
 import { addedLatency, issuePrecision } from './latency.js';
 import { openStreams } from './open-streams.js';

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { BenchOptions, runBenchmark as RunBenchmark } from '../loadgen/index.js';
-import { launcherOf } from '../loadgen/placement/pin.js';
+import type { BenchOptions, runBenchmark as RunBenchmark } from '../../loadgen/index.js';
+import { launcherOf } from '../../loadgen/placement/pin.js';
 
 // As it is built: worker processes are started from there.
-const library = new URL('../../dist/tools/loadgen/index.js', import.meta.url).href;
+const library = new URL('../../dist/loadgen/index.js', import.meta.url).href;
 const { runBenchmark } = (await import(library)) as { runBenchmark: typeof RunBenchmark };
 
 export { runBenchmark };

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { describeMachine, machineLine, sectionOf } from '../compare/machine.js';
+import { describeMachine, machineLine, sectionOf } from '../../base/machine.js';
 import { writeSection } from '../document-section.js';
 import { RawStream } from '../http-bench/raw-stream.js';
 import { addressOf } from '../listening-server.js';

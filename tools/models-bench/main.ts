@@ -4,9 +4,10 @@
  *     npm run build:ts && npx tsx tools/models-bench/main.ts --model DIR_OR_GGUF            prints the table
  *     npm run build:ts && npx tsx tools/models-bench/main.ts --model DIR_OR_GGUF --write    writes it into BENCHMARKS.md
  */
+
+import { describeMachine, machineLine } from '../../base/machine.js';
 import type { ModelOptions, Skein } from '../../src/index.js';
 import { flagsOrHelp, SIDES_FLAGS, TABLE_FLAGS } from '../compare/flags.js';
-import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { median } from '../support/statistics.js';
 

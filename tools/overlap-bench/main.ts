@@ -8,10 +8,10 @@
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { WeightPrecision } from '../../engine/executor.js';
+import { describeMachine } from '../../base/machine.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
 import { EngineBench, type EngineRates, type ManagerClass } from '../compare/engine-bench.js';
 import { flagsOrHelp, SIDES_FLAGS, TABLE_FLAGS } from '../compare/flags.js';
-import { describeMachine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { median } from '../support/statistics.js';
 
@@ -49,7 +49,9 @@ async function main(): Promise<void> {
   // The compiled package: its worker threads need JavaScript files.
   const dist = (path: string) => import(new URL(`../../dist/${path}`, import.meta.url).href);
   const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
-  const { buildEngine } = (await dist('engine/builder.js')) as typeof import('../../engine/builder.js');
+  const { buildEngine } = (await dist(
+    'engine/building/builder.js',
+  )) as typeof import('../../engine/building/builder.js');
   const precision = flags.weights as WeightPrecision;
   await buildEngine({ model: flags.model, outputDirectory: ENGINE, precision });
   const maxNumSequences = Math.max(...sequences);

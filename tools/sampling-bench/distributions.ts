@@ -1,4 +1,4 @@
-import { Random } from '../../test/support/random.js';
+import { Random } from '../support/random.js';
 
 export interface Distribution {
   name: string;

@@ -8,15 +8,15 @@
  * distribution of our own, which leaves the caches about as the output layer leaves them.
  */
 import { availableParallelism } from 'node:os';
-import type { WeightPrecision } from '../../engine/executor.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
-import { makeSamplingBatch, makeSamplingOutput, type SamplingRow } from '../../test/support/sampling-rows.js';
-import { makeStepBatch } from '../../test/support/step-batch.js';
+import { describeMachine, machineLine } from '../../base/machine.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { countOf, type FlagTable, flagsOrHelp } from '../compare/flags.js';
-import { describeMachine, machineLine } from '../compare/machine.js';
 import { writeSection } from '../document-section.js';
 import { makeRandomEngine } from '../iteration-bench/random-engine.js';
+import { makeSamplingBatch, makeSamplingOutput, type SamplingRow } from '../support/sampling-rows.js';
 import { median } from '../support/statistics.js';
+import { makeStepBatch } from '../support/step-batch.js';
 import { DISTRIBUTIONS, type Distribution } from './distributions.js';
 
 const FLAGS = {

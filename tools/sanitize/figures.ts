@@ -1,4 +1,4 @@
-import type {} from '../../test/support/mutate.js';
+import type {} from '../support/mutate.js';
 
 /** What the sanitizers have watched. */
 export interface Figures {

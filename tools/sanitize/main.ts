@@ -31,7 +31,7 @@ const { values: flags } = parseArgs({
 });
 
 /** What runs the addon without workers or the compiled package. */
-const TESTS = ['test/engine/native', 'test/engine/hostile-builds.test.ts'];
+const TESTS = ['test/engine/executors/native', 'test/engine/hostile-builds.test.ts'];
 const MORE_TESTS = ['test/conformance', 'test/bitwise', 'test/models/checkpoints/fuzz.test.ts'];
 
 async function address(): Promise<Figures> {

@@ -8,7 +8,7 @@
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import type { ModelType } from '../../engine/gpt-manager-options.js';
+import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 import type { Recordings, SchemeRecording } from '../../src/server/dashboard/page/schemes/recording.js';
 import { type Course, runScheme } from '../schemes-bench/run-scheme.js';
 import { openSetup } from '../schemes-bench/setup.js';

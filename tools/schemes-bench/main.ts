@@ -8,8 +8,8 @@
  */
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { WeightPrecision } from '../../engine/executor.js';
-import type { ModelType } from '../../engine/gpt-manager-options.js';
+import type { ModelType } from '../../callbacks/gpt-manager-options.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
 import { writeSection } from '../document-section.js';
 import { runScheme, type SchemeResult } from './run-scheme.js';
 import { openSetup } from './setup.js';

@@ -1,12 +1,12 @@
-import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 import { RESPONSE_ERROR, RESPONSE_FINAL } from '../../callbacks/response-batch.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { Executor } from '../../engine/executor.js';
+import type { RopeTable } from '../../engine/batch/rope-table.js';
+import type { Executor } from '../../engine/executors/executor.js';
 import { GenerationLoop } from '../../engine/generation-loop.js';
-import type { ModelType } from '../../engine/gpt-manager-options.js';
+import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
 import { NUMBERS_PER_STEP } from '../../engine/loop/flight-recorder.js';
 import type { LoopOptions } from '../../engine/loop/loop-options.js';
-import type { RopeTable } from '../../engine/rope-table.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { Arrival } from './workload.js';
 

@@ -1,7 +1,7 @@
-import type { WeightPrecision } from '../../engine/executor.js';
-import type { ModelType } from '../../engine/gpt-manager-options.js';
-import { NativeExecutor } from '../../engine/native/native-executor.js';
-import { RopeTable } from '../../engine/rope-table.js';
+import type { ModelType } from '../../callbacks/gpt-manager-options.js';
+import { RopeTable } from '../../engine/batch/rope-table.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import { makeRandomEngine } from '../iteration-bench/random-engine.js';
 import type { SchemeSetup } from './run-scheme.js';

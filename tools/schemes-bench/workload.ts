@@ -1,5 +1,5 @@
 import type { InferenceRequest } from '../../callbacks/types.js';
-import { Random } from '../../test/support/random.js';
+import { Random } from '../support/random.js';
 
 export interface WorkloadOptions {
   requests: number;

@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks';
-import type { IterationReport, LoopCallbacks } from '../../callbacks/loop-callbacks.js';
+import type { IterationStats, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
-import { createLoop } from '../../engine/create-loop.js';
 import type { GenerationLoop } from '../../engine/generation-loop.js';
-import type { IterationStats, OptionalParams } from '../../engine/gpt-manager-options.js';
-import { loadExecutor } from '../../engine/load-executor.js';
+import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
+import { createLoop } from '../../engine/worker/create-loop.js';
+import { loadExecutor } from '../../engine/worker/load-executor.js';
 import { median, percentile } from '../support/statistics.js';
 
 /** A sequence of the batch. */

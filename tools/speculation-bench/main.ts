@@ -4,7 +4,7 @@
 // and without `max_draft_len: 0` take turns in each. A full batch is compared by two engines that take turns step by step.
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { IterationStats } from '../../engine/gpt-manager-options.js';
+import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { TextRequest } from '../../src/generation/text-generation.js';
 import type { LoadedModel, ModelOptions } from '../../src/load-model.js';
 import { writeSection } from '../document-section.js';

@@ -8,7 +8,7 @@
 // machine that does other work. The last server then idles, answers streams, and idles again; its resident memory is
 // read when it is ready and after the streams. `npm run build` comes first: it measures the bundled command line.
 import { parseArgs } from 'node:util';
-import { cachedEngine } from '../../engine/engine-cache.js';
+import { cachedEngine } from '../../engine/building/engine-cache.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { median } from '../support/statistics.js';

@@ -1,5 +1,5 @@
 /**
- * For which numbers of rows TensorFlow's ops give a row the bits that it has among others: what engine/tensorflow/row-rule.ts
+ * For which numbers of rows TensorFlow's ops give a row the bits that it has among others: what engine/executors/tensorflow/row-rule.ts
  * is made of. Run it again with a new libtensorflow.
  *
  *     npx tsx tools/tensorflow-bits/main.ts --threads 4                              this processor's kernels
@@ -10,14 +10,19 @@
  */
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import type { NetworkPlan } from '../../engine/network/plan.js';
-import { DType, Graph, type Output } from '../../engine/tensorflow/graph/graph.js';
-import { Ops } from '../../engine/tensorflow/graph/ops.js';
-import { Variable } from '../../engine/tensorflow/graph/variable.js';
-import { loadTensorFlow } from '../../engine/tensorflow/load-tensorflow.js';
-import { cpuRowDevice, filledRows, type RowRule, rowRuleOf } from '../../engine/tensorflow/row-rule.js';
-import { type Feed, Session } from '../../engine/tensorflow/session.js';
-import { Random } from '../../test/support/random.js';
+import { DType, Graph, type Output } from '../../engine/executors/tensorflow/graph/graph.js';
+import { Ops } from '../../engine/executors/tensorflow/graph/ops.js';
+import { Variable } from '../../engine/executors/tensorflow/graph/variable.js';
+import { loadTensorFlow } from '../../engine/executors/tensorflow/load-tensorflow.js';
+import {
+  cpuRowDevice,
+  filledRows,
+  type RowRule,
+  rowRuleOf,
+} from '../../engine/executors/tensorflow/row-rule.js';
+import { type Feed, Session } from '../../engine/executors/tensorflow/session.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import { Random } from '../support/random.js';
 
 const { values: flags } = parseArgs({ options: { threads: { type: 'string', default: '2' } } });
 const threads = Number(flags.threads);

@@ -1,6 +1,6 @@
 import { simulate } from '../../engine/simulation/simulate.js';
 import type { SchedulerPolicy } from '../../scheduler/types.js';
-import { LoopHarness, makeRequest } from '../../test/support/loop-harness.js';
+import { LoopHarness, makeRequest } from '../support/loop-harness.js';
 import type { TraceRequest } from './overload-trace.js';
 
 export interface Setting {

@@ -1,4 +1,4 @@
-import { closestName } from '../../../callbacks/did-you-mean.js';
+import { closestName } from '../../../base/did-you-mean.js';
 import { GuideError } from '../grammar.js';
 import { spend } from '../reading-work.js';
 

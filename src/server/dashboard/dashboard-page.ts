@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { packageRoot } from '../../../engine/package-info.js';
+import { packageRoot } from '../../../base/package-info.js';
 import { ApiError } from '../openai/errors.js';
 
 /**

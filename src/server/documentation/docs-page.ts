@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { packageRoot } from '../../../engine/package-info.js';
+import { packageRoot } from '../../../base/package-info.js';
 import { ApiError } from '../openai/errors.js';
 
 /** Nothing but this server's own files runs and nothing else is asked. Swagger UI writes style attributes. */

@@ -1,5 +1,5 @@
+import type { IterationStats } from '../../../callbacks/gpt-manager-options.js';
 import type { TokenTiming } from '../../../callbacks/token-request.js';
-import type { IterationStats } from '../../../engine/gpt-manager-options.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import type { ModelFamilies, ModelLabels } from './families.js';
 

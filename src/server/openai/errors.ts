@@ -1,5 +1,5 @@
+import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
-import { ParameterError } from '../../../engine/decoding/sampling-params.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
 import { HelperBusyError } from '../../../models/helper-pool.js';
 import { PromptTimeError, TokenizerBusyError } from '../../../models/tokenizer/index.js';

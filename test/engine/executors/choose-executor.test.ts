@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { ParameterError } from '../../../engine/decoding/sampling-params.js';
-import type { Executor } from '../../../engine/executor.js';
+import type { ExecutorName } from '../../../callbacks/gpt-manager-options.js';
+import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { likelyExecutor, startOnExecutor } from '../../../engine/executors/choose-executor.js';
+import type { Executor } from '../../../engine/executors/executor.js';
 import { type ExecutorKind, ExecutorUnavailableError } from '../../../engine/executors/executor-kind.js';
-import type { ExecutorName } from '../../../engine/gpt-manager-options.js';
-import { AddonError } from '../../../engine/native/load-addon.js';
+import { AddonError } from '../../../engine/executors/native/load-addon.js';
 
 function kind(name: ExecutorName, problem: string | null = null): ExecutorKind {
   const never = () => Promise.reject(new Error('not in this test'));

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { Skein } from '../../../dist/src/index.js';
-import { checkOptionalParams } from '../../../engine/engine-limits.js';
 import { chunkMsOn, chunkMsText } from '../../../engine/executors/chunk-times.js';
-import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
+import { checkOptionalParams } from '../../../engine/options/engine-limits.js';
+import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());

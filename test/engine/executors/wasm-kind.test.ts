@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
+import { openEngine } from '../../../engine/building/engine.js';
 import { loadEncoder } from '../../../engine/encoder/load-encoder.js';
-import { openEngine } from '../../../engine/engine.js';
-import type { Executor } from '../../../engine/executor.js';
+import type { Executor } from '../../../engine/executors/executor.js';
 import { wasmKind } from '../../../engine/executors/wasm-kind.js';
-import type { OptionalParams } from '../../../engine/gpt-manager-options.js';
-import { loadExecutor, memoryNeeds } from '../../../engine/load-executor.js';
-import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
+import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.js';
+import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 
 const engines = new TestEngines();
 const opened: Pick<Executor, 'close'>[] = [];

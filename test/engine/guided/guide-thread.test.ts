@@ -3,7 +3,7 @@ import type { Guide } from '../../../callbacks/guide.js';
 import type { GuideThreadSetup } from '../../../callbacks/worker-messages.js';
 import { type GuideReply, wordsOfMask } from '../../../engine/guided/guide-messages.js';
 import { GuideThreadPort, type GuideThreadStarter } from '../../../engine/guided/guide-thread.js';
-import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
+import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 
 const VOCAB = 320;
 const engines = new TestEngines();

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { specialBytes } from '../../../engine/guided/special-bytes.js';
 import { vocabularyBytes } from '../../../engine/guided/vocabulary.js';
-import { tinyModelPath } from '../../support/test-engine.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
 
 it('no tokens but the special ones can spell a special token', async () => {
   // Of this one each byte is a token.

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FlightRecorder, MAX_STEPS, NUMBERS_PER_STEP } from '../../../engine/loop/flight-recorder.js';
-import { noCounts } from '../../../engine/loop-statistics.js';
+import { noCounts } from '../../../engine/loop/loop-statistics.js';
 
 const counts = (fields: Partial<ReturnType<typeof noCounts>> = {}) => ({ ...noCounts(), ...fields });
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { FINISH_END_ID } from '../../../callbacks/finish-reason.js';
 import type { Tensor } from '../../../callbacks/types.js';
-import { FINISH_END_ID } from '../../../engine/decoding/finish-reason.js';
-import { InlineGuideThread } from '../../support/inline-guide-thread.js';
 import {
   f32,
   type HarnessOptions,
@@ -11,7 +10,8 @@ import {
   runAlone,
   text,
   u64,
-} from '../../support/loop-harness.js';
+} from '../../../tools/support/loop-harness.js';
+import { InlineGuideThread } from '../../support/inline-guide-thread.js';
 
 /** The fake executor's vocabulary: digits, letters, some tokens of two; the others have no bytes. 99 ends an answer. */
 const END = 99;

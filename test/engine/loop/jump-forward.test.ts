@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { InferenceRequest, Tensor } from '../../../callbacks/types.js';
 import type { DraftPolicy } from '../../../engine/speculation/draft-policy.js';
 import { Speculation } from '../../../engine/speculation/speculation.js';
-import { InlineGuideThread } from '../../support/inline-guide-thread.js';
 import {
   bool,
   f32,
@@ -13,7 +12,8 @@ import {
   runAlone,
   text,
   u64,
-} from '../../support/loop-harness.js';
+} from '../../../tools/support/loop-harness.js';
+import { InlineGuideThread } from '../../support/inline-guide-thread.js';
 import { RandomDrafts } from '../../support/random-drafts.js';
 
 /** The fake executor's vocabulary: characters, and some longer tokens; the others have no bytes. 99 ends an answer. */

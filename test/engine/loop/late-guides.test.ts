@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { Tensor } from '../../../callbacks/types.js';
-import { InlineGuideThread } from '../../support/inline-guide-thread.js';
 import {
   f32,
   type HarnessOptions,
@@ -9,7 +8,8 @@ import {
   makeRequest,
   text,
   u64,
-} from '../../support/loop-harness.js';
+} from '../../../tools/support/loop-harness.js';
+import { InlineGuideThread } from '../../support/inline-guide-thread.js';
 
 const END = 99;
 const ALPHABET = [...'0123456789abcdefghijklmnopqrstuvwxyz'];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { FINISH_CANCELLED, FINISH_LENGTH, FINISH_TIMED_OUT } from '../../../engine/decoding/finish-reason.js';
-import type { PackedBatch } from '../../../engine/packed-batch.js';
-import { bool, i32, LoopHarness, makeRequest, runAlone } from '../../support/loop-harness.js';
+import { FINISH_CANCELLED, FINISH_LENGTH, FINISH_TIMED_OUT } from '../../../callbacks/finish-reason.js';
+import type { PackedBatch } from '../../../engine/batch/packed-batch.js';
+import { bool, i32, LoopHarness, makeRequest, runAlone } from '../../../tools/support/loop-harness.js';
 
 interface Call {
   tokens: number;

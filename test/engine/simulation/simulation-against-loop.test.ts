@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../../engine/simulation/simulate.js';
 import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
-import { i32, LoopHarness, makeRequest } from '../../support/loop-harness.js';
+import { i32, LoopHarness, makeRequest } from '../../../tools/support/loop-harness.js';
 
 const REQUESTS = { minLength: 2, maxLength: 8 };
 

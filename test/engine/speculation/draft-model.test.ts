@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { FakeExecutor, type FakeExecutorOptions } from '../../../engine/fake/fake-executor.js';
-import type { LlmRequest } from '../../../engine/llm-request.js';
-import { RopeTable } from '../../../engine/rope-table.js';
+import { RopeTable } from '../../../engine/batch/rope-table.js';
+import { FakeExecutor, type FakeExecutorOptions } from '../../../engine/executors/fake/fake-executor.js';
+import type { LlmRequest } from '../../../engine/request/llm-request.js';
 import { DraftModel } from '../../../engine/speculation/draft-model.js';
 import { Speculation } from '../../../engine/speculation/speculation.js';
 import { KvCacheManager } from '../../../kvcache/kv-cache-manager.js';
-import { type HarnessOptions, i32, LoopHarness, makeRequest, runAlone } from '../../support/loop-harness.js';
+import {
+  type HarnessOptions,
+  i32,
+  LoopHarness,
+  makeRequest,
+  runAlone,
+} from '../../../tools/support/loop-harness.js';
 
 const TOKENS_PER_BLOCK = 8;
 

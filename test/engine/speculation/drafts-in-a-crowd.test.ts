@@ -1,9 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeWordList } from '../../../engine/decoding/stop-words.js';
+import { encodeWordList } from '../../../callbacks/stop-words.js';
 import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
+import {
+  type HarnessOptions,
+  LoopHarness,
+  makeRequest,
+  runAlone,
+} from '../../../tools/support/loop-harness.js';
 import { type CrowdArrival, crowdInputs, runCrowd } from '../../support/loop-crowd.js';
-import { type HarnessOptions, LoopHarness, makeRequest, runAlone } from '../../support/loop-harness.js';
 import { RandomDrafts } from '../../support/random-drafts.js';
 
 interface Arrival extends CrowdArrival {

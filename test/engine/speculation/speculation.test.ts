@@ -7,7 +7,7 @@ import {
   LoopHarness,
   makeRequest,
   runAlone,
-} from '../../support/loop-harness.js';
+} from '../../../tools/support/loop-harness.js';
 
 const PROMPT = [3, 1, 4, 1, 5];
 const DRAFT_ROWS = 16;

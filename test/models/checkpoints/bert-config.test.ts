@@ -2,8 +2,8 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { freshFolders } from '../../support/fresh-folders.js';
-import { tinyModelPath } from '../../support/test-engine.js';
 
 const freshFolder = freshFolders('skein-bert-config');
 

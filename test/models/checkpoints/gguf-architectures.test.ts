@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ropeFrequencies } from '../../../engine/network/rope.js';
 import { planNetwork } from '../../../models/architectures/index.js';
 import { huggingFaceTensorName } from '../../../models/checkpoints/gguf-tensor-names.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
-import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
+import { ropeFrequencies } from '../../../network/rope.js';
+import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());

@@ -9,8 +9,8 @@ import {
 } from '../../../models/tokenizer/text-template.js';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import { parseTokenizerJson } from '../../../models/tokenizer/tokenizer-json.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { describeWithTestEncoder, TINY_ENCODERS, testEncoderPath } from '../../support/test-encoder.js';
-import { tinyModelPath } from '../../support/test-engine.js';
 
 function open(folder: string) {
   const json = (file: string) => JSON.parse(readFileSync(join(folder, file), 'utf8'));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../../support/test-engine.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { fakeExecutorModule, runCli, testCacheDir } from '../support/skein-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-batch-'));

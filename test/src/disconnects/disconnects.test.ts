@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Random } from '../../../tools/soak/random.js';
-import { tinyModelPath } from '../../support/test-engine.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { expectIdle } from '../support/metrics.js';
 import { type SkeinProcess, startFakeServer } from '../support/skein-process.js';
 import { bodyOf, exchange, stays, WAYS } from './exchange.js';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ChatTemplateError } from '../../../dist/models/chat-template.js';
 import { TokenizerError } from '../../../dist/models/tokenizer/index.js';
 import { ModelCodec } from '../../../dist/src/generation/model-codec.js';
-import { tinyModelPath } from '../../support/test-engine.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
 
 let codec: ModelCodec;
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../../dist/mode
 import { checkGuideHere } from '../../../dist/src/generation/guide-checks.js';
 import { guideOf } from '../../../dist/src/generation/guided.js';
 import { ModelCodec } from '../../../dist/src/generation/model-codec.js';
-import { tinyModelPath } from '../../support/test-engine.js';
+import { tinyModelPath } from '../../../tools/support/test-engine.js';
 
 const directory = tinyModelPath('gqa');
 let codec: ModelCodec;

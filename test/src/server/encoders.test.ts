@@ -6,7 +6,7 @@ import { createApp } from '../../../src/server/app.js';
 import { ServerMetrics } from '../../../src/server/metrics/server-metrics.js';
 import type { ServedEncoder, ServedModel } from '../../../src/server/served-model.js';
 import { ServerState } from '../../../src/server/server-state.js';
-import { TestEngines, tinyModelPath } from '../../support/test-engine.js';
+import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { FakeEngine } from '../support/fake-engine.js';
 import { toyModel } from '../support/toy-server.js';
 

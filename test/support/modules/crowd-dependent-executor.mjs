@@ -1,6 +1,6 @@
 // The native executor with the fault that batch invariance forbids: among more than two sequences a log-prob is the
 // next representable number.
-import { loadExecutor as load } from '../../../dist/engine/load-executor.js';
+import { loadExecutor as load } from '../../../dist/engine/worker/load-executor.js';
 
 export async function loadExecutor(request) {
   const loaded = await load(request);

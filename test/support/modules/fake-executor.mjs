@@ -3,7 +3,7 @@
 // step that finds it empty writes into it what the worker's heap holds. `endToken` is what ends an answer.
 import { appendFileSync, statSync, writeFileSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
-import { loadExecutor as loadFake } from '../../../dist/engine/fake/load-fake-executor.js';
+import { loadExecutor as loadFake } from '../../../dist/engine/executors/fake/load-fake-executor.js';
 
 const { search, searchParams } = new URL(import.meta.url);
 const loads = searchParams.get('loads');

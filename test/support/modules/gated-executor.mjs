@@ -1,6 +1,6 @@
 // The fake executor, which computes a step only when it is let: `gate` among the parameters is shared memory with the
 // number of steps that have begun and the number of those that may end.
-import { loadExecutor as loadFake } from '../../../dist/engine/fake/load-fake-executor.js';
+import { loadExecutor as loadFake } from '../../../dist/engine/executors/fake/load-fake-executor.js';
 
 export function loadExecutor(request) {
   const gate = new Int32Array(request.params.gate);

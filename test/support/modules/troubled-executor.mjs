@@ -2,8 +2,8 @@
 // times the same token, one of TROUBLES, does it. `loads` among the parameters is shared memory: how often an executor
 // was loaded, and from which load on loading fails (0: never). With ?fallback each load is told as a fallback of its own.
 import { openSync } from 'node:fs';
-import { loadExecutor as loadFake } from '../../../dist/engine/fake/load-fake-executor.js';
-import { loadExecutor as loadNative } from '../../../dist/engine/load-executor.js';
+import { loadExecutor as loadFake } from '../../../dist/engine/executors/fake/load-fake-executor.js';
+import { loadExecutor as loadNative } from '../../../dist/engine/worker/load-executor.js';
 
 const query = new URL(import.meta.url).searchParams;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FakeExecutor } from '../../../engine/fake/fake-executor.js';
+import { FakeExecutor } from '../../../engine/executors/fake/fake-executor.js';
 import { runCopiedContexts } from '../../../tools/compare/copied-contexts.js';
 
 /** Its tokens are hashes of all that a sequence reads through its blocks, and it refuses a slot that is written twice. */

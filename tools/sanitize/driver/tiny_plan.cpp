@@ -11,7 +11,7 @@ namespace {
 
 constexpr int32_t kHidden = 48, kInner = 80, kLayers = 2, kHeads = 4, kKvHeads = 2, kHeadDim = 16;
 
-// Values take slots in turn as engine/network/slot-assignment.ts would: x, what is made from it, and what is made from that.
+// Values take slots in turn as network/slot-assignment.ts would: x, what is made from it, and what is made from that.
 class PlanWriter {
  public:
   explicit PlanWriter(DType dtype) : dtype_(dtype) {

@@ -1,4 +1,4 @@
-// A network of Llama's shape with random weights, as engine/network would plan it.
+// A network of Llama's shape with random weights, as network would plan it.
 #pragma once
 #include <vector>
 

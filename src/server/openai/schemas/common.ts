@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { SAMPLING_RANGES } from '../../../../engine/decoding/sampling-params.js';
+import { SAMPLING_RANGES } from '../../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';

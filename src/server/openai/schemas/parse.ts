@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { closestName } from '../../../../callbacks/did-you-mean.js';
+import { closestName } from '../../../../base/did-you-mean.js';
 import { ApiError } from '../errors.js';
 import { issueText } from '../issue-text.js';
 import { checkLists } from './long-lists.js';

@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tinyModelPath } from '../../../support/test-engine.js';
+import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 import type { ToolFormat } from './formats.js';
 
 interface TokenizerJson {

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tinyModelPath } from '../../../support/test-engine.js';
+import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 import { expectIdle } from '../../support/metrics.js';
 import { memoryOf, type SkeinProcess, startFakeServer } from '../../support/skein-process.js';
 import { type DescribedRoute, describedRoutes, type OpenApi, sampleOf } from './described-routes.js';

@@ -1,0 +1,194 @@
+import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { SamplingRows } from '../decoding/sampling-rows.js';
+import type { RequestRows } from '../loop/logits-stage.js';
+import type { LlmRequest } from '../request/llm-request.js';
+import type { GeneratedSequence } from '../sequences/generated-sequence.js';
+import { PackedArrays } from './packed-arrays.js';
+import type { PromptTableRows, ReturnedRows } from './packed-batch.js';
+import type { RopeTable } from './rope-table.js';
+
+export interface BatchLimits {
+  maxNumTokens: number;
+  maxNumSequences: number;
+  /** Rows of logits for draft tokens, beside one for each of maxNumSequences; default 0. */
+  maxDraftRows?: number;
+  /** Sequences of rows that belong to nobody, beside maxNumSequences of requests; default 0. */
+  maxPaddingSequences?: number;
+}
+
+/** Packs the scheduled requests of one iteration. All arrays are made once; nothing allocates while packing. */
+export class BatchFormer extends PackedArrays {
+  /** Empty in most iterations. */
+  readonly returnedRows: ReturnedRows[] = [];
+  /** Empty in most iterations. */
+  readonly promptTables: PromptTableRows[] = [];
+  /** Rows whose logits a post-processor is to see before they are sampled; empty in most iterations. */
+  readonly processedRows: RequestRows[] = [];
+  /** Rows that may draw only what their guides allow; empty in most iterations. */
+  readonly guidedRows: RequestRows[] = [];
+  /** Sampling parameters of the rows in logitRows. */
+  readonly sampling: SamplingRows;
+  readonly #kvCache: KvCacheManager;
+  #nextPaddingBlock: number;
+
+  constructor(limits: BatchLimits, kvCache: KvCacheManager, rope: RopeTable) {
+    const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0, maxDraftRows = 0 } = limits;
+    const logitRows = maxNumSequences + maxDraftRows;
+    super(
+      { tokens: maxNumTokens, sequences: maxNumSequences + maxPaddingSequences, logitRows },
+      kvCache,
+      rope,
+    );
+    this.#kvCache = kvCache;
+    // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there,
+    // and of those longer than a window only a part is there.
+    const isWholeInPool = !kvCache.enableBlockReuse && kvCache.window === null;
+    const tokensOfPool = isWholeInPool
+      ? kvCache.numBlocks * kvCache.tokensPerBlock
+      : Number.POSITIVE_INFINITY;
+    const maxHistory = Math.min(maxNumSequences * kvCache.maxSeqLen, tokensOfPool + maxNumSequences);
+    this.sampling = new SamplingRows(logitRows, maxHistory);
+    this.#nextPaddingBlock = kvCache.numBlocks;
+  }
+
+  override clear(): void {
+    super.clear();
+    this.returnedRows.length = 0;
+    this.promptTables.length = 0;
+    this.processedRows.length = 0;
+    this.guidedRows.length = 0;
+    this.#nextPaddingBlock = this.#kvCache.numBlocks;
+    this.sampling.clear();
+  }
+
+  /**
+   * Appends the request's rows: its context chunk, or the newest token of each of its sequences, and its draft. Its
+   * tables already cover them. Requests in context come first.
+   *
+   *   request    A (context chunk, last)   B (3 beams)     C    D (draft of 2)
+   *   tokenIds   a4 a5 a6                  b9  b'9  b"9    c2   d7 d8 d9
+   *   sequences  0                         1   2    3      4    5            each with a block table of its own
+   *   logitRows  2                         3   4    5      6    7  8  9      row 2 once for each sequence of A
+   */
+  add(request: LlmRequest): void {
+    if (request.phase === 'context') this.#addContext(request);
+    else this.#addGeneration(request);
+  }
+
+  #addContext(request: LlmRequest): void {
+    const start = request.contextPosition;
+    const end = start + request.chunkLength;
+    const first = this.numTokens;
+    this.#addRows(request, { table: 0, tokens: request.tokens, start, end });
+    const { promptTable } = request.spec;
+    if (promptTable !== null) {
+      this.promptTables.push({ first, count: end - start, table: promptTable.values });
+    }
+    request.returned?.askForContext(this.returnedRows, start, end, first);
+    this.#noteProcessed(request);
+    for (const sequence of request.rows) this.#addDraw(request, sequence);
+  }
+
+  #addGeneration(request: LlmRequest): void {
+    const end = request.numTokens;
+    this.#noteProcessed(request);
+    for (const [table, sequence] of request.rows.entries()) {
+      this.#addRows(request, {
+        table,
+        tokens: sequence.tokens,
+        start: end - 1,
+        end: end + request.draftLength,
+      });
+      for (let ahead = 0; ahead <= request.draftLength; ahead++) this.#addDraw(request, sequence, ahead);
+    }
+  }
+
+  /** Its rows, which are added next, go to a post-processor, or have masks. */
+  #noteProcessed(request: LlmRequest): void {
+    const { postProcessor, guide } = request.spec;
+    if ((postProcessor === null && guide === null) || request.rows.length === 0) return;
+    const rows = { request, firstRow: this.numLogitRows, sequences: request.rows };
+    if (postProcessor !== null) this.processedRows.push(rows);
+    if (guide !== null) this.guidedRows.push(rows);
+  }
+
+  /** Appends places [start, end) of one of the request's sequences, which has this block table. */
+  #addRows(
+    request: LlmRequest,
+    { table, tokens, start, end }: { table: number; tokens: Int32Array; start: number; end: number },
+  ): void {
+    const { requestId, ropeRow } = request;
+    const sequence = this.numSequences++;
+    const first = this.numTokens;
+    for (let place = start; place < end; place++) {
+      this.tokenIds[first + place - start] = tokens[place]!;
+      this.positions[first + place - start] = request.positionAt(place);
+    }
+    const { maxBlocks } = this;
+    this.#kvCache.writeSlots(requestId, start, end, this.slots, first, table);
+    this.#kvCache.writeBlockTable(requestId, this.blockTables, sequence * maxBlocks, maxBlocks, table);
+    this.numTokens = first + end - start;
+    this.queryStart[sequence] = first;
+    this.queryStart[sequence + 1] = this.numTokens;
+    this.contextLength[sequence] = end;
+    this.ropeRows[sequence] = ropeRow;
+  }
+
+  /** The newest row of the sequence draws a token for it; of those of a draft, the one behind its `ahead` first tokens. */
+  #addDraw(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
+    const { returned } = request;
+    if (returned !== null && request.drawsNewToken(sequence)) {
+      returned.askForGeneration(this.returnedRows, this.numLogitRows);
+    }
+    this.logitRows[this.numLogitRows++] = this.numTokens - 1 - request.draftLength + ahead;
+    this.sampling.add(request, sequence, ahead);
+  }
+
+  /**
+   * Appends rows at positions [start, end) of a sequence that nobody asked for. Its K and V go to the blocks behind
+   * the pool, which no request's table ever names; what lies in front of `start` is read from them too, whatever it is.
+   *
+   *   tokensPerBlock 4, rows 6..9         position  0 1 2 3 | 4 5 6 7 | 8 9
+   *   the pool has blocks 0..31           table        32   |    32   |  33
+   *                                       rows                   * *     * *
+   *
+   * With an attention window these blocks take turns as those of requests do.
+   *
+   * `drawsToken`: the last row costs its logits and a draw as well; the token is nobody's.
+   */
+  addPadding(start: number, end: number, drawsToken: boolean): void {
+    const { tokensPerBlock, window } = this.#kvCache;
+    const sequence = this.numSequences++;
+    const first = this.numTokens;
+    const firstEntry = Math.floor(start / tokensPerBlock);
+    const lastEntry = Math.floor((end - 1) / tokensPerBlock);
+    const table = sequence * this.maxBlocks;
+    const entryOf = (index: number) => table + (window?.entryOf(index) ?? index);
+    this.blockTables.fill(0, table, table + this.maxBlocks);
+    for (let index = 0; index <= lastEntry; index++) {
+      this.blockTables[entryOf(index)] = this.#nextPaddingBlock + Math.max(0, index - firstEntry);
+    }
+    this.#nextPaddingBlock += lastEntry - firstEntry + 1;
+    for (let position = start; position < end; position++) {
+      const row = first + position - start;
+      const block = this.blockTables[entryOf(Math.floor(position / tokensPerBlock))]!;
+      this.tokenIds[row] = 0;
+      this.positions[row] = position;
+      this.slots[row] = block * tokensPerBlock + (position % tokensPerBlock);
+    }
+    this.numTokens = first + end - start;
+    this.queryStart[sequence] = first;
+    this.queryStart[sequence + 1] = this.numTokens;
+    this.contextLength[sequence] = end;
+    this.ropeRows[sequence] = 0;
+    if (!drawsToken) return;
+    this.logitRows[this.numLogitRows++] = this.numTokens - 1;
+    this.sampling.addEmpty();
+  }
+
+  /** Ends the packing: lists the blocks that this iteration is the first to write to. */
+  finish(): void {
+    const slots = this.slots.subarray(0, this.numTokens);
+    this.numNewBlocks = this.#kvCache.drainWrittenBlocks(slots, this.newBlocks);
+  }
+}

@@ -1,0 +1,53 @@
+import type { RopeFrequencies } from '../../network/rope.js';
+
+/**
+ * The rows of PackedBatch.ropeFrequencies. Most models need one row for all sequences. Scalings that depend on the
+ * final length of a sequence (dynamic NTK, LongRoPE) get a row per request, fixed at admission, so that no later
+ * iteration or neighbour changes an angle.
+ */
+export class RopeTable {
+  /** [rows x width] */
+  readonly frequencies: Float32Array;
+  /** [rows] */
+  readonly scales: Float32Array;
+  readonly #width: number;
+  readonly #perLength: ((finalLength: number) => RopeFrequencies) | null;
+  readonly #freeRows: number[] = [];
+
+  /**
+   * `shared`: the row of all sequences. `perLength`: given where frequencies depend on the final length; then
+   * `maxRequests` rows are kept for them, after row 0.
+   */
+  constructor(
+    shared: RopeFrequencies,
+    perLength: ((finalLength: number) => RopeFrequencies) | null,
+    maxRequests: number,
+  ) {
+    this.#width = shared.inverseFrequencies.length;
+    this.#perLength = perLength;
+    const rows = perLength === null ? 1 : 1 + maxRequests;
+    this.frequencies = new Float32Array(rows * this.#width);
+    this.scales = new Float32Array(rows);
+    this.#write(0, shared);
+    for (let row = rows - 1; row > 0; row--) this.#freeRows.push(row);
+  }
+
+  /** Row for a request whose prompt and new tokens make up `finalLength`. Give it back with `release`. */
+  assign(finalLength: number): number {
+    if (this.#perLength === null) return 0;
+    const row = this.#freeRows.pop();
+    if (row === undefined)
+      throw new Error('No row of RoPE frequencies is free: more requests than were announced.');
+    this.#write(row, this.#perLength(finalLength));
+    return row;
+  }
+
+  release(row: number): void {
+    if (row !== 0) this.#freeRows.push(row);
+  }
+
+  #write(row: number, { inverseFrequencies, scale }: RopeFrequencies): void {
+    this.frequencies.set(inverseFrequencies, row * this.#width);
+    this.scales[row] = scale;
+  }
+}

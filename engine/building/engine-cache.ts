@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import {
+  discardBuildDirectory,
+  makeBuildDirectory,
+  publishBuildDirectory,
+} from '../../base/build-directory.js';
+import { onlyTold } from '../../base/error-reporter.js';
+import { ProcessLock } from '../../base/process-lock.js';
+import { writeProblem } from '../../base/system-problem.js';
+import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
+import { sourceHash } from '../../models/checkpoints/source-hash.js';
+import { weightsDamage } from '../weights-checksum.js';
+import type { BuildOptions } from './builder.js';
+import { type Engine, EngineError, openEngine } from './engine.js';
+import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
+import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
+
+export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
+  /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
+  cacheDirectory?: string;
+  /** After a build the engines used longest ago are removed until the cache is no larger; default 50 GiB. */
+  maxCacheBytes?: number;
+  /** That is to compute: only native, the default, reads matrices out of packed files. */
+  executor?: string | undefined;
+  /** Hears of an engine whose weights have changed on the disk; it is built anew. */
+  onDamaged?: (message: string) => void;
+}
+
+export const DEFAULT_MAX_CACHE_BYTES = 50 * 1024 ** 3;
+
+const USED_MARK = 'engine.json'; // its modification time is the time of the last use
+const LOCK_POLL_MS = 100;
+
+export function defaultCacheDirectory(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  if (env.SKEIN_CACHE_DIR) return resolve(env.SKEIN_CACHE_DIR);
+  return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'skein');
+}
+
+/**
+ * The engine of a model from the user's cache, built there first where it is missing, incomplete or of another version.
+ * Several processes may ask at once: one builds, the others wait for it; were two to build all the same, the first to
+ * finish wins and the other's work is discarded, because an engine appears by one rename.
+ */
+export async function cachedEngine(options: CachedEngineOptions): Promise<Engine> {
+  const directory = resolve(options.cacheDirectory ?? defaultCacheDirectory());
+  const files = findModelFiles(options.model);
+  // 'auto' is a name of its own: what it means for this model stands in the engine, and a start need not open the model.
+  const precision = checkWeightPrecision(options.precision);
+  const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
+  const entry = join(directory, entryName(files, precision, outputPrecision));
+  const present = await tryOpenWhole(entry, options.executor, options.onDamaged);
+  if (present) return touched(present);
+
+  const lock = await lockOf(entry, options);
+  try {
+    const built = await tryOpenWhole(entry, options.executor);
+    if (built) return touched(built);
+    await buildInto(entry, {
+      ...options,
+      precision,
+      outputPrecision,
+      onProgress: heartbeat(lock, options.onProgress),
+    });
+  } finally {
+    lock?.release();
+  }
+  const engine = openEngine(entry);
+  pruneCache(directory, options.maxCacheBytes ?? DEFAULT_MAX_CACHE_BYTES, entry);
+  return engine;
+}
+
+/** Readable, and different for each model, precision and format version. */
+function entryName(files: ModelFiles, precision: string, outputPrecision: string): string {
+  const precisions = outputPrecision === 'auto' ? precision : `${precision}-${outputPrecision}`;
+  const name = basename(resolve(files.path))
+    .replace(/\.gguf$/i, '')
+    .replace(/[^\w.-]+/g, '-')
+    .slice(0, 60);
+  const key = createHash('sha256').update(`${sourceHash(files)}\0${precisions}\0${ENGINE_FORMAT_VERSION}`);
+  return `${name}-${precisions}-v${ENGINE_FORMAT_VERSION}-${key.digest('hex').slice(0, 20)}`;
+}
+
+/** Null where the entry is missing or unusable: it is then built anew. */
+function tryOpen(entry: string): Engine | null {
+  if (!existsSync(entry)) return null;
+  try {
+    return openEngine(entry);
+  } catch (error) {
+    if (error instanceof EngineError) return null;
+    throw error;
+  }
+}
+
+/** The same for one whose weights have changed since: it is removed, so that no other process takes it meanwhile. */
+async function tryOpenWhole(
+  entry: string,
+  executor?: string,
+  onDamaged?: (message: string) => void,
+): Promise<Engine | null> {
+  const engine = tryOpen(entry);
+  if (engine === null) return null;
+  const damage = await weightsDamage(engine, executor);
+  if (damage === null) return engine;
+  onDamaged?.(`${damage}; it is built anew.`);
+  rmSync(entry, { recursive: true, force: true }); // who has it mapped keeps its pages
+  return null;
+}
+
+function touched(engine: Engine): Engine {
+  try {
+    const now = new Date();
+    utimesSync(join(engine.directory, USED_MARK), now, now);
+  } catch {
+    // A cache that cannot be written still serves; only its order of use is not kept.
+  }
+  return engine;
+}
+
+async function buildInto(entry: string, options: Omit<BuildOptions, 'outputDirectory'>): Promise<void> {
+  // Most starts find an engine and need nothing that builds one.
+  const { buildAside } = await import('./builder.js');
+  const directory = await buildAside(entry, options);
+  try {
+    for (let attempt = 0; !publishBuildDirectory(directory, entry); attempt++) {
+      if (tryOpen(entry) || attempt === 3) {
+        discardBuildDirectory(directory); // another process was faster
+        return;
+      }
+      rmSync(entry, { recursive: true, force: true });
+    }
+  } catch (error) {
+    discardBuildDirectory(directory);
+    throw new EngineError(`${entry}: cannot be written: ${writeProblem(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Saves several processes from building the same engine; correctness never depends on it. Null where another has built the
+ * entry meanwhile.
+ */
+async function lockOf(entry: string, options: CachedEngineOptions): Promise<ProcessLock | null> {
+  discardBuildDirectory(makeProbe(entry));
+  for (;;) {
+    const lock = takeLock(`${entry}.lock`);
+    if (lock !== null) return lock;
+    if (tryOpen(entry)) return null;
+    if (options.onProgress) {
+      onlyTold('onProgress', options.onProgress)({ phase: 'waiting', done: 0, total: 0 });
+    }
+    await setTimeout(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
+  }
+}
+
+function takeLock(path: string): ProcessLock | null {
+  try {
+    return ProcessLock.tryTake(path);
+  } catch (error) {
+    throw new EngineError(`${path}: cannot be written: ${writeProblem(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function heartbeat(
+  lock: ProcessLock | null,
+  onProgress: BuildOptions['onProgress'],
+): NonNullable<BuildOptions['onProgress']> {
+  return (progress) => {
+    lock?.touch();
+    onProgress?.(progress);
+  };
+}
+
+/** Fails at once, naming the cache, where it cannot be written. */
+function makeProbe(entry: string): string {
+  try {
+    return makeBuildDirectory(entry);
+  } catch (error) {
+    throw new EngineError(
+      `${entry}: the engine is not in the cache yet and the cache cannot be written (${writeProblem(error).split(';', 1)[0]!.replace(/\.$/, '')}); set SKEIN_CACHE_DIR or --cache-dir to a folder that can, or build the engine with "skein build".`,
+      { cause: error },
+    );
+  }
+}
+
+/** Removes the engines used longest ago until the cache takes at most `maxBytes`; `keep` stays. Returns what it removed. */
+export function pruneCache(directory: string, maxBytes: number, keep: string | null = null): string[] {
+  const entries = readdirSync(directory)
+    .map((name) => join(directory, name))
+    .filter((path) => existsSync(join(path, 'engine.json')) && !basename(path).startsWith('.'))
+    .map((path) => ({ path, bytes: bytesOf(path), usedAt: statSync(join(path, USED_MARK)).mtimeMs }))
+    .sort((a, b) => a.usedAt - b.usedAt);
+  let total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+  const removed: string[] = [];
+  for (const { path, bytes } of entries) {
+    if (total <= maxBytes) break;
+    if (path === keep) continue;
+    rmSync(path, { recursive: true, force: true }); // who has it mapped keeps its pages
+    removed.push(path);
+    total -= bytes;
+  }
+  return removed;
+}
+
+function bytesOf(directory: string): number {
+  return readdirSync(directory).reduce(
+    (sum, name) => sum + (statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
+}

@@ -1,0 +1,43 @@
+import type { ModelConfig } from '../../models/model-config.js';
+import type { OutputPrecision, WeightPrecision } from '../executors/executor.js';
+
+/**
+ * An engine directory:
+ *
+ *   engine.json            EngineManifest
+ *   weights.bin            portable weights in the chosen precision, row-major, each tensor at a multiple of 64 bytes;
+ *                          rows of int8 and int4 are blocks of 32 (engine/executors/native/kernels/kernels.h)
+ *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
+ *   tokenizer-tables.json  vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)
+ *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
+ */
+export interface EngineTensor {
+  name: string;
+  dtype: WeightPrecision;
+  rows: number;
+  columns: number;
+  offset: number;
+  byteLength: number;
+  /** CRC-32 of its bytes; absent in engines of versions that wrote none. */
+  checksum?: number;
+}
+
+export interface EngineManifest {
+  formatVersion: number;
+  skeinVersion: string;
+  precision: WeightPrecision;
+  /** Of the embedding and the output layer. */
+  outputPrecision: OutputPrecision;
+  config: ModelConfig;
+  /** Longest prompt and longest sequence that the engine takes; flags may lower them. */
+  maxInputLen: number;
+  maxSeqLen: number;
+  source: { path: string; format: string; hash: string };
+  weightsByteLength: number;
+  tensors: EngineTensor[];
+}
+
+/** Raised when engine.json or weights.bin change in a way that older readers would misread. */
+export const ENGINE_FORMAT_VERSION = 2;
+/** Names of files with matrices in the layout of an instruction set. */
+export const PACKED_FILE = /^packed-.*\.bin$/;

@@ -1,0 +1,140 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { asSentence } from '../../base/sentences.js';
+import { readProblem } from '../../base/system-problem.js';
+import { planNetwork } from '../../models/architectures/index.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import type { OutputPrecision, WeightPrecision } from '../executors/executor.js';
+import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
+import { outputWeights, storedBytes } from './weight-precision.js';
+
+/** An engine directory is not what it should be. The message names file, expected and found. */
+export class EngineError extends Error {
+  override name = 'EngineError';
+}
+
+/** An engine directory, opened and checked; its weights are only ever touched by native code. */
+export interface Engine {
+  directory: string;
+  manifest: EngineManifest;
+  plan: NetworkPlan;
+  weightsFile: string;
+}
+
+/** Each tensor begins at a multiple of this many bytes of weights.bin. */
+const TENSOR_ALIGNMENT = 64;
+const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
+
+/** Where a plan's weights lie in weights.bin: one after another in the plan's order. Vectors are always f32. */
+export function layOutWeights(
+  plan: NetworkPlan,
+  precision: WeightPrecision,
+  outputPrecision: OutputPrecision,
+): { tensors: EngineTensor[]; byteLength: number } {
+  let byteLength = 0;
+  const outputs = outputWeights(plan);
+  const tensors = plan.weights.map(({ name, kind, rows, columns }): EngineTensor => {
+    const dtype = kind === 'vector' ? 'f32' : outputs.has(name) ? outputPrecision : precision;
+    const size = storedBytes(dtype, rows, columns);
+    const offset = Math.ceil(byteLength / TENSOR_ALIGNMENT) * TENSOR_ALIGNMENT;
+    byteLength = offset + size;
+    if (!Number.isSafeInteger(byteLength)) throw new EngineError(`The weights of this model are too large.`);
+    return { name, dtype, rows, columns, offset, byteLength: size };
+  });
+  return { tensors, byteLength };
+}
+
+/** Opens an engine directory. Throws an EngineError where it was written by another version, is incomplete or damaged. */
+export function openEngine(path: string): Engine {
+  const directory = resolve(path);
+  const manifest = readManifest(join(directory, 'engine.json'));
+  const plan = planOf(directory, manifest);
+  const weightsFile = join(directory, 'weights.bin');
+  checkTensors(weightsFile, manifest, plan);
+  const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;
+  if (size !== manifest.weightsByteLength) {
+    const found = size === undefined ? 'no such file' : `${size} bytes`;
+    throw new EngineError(
+      `${weightsFile}: should be ${manifest.weightsByteLength} bytes long, found ${found}.`,
+    );
+  }
+  if (!statSync(join(directory, 'tokenizer.json'), { throwIfNoEntry: false })?.isFile()) {
+    throw new EngineError(`${directory}: tokenizer.json is missing.`);
+  }
+  return { directory, manifest, plan, weightsFile };
+}
+
+function readManifest(file: string): EngineManifest {
+  const size = statSync(file, { throwIfNoEntry: false })?.size;
+  if (size === undefined) throw new EngineError(`${file}: no such file; is this an engine directory?`);
+  if (size > MAX_MANIFEST_BYTES)
+    throw new EngineError(`${file}: is ${size} bytes long, too long for an engine.json.`);
+  let manifest: Partial<EngineManifest> | null;
+  try {
+    manifest = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new EngineError(`${file}: cannot be read: ${readProblem(error)}`);
+  }
+  if (manifest?.formatVersion !== ENGINE_FORMAT_VERSION) {
+    throw new EngineError(
+      `${file}: has format version ${manifest?.formatVersion}, expected ${ENGINE_FORMAT_VERSION}; build the engine again.`,
+    );
+  }
+  checkPrecision(file, 'precision', manifest.precision);
+  checkPrecision(file, 'outputPrecision', manifest.outputPrecision);
+  const { precision, outputPrecision, maxInputLen, maxSeqLen, weightsByteLength, config, tensors, source } =
+    manifest;
+  const complete =
+    isPrecision(precision) &&
+    isPrecision(outputPrecision) &&
+    [maxInputLen, maxSeqLen, weightsByteLength].every((value) => Number.isSafeInteger(value) && value! > 0) &&
+    typeof config === 'object' &&
+    typeof source === 'object' &&
+    Array.isArray(tensors);
+  if (!complete) throw new EngineError(`${file}: is not a complete engine.json.`);
+  return manifest as EngineManifest;
+}
+
+/** A precision that no kernel of this version has, by name; whether there is one at all is for the caller to see. */
+function checkPrecision(file: string, field: string, value: unknown): void {
+  if (typeof value !== 'string' || isPrecision(value)) return;
+  throw new EngineError(
+    `${file}: ${field} is "${value}"; on every instruction set this version runs ${PRECISIONS.join(', ')}.`,
+  );
+}
+
+const PRECISIONS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+
+function isPrecision(value: unknown): value is WeightPrecision {
+  return PRECISIONS.some((precision) => precision === value);
+}
+
+function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
+  // Each layer has tensors of its own: a plan is never longer than the list in the file that it is made from.
+  const numLayers = manifest.config?.numLayers;
+  if (!(numLayers <= manifest.tensors.length)) {
+    throw new EngineError(
+      `${directory}: engine.json has ${numLayers} layers, but only ${manifest.tensors.length} tensors; these are not those of the network.`,
+    );
+  }
+  try {
+    return planNetwork(manifest.config);
+  } catch (error) {
+    throw new EngineError(
+      `${directory}: its configuration makes no network: ${asSentence((error as Error).message)}`,
+    );
+  }
+}
+
+/** The tensors must be those of the plan, at the places where this version would put them. */
+function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan): void {
+  const expected = layOutWeights(plan, manifest.precision, manifest.outputPrecision);
+  const fits =
+    manifest.weightsByteLength === expected.byteLength &&
+    manifest.tensors.length === expected.tensors.length &&
+    expected.tensors.every((tensor, i) => {
+      const found = manifest.tensors[i];
+      return (Object.keys(tensor) as (keyof EngineTensor)[]).every((key) => found?.[key] === tensor[key]);
+    });
+  if (!fits) throw new EngineError(`${file}: its tensors in engine.json are not those of the network.`);
+}

@@ -1,0 +1,89 @@
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { PackedBatch } from '../batch/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
+
+/** Numeric type of the stored weights of an engine: int8 and int4 in groups of 32 with their own scales. */
+export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
+/** Numeric type of the embedding and of the output layer, which four bits would harm most. */
+export type OutputPrecision = Exclude<WeightPrecision, 'int4'>;
+
+export interface ExecutorOptions {
+  /** Threads that compute, the calling one included. */
+  threads: number;
+  /** Most tokens of one PackedBatch (T). */
+  maxNumTokens: number;
+  /** Most sequences of one PackedBatch (B). */
+  maxNumSequences: number;
+  /** Most rows of logits of one step (R). */
+  maxLogitRows: number;
+  /** Longest sequence, prompt and generated tokens together. */
+  maxSeqLen: number;
+  numBlocks: number;
+  /** Blocks numbered behind those, for copyBlocks only: no table names them. Default 0. */
+  numSecondaryBlocks?: number;
+  tokensPerBlock: number;
+  kvDtype: KvDtype;
+  /** Tokens that a token attends to, and of these the sequence's first ones: see kvcache/attention-window.ts. Absent: all. */
+  maxAttentionWindow?: number;
+  sinkTokenLength?: number;
+  /** Beside other engines of the process: with twice the weight an engine gets twice the time. Default 1. */
+  computeWeight?: number;
+  /** Its first element grows while a call waits for other engines of the process. */
+  heartbeat?: Int32Array;
+  /** Not given: the best that this processor has, or what SKEIN_ISA names. */
+  instructionSet?: InstructionSet;
+}
+
+/**
+ * What runs a network over a packed batch. The loop knows no more of the machine than this.
+ * All memory is taken when the executor is made; nothing allocates in `step`.
+ */
+export interface Executor {
+  readonly name: 'native' | 'tensorflow' | 'wasm' | 'fake';
+  readonly instructionSet: string;
+  readonly options: Readonly<ExecutorOptions>;
+  readonly vocabSize: number;
+  /** Width of an embedding. */
+  readonly hiddenSize: number;
+  /** Forward and sampling fused: one call an iteration. Fills `output` for the batch's sampled rows. */
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  /**
+   * Begins what `step` does and returns at once: a thread of the executor's own runs it while the caller goes on.
+   * An executor without such a thread computes in `finish`; the rules are the same.
+   *
+   *   begin(A)  caller packs B   finish()  begin(B)  caller reads A's output   finish() ...
+   *             |------- A runs -------|          |-------------- B runs ----------|
+   *
+   * Until `finish` the arrays of all three belong to the executor: the caller neither reads nor writes them, and keeps
+   * their buffers. A batch that is not valid is refused here. Every other call but `memory` is refused until `finish`,
+   * a second `begin` and `close` too.
+   */
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  /** Waits for the begun step to end; throws what it threw. Refused where none was begun. */
+  finish(): void;
+  /** Forward only; the view [numLogitRows x the plan's outputWidth] is valid and writable until the next call. */
+  forward(batch: PackedBatch): Float32Array;
+  /** Samples from the logits of the last `forward`. */
+  sample(sampling: SamplingBatch, output: SamplingOutput): void;
+  /**
+   * Copies whole KV blocks source[i] -> target[i] in every layer, one after the other as far as anyone can tell: a
+   * block that is first copied from and then copied to has been read before it is written. Secondary blocks included.
+   */
+  copyBlocks(source: Int32Array, target: Int32Array): void;
+  /** Whether all keys and values of these blocks are finite, in every layer. */
+  areFinite(blocks: Int32Array): boolean;
+  memory(): ExecutorMemory;
+  /** Milliseconds since the start that calls have waited for other engines of the process; absent: they do not. */
+  waitedMs?(): number;
+  close(): void;
+}
+
+/**
+ * What an executor computes on is gone, and with it weights and cache: every later call throws it too. The engine's worker ends
+ * with it; the next one opens an executor anew. The message is a sentence.
+ */
+export class ExecutorLostError extends Error {
+  override name = 'ExecutorLostError';
+}

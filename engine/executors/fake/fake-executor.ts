@@ -1,0 +1,402 @@
+import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
+import type { AttentionWindow } from '../../../kvcache/attention-window.js';
+import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import type { PackedBatch, ReturnedRows, RowLogProbs } from '../../batch/packed-batch.js';
+import type { DraftRow, SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../decoding/sampling-batch.js';
+import type { Executor, ExecutorOptions } from '../executor.js';
+import { BegunStep } from './begun-step.js';
+import { allowedBy, contentOf, hashChanges, logitsOf, mix, POISONED, placeOf } from './fake-rows.js';
+
+export interface FakeExecutorOptions extends ExecutorOptions {
+  vocabSize: number;
+  /** Default 4. */
+  hiddenSize?: number;
+  /**
+   * From here on blocks hold what belongs to no request: they are written over and over, and a sequence whose table
+   * begins in front of it must not read them.
+   */
+  firstPaddingBlock?: number;
+  /** A sequence that holds this token has logits that are not finite. */
+  poisonToken?: number;
+  /** A step that is given this token throws. */
+  throwToken?: number;
+  /** A step that is given this token ends its thread, as a crash would. */
+  dieToken?: number;
+  /** Every step blocks its thread for this long, as a real forward does. */
+  stepMs?: number;
+  /** When a step that was begun computes; default at its end. A test runs both: a real thread is between them. */
+  begunStepsRun?: 'at-begin' | 'at-finish';
+  /** With block reuse a slot may be written over: its block was copied or taken over with what it held. */
+  allowsOverwriting?: boolean;
+}
+
+/**
+ * An executor without a model: its KV pool holds token ids, and the token it draws is a hash of all tokens of the
+ * sequence, read back through the block table, and of the row's sampling parameters. So a wrong slot, a stale or
+ * shared block, a missed zeroing or a wrong position changes the output or throws. For tests of everything above an
+ * executor, and for writing callbacks before a model is at hand.
+ *
+ *   slot     0   1   2  ...        a slot holds 0 after zeroing, token + 1 once written
+ *   pool    12   7   1   0   0     writing a slot that is not 0 throws: its block was not announced as new. With
+ *                                  allowsOverwriting only what memory held before is refused.
+ *
+ * What a slot holds of an embedding of the request's own is a hash of it, above all tokens; and the hash of a sequence is
+ * also of the positions that its tokens were given, where these are not their places.
+ *
+ * With an attention window the hash is of the tokens in it, and a slot may also be written over by the token that its
+ * turn has come for. So may one of a draft token, by a token of the same place; and any by what it holds already: a row
+ * whose draw did not count runs again.
+ */
+export class FakeExecutor implements Executor {
+  readonly name = 'fake';
+  readonly instructionSet = 'none';
+  readonly options: Readonly<FakeExecutorOptions>;
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  /** Calls of `step` and `forward` so far. */
+  numSteps = 0;
+  readonly #firstPaddingSlot: number;
+  /** Secondary blocks lie here and behind. */
+  readonly #firstSecondarySlot: number;
+  readonly #window: AttentionWindow | null;
+  readonly #pool: Int32Array;
+  /** Position of the token in each slot. */
+  readonly #positions: Int32Array;
+  /** 1 where the token in a slot was a draft when it was written. */
+  readonly #isDraft: Uint8Array;
+  /** Of each row of logits, or POISONED. */
+  readonly #hashes: Float64Array;
+  readonly #logits: Float32Array;
+  /** The last batch ran by `forward`: its logits may have been written to since. */
+  #areLogitsOut = false;
+  #begun: BegunStep | null = null;
+
+  constructor(options: FakeExecutorOptions) {
+    this.options = options;
+    this.vocabSize = options.vocabSize;
+    this.hiddenSize = options.hiddenSize ?? 4;
+    this.#firstPaddingSlot = (options.firstPaddingBlock ?? options.numBlocks) * options.tokensPerBlock;
+    this.#firstSecondarySlot = options.numBlocks * options.tokensPerBlock;
+    const numBlocks = options.numBlocks + (options.numSecondaryBlocks ?? 0);
+    // What memory held before is never 0, so that a block that nobody zeroed is noticed.
+    this.#pool = new Int32Array(numBlocks * options.tokensPerBlock).fill(-1);
+    this.#positions = new Int32Array(this.#pool.length);
+    this.#isDraft = new Uint8Array(this.#pool.length);
+    this.#window = resolveWindow(options);
+    this.#hashes = new Float64Array(options.maxLogitRows);
+    this.#logits = new Float32Array(options.maxLogitRows * options.vocabSize);
+  }
+
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#refuseWhileBegun();
+    pause(this.options.stepMs ?? 0);
+    this.#run(batch);
+    this.sample(sampling, output);
+  }
+
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#refuseWhileBegun();
+    const begun = new BegunStep(batch, sampling, output);
+    this.#begun = begun;
+    if (this.options.begunStepsRun !== 'at-begin') return;
+    try {
+      this.#run(batch);
+    } catch (error) {
+      begun.error = error;
+    }
+  }
+
+  finish(): void {
+    const begun = this.#begun;
+    if (begun === null) throw new Error('No step has been begun; begin() must come before finish().');
+    pause((this.options.stepMs ?? 0) - (performance.now() - begun.startMs));
+    this.#begun = null;
+    const touched = begun.whatWasTouched();
+    if (touched !== null) throw new Error(`${touched} was changed between begin() and finish()`);
+    if (begun.error !== null) throw begun.error;
+    if (this.options.begunStepsRun !== 'at-begin') this.#run(begun.batch);
+    this.sample(begun.sampling, begun.output);
+  }
+
+  forward(batch: PackedBatch): Float32Array {
+    this.#refuseWhileBegun();
+    pause(this.options.stepMs ?? 0);
+    this.#run(batch);
+    for (let row = 0; row < batch.numLogitRows; row++)
+      this.#logits.set(logitsOf(this.#hashes[row]!, this.vocabSize), row * this.vocabSize);
+    this.#areLogitsOut = true;
+    return this.#logits.subarray(0, batch.numLogitRows * this.vocabSize);
+  }
+
+  /** As a real executor does, it reads the logits that `forward` handed out as they are now. */
+  sample(sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#refuseWhileBegun();
+    for (let row = 0; row < sampling.numRows; row++) {
+      output.topStart[row + 1] = output.topStart[row]! + Math.max(0, sampling.numTopLogProbs[row]!);
+      const logits = this.#logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
+      const rowHash = this.#areLogitsOut ? hashChanges(this.#hashes[row]!, logits) : this.#hashes[row]!;
+      output.status[row] = rowHash === POISONED ? ROW_NOT_FINITE : ROW_OK;
+      output.tokens[row] = -1;
+      if (output.status[row] === ROW_NOT_FINITE) continue;
+      const hash = hashParameters(rowHash, sampling, row);
+      let token = hash % this.vocabSize;
+      const banned = sampling.banned.subarray(sampling.bannedStart[row]!, sampling.bannedStart[row + 1]!);
+      if (sampling.listsCandidates?.[row] === 1) {
+        const isBanned = (one: number) =>
+          banned.includes(one) || (this.#areLogitsOut && logits[one] === -Infinity);
+        listCandidates(hash, isBanned, { sampling, output, row, vocabSize: this.vocabSize });
+        continue;
+      }
+      if (banned.length >= this.vocabSize) throw new Error(`row ${row} may draw no token at all`);
+      const draft = sampling.draftRows?.find((one) => one.row === row);
+      if (draft !== undefined && sampling.temperature[row] !== 0)
+        token = drawnAgainst(draft, hash, this.vocabSize);
+      const isAllowed = allowedBy(sampling.tokenMasks ?? null, row, this.vocabSize);
+      const isOut = (one: number) => this.#areLogitsOut && logits[one] === -Infinity;
+      let tries = 0;
+      for (; tries < this.vocabSize && (banned.includes(token) || !isAllowed(token) || isOut(token)); tries++)
+        token = (token + 1) % this.vocabSize;
+      if (tries === this.vocabSize) output.status[row] = ROW_NO_TOKEN_LEFT;
+      if (tries === this.vocabSize) continue;
+      output.tokens[row] = token;
+      output.logProbs[row] = -(hash >>> 8) / 2 ** 20;
+      const [topStart, topEnd] = [output.topStart[row]!, output.topStart[row + 1]!];
+      for (let i = topStart; i < topEnd; i++) {
+        output.topTokens[i] = (token + i - topStart) % this.vocabSize;
+        output.topLogProbs[i] = output.logProbs[row]! - (i - topStart);
+      }
+    }
+  }
+
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    this.#refuseWhileBegun();
+    const size = this.options.tokensPerBlock;
+    for (const [i, block] of source.entries()) {
+      this.#pool.copyWithin(target[i]! * size, block * size, (block + 1) * size);
+      this.#positions.copyWithin(target[i]! * size, block * size, (block + 1) * size);
+    }
+  }
+
+  /** A block that holds the token whose logits are not finite is not finite either. */
+  areFinite(blocks: Int32Array): boolean {
+    this.#refuseWhileBegun();
+    const { tokensPerBlock: size, poisonToken = -1 } = this.options;
+    return blocks.every(
+      (block) => !this.#pool.subarray(block * size, (block + 1) * size).includes(poisonToken + 1),
+    );
+  }
+
+  memory(): ExecutorMemory {
+    const kvCacheBytes = this.#firstSecondarySlot * this.#pool.BYTES_PER_ELEMENT;
+    return {
+      weightBytes: 0,
+      kvCacheBytes,
+      secondaryKvCacheBytes: this.#pool.byteLength - kvCacheBytes,
+      workspaceBytes: this.#logits.byteLength + this.#hashes.byteLength,
+    };
+  }
+
+  close(): void {
+    this.#refuseWhileBegun();
+  }
+
+  #refuseWhileBegun(): void {
+    if (this.#begun !== null) throw new Error('A begun step is running; finish() must come first.');
+  }
+
+  #run(batch: PackedBatch): void {
+    this.numSteps++;
+    this.#areLogitsOut = false;
+    this.#zeroNewBlocks(batch);
+    for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#runSequence(batch, sequence);
+    for (const rows of batch.returnedRows ?? []) {
+      if (rows.of === 'logitRows') this.#returnRow(rows, 0, this.#hashes[rows.first]!);
+    }
+  }
+
+  /** What row t of T, which has just been written, is asked for. */
+  #readRow(batch: PackedBatch, sequence: number, t: number): void {
+    const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
+    for (let row = logitRows.indexOf(t); row >= 0; row = logitRows.indexOf(t, row + 1)) {
+      this.#hashes[row] = this.#hashOf(batch, sequence, t);
+    }
+    for (const rows of batch.returnedRows ?? []) {
+      if (rows.of !== 'tokens' || t < rows.first || t >= rows.first + rows.count) continue;
+      this.#returnRow(rows, t - rows.first, this.#hashOf(batch, sequence, t));
+    }
+  }
+
+  #returnRow({ logits, logProbs }: ReturnedRows, index: number, hash: number): void {
+    const values = logitsOf(hash, this.vocabSize);
+    logits?.set(values, index * this.vocabSize);
+    if (logProbs !== null) writeLogProbs(logProbs, index, values);
+  }
+
+  #zeroNewBlocks(batch: PackedBatch): void {
+    const size = this.options.tokensPerBlock;
+    for (let i = 0; i < batch.numNewBlocks; i++) {
+      const block = batch.newBlocks[i]!;
+      this.#pool.fill(0, block * size, (block + 1) * size);
+      this.#isDraft.fill(0, block * size, (block + 1) * size);
+    }
+  }
+
+  /** Each row is written and then reads what it attends to: in a window, later rows may take those slots. */
+  #runSequence(batch: PackedBatch, sequence: number): void {
+    const start = batch.queryStart[sequence]!;
+    const end = batch.queryStart[sequence + 1]!;
+    const logitRows = batch.logitRows.subarray(0, batch.numLogitRows);
+    // Behind a row that a token is drawn from there are only drafts.
+    let isDraft = false;
+    for (let t = start; t < end; t++) {
+      const token = batch.tokenIds[t]!;
+      if (token === this.options.throwToken) throw new Error(`token ${token} makes the fake executor throw`);
+      if (token === this.options.dieToken) process.exit(1);
+      const slot = batch.slots[t]!;
+      const place = placeOf(batch, sequence, t);
+      const expected = this.#slotOf(batch, sequence, place);
+      if (slot !== expected)
+        throw new Error(`row ${t} is to be written to slot ${slot}, its table says ${expected}`);
+      const held = this.#pool[slot]!;
+      const isWritable =
+        (this.options.allowsOverwriting ? held >= 0 : held === 0) ||
+        this.#isAgain(held, contentOf(batch, t, place, this), slot, place) ||
+        this.#isItsTurn(slot, place) ||
+        this.#isRejected(slot, place);
+      if (!isWritable && slot < this.#firstPaddingSlot)
+        throw new Error(`slot ${slot} of row ${t} holds ${held}, not 0`);
+      this.#pool[slot] = contentOf(batch, t, place, this) + 1;
+      this.#positions[slot] = place;
+      this.#isDraft[slot] = isDraft ? 1 : 0;
+      isDraft ||= logitRows.includes(t);
+      this.#readRow(batch, sequence, t);
+    }
+    const length = batch.contextLength[sequence]!;
+    if (end === start || length < end - start) {
+      throw new Error(`sequence ${sequence} has ${end - start} rows and the length ${length}`);
+    }
+  }
+
+  #slotOf(batch: PackedBatch, sequence: number, position: number): number {
+    const size = this.options.tokensPerBlock;
+    const index = Math.floor(position / size);
+    const entry = this.#window?.entryOf(index) ?? index;
+    const block = batch.blockTables[sequence * batch.maxBlocks + entry]!;
+    if (block * size >= this.#firstSecondarySlot)
+      throw new Error(`position ${position} of sequence ${sequence} lies in the secondary block ${block}`);
+    return block * size + (position % size);
+  }
+
+  /** It holds this token of this place already. */
+  #isAgain(held: number, content: number, slot: number, place: number): boolean {
+    return held === content + 1 && this.#positions[slot] === place;
+  }
+
+  #isItsTurn(slot: number, position: number): boolean {
+    if (this.#window === null) return false;
+    return this.#positions[slot] === position - this.#window.ringBlocks * this.options.tokensPerBlock;
+  }
+
+  /** The slot holds a draft token of this very place, which may have been rejected. */
+  #isRejected(slot: number, position: number): boolean {
+    return this.#isDraft[slot] === 1 && this.#positions[slot] === position;
+  }
+
+  #isSeen(position: number, from: number): boolean {
+    if (this.#window === null) return true;
+    const { maxAttentionWindow, sinkTokenLength } = this.#window;
+    return position < sinkTokenLength || position > from - (maxAttentionWindow - sinkTokenLength);
+  }
+
+  /** A hash of what row t of T attends to; POISONED if that cannot be computed. */
+  #hashOf(batch: PackedBatch, sequence: number, t: number): number {
+    const last = placeOf(batch, sequence, t);
+    let hash = 0x9e3779b9;
+    let isPoisoned = false;
+    const isPadding = this.#slotOf(batch, sequence, 0) >= this.#firstPaddingSlot;
+    for (let position = 0; position <= last && !isPadding; position++) {
+      if (!this.#isSeen(position, last)) continue;
+      const slot = this.#slotOf(batch, sequence, position);
+      if (slot >= this.#firstPaddingSlot)
+        throw new Error(`position ${position} of sequence ${sequence} lies in a block for padding`);
+      const token = this.#pool[slot]! - 1;
+      if (token < 0) throw new Error(`position ${position} of sequence ${sequence} was never written`);
+      if (this.#window !== null && this.#positions[slot] !== position)
+        throw new Error(
+          `position ${position} of sequence ${sequence} was written over by position ${this.#positions[slot]}`,
+        );
+      if (token === this.options.poisonToken) isPoisoned = true;
+      hash = mix(mix(hash, position), token);
+    }
+    return isPoisoned ? POISONED : hash;
+  }
+}
+
+/** Log-softmax of a row, as a real executor gives it. */
+function writeLogProbs(target: RowLogProbs, index: number, logits: Float32Array): void {
+  const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+  const { tokens, logProbs, numTop, topTokens, topLogProbs } = target;
+  logProbs[index] = tokens[index]! < 0 ? Number.NaN : logits[tokens[index]!]! - norm;
+  if (numTop === 0) return;
+  const best = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]! || a - b);
+  for (let i = 0; i < numTop; i++) {
+    topTokens[index * numTop + i] = best[i]!;
+    topLogProbs[index * numTop + i] = logits[best[i]!]! - norm;
+  }
+}
+
+/** Every token's log-prob is a hash too. */
+function listCandidates(
+  hash: number,
+  isBanned: (token: number) => boolean,
+  into: { sampling: SamplingBatch; output: SamplingOutput; row: number; vocabSize: number },
+): void {
+  const { sampling, output, row, vocabSize } = into;
+  const logProbs = Float32Array.from({ length: vocabSize }, (_, token) =>
+    isBanned(token) ? -Infinity : -(mix(hash, token) >>> 8) / 2 ** 21,
+  );
+  const order = [...logProbs.keys()].sort((a, b) =>
+    logProbs[a] === logProbs[b] ? a - b : logProbs[b]! - logProbs[a]!,
+  );
+  const first = output.topStart[row]!;
+  for (let i = 0; i < sampling.numTopLogProbs[row]!; i++) {
+    output.topTokens[first + i] = order[i]!;
+    output.topLogProbs[first + i] = logProbs[order[i]!]!;
+  }
+  output.tokens[row] = order[0]!;
+  output.logProbs[row] = logProbs[order[0]!]!;
+  output.status[row] = output.logProbs[row]! > -Infinity ? ROW_OK : ROW_NO_TOKEN_LEFT;
+}
+
+/** Mostly the draft's token, else one that depends on its logits. */
+function drawnAgainst({ token, logits }: DraftRow, hash: number, vocabSize: number): number {
+  const mixed = mix(hash, Math.round(logits[token]! * 1000));
+  return mixed % 4 > 0 ? token : (mixed >>> 2) % vocabSize;
+}
+
+/** Blocks the thread. */
+function pause(milliseconds: number): void {
+  if (milliseconds > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+}
+
+/** Folds in everything of the row that a real sampler reads. Greedy rows read no random numbers. */
+function hashParameters(hash: number, sampling: SamplingBatch, row: number): number {
+  let mixed = mix(hash, sampling.position[row]!);
+  const start = sampling.historyStart[row]!;
+  const end = sampling.historyStart[row + 1]!;
+  for (let i = start; i < end; i++) mixed = mix(mixed, sampling.history[i]!);
+  if (end > start) mixed = mix(mixed, sampling.historyPromptLength[row]!);
+  if (sampling.noRepeatNgramSize[row]! > 0) mixed = mix(mixed, sampling.noRepeatNgramSize[row]!);
+  for (const { tokens, values } of sampling.biases?.filter((bias) => bias.row === row) ?? []) {
+    for (const [i, value] of values.entries()) {
+      if (value !== 0) mixed = mix(mix(mixed, tokens?.[i] ?? i), Math.round(value * 1000));
+    }
+  }
+  if (sampling.temperature[row] === 0) return mixed;
+  mixed = mix(mixed, Number(BigInt.asUintN(32, sampling.seed[row]!)));
+  if (sampling.sequenceIndex[row]! > 0) mixed = mix(mixed, sampling.sequenceIndex[row]!);
+  mixed = mix(mixed, Math.round(sampling.temperature[row]! * 1000));
+  mixed = mix(mixed, sampling.topK[row]!);
+  return mix(mixed, Math.round(sampling.topP[row]! * 1000));
+}

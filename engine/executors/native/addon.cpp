@@ -1,0 +1,20 @@
+// The addon's border to JavaScript.
+#include <napi.h>
+
+#include "convert/register-convert.h"
+#include "executor/executor_object.h"
+#include "kernels/test_hooks.h"
+
+// Grows with every change of what JavaScript calls or hands over: ADDON_ABI in engine/executors/native/load-addon.ts is the same
+// number. An addon compiled from older sources is refused on load instead of misreading what it is given.
+static constexpr int kAddonAbi = 12;
+
+static Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  exports.Set("abi", kAddonAbi);
+  exports.Set("kernels", skein::kernelTestHooks(env));
+  skein::registerConvert(env, exports);
+  skein::registerExecutor(env, exports);
+  return exports;
+}
+
+NODE_API_MODULE(skein, Init)

@@ -1,0 +1,120 @@
+import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
+import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
+import type { KvDtype } from '../../../kvcache/kv-dtype.js';
+import type { TensorType } from '../../../models/checkpoints/checkpoint.js';
+import type { NetworkPlan } from '../../../network/plan.js';
+import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { EngineTensor } from '../../building/engine-directory.js';
+import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { WeightPrecision } from '../executor.js';
+
+/** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
+export interface ConvertJob {
+  source: string;
+  sourceOffset: number;
+  sourceByteLength: number;
+  type: TensorType;
+  rows: number;
+  columns: number;
+  /** Heads whose rows llama.cpp interleaved (see TensorLocation); 0 = none. */
+  interleavedHeads: number;
+  /** The source holds [columns, rows]. Default: it does not. */
+  transposed?: boolean;
+  /** Added to each element. Default 0. */
+  addend?: number;
+  targetOffset: number;
+  targetType: WeightPrecision;
+}
+
+export interface NativeExecutorOptions {
+  plan: NetworkPlan;
+  weightsFile: string;
+  tensors: EngineTensor[];
+  /** Mapped when it exists and matches; otherwise written aside, renamed, then mapped. */
+  packedFile: string;
+  instructionSet: InstructionSet;
+  threads: number;
+  maxNumTokens: number;
+  maxNumSequences: number;
+  maxLogitRows: number;
+  maxSeqLen: number;
+  numBlocks: number;
+  tokensPerBlock: number;
+  kvDtype: KvDtype;
+  /** 0: none. */
+  maxAttentionWindow: number;
+  sinkTokenLength: number;
+  /** That the threads of executors which compute at the same time may take together. */
+  processors: number;
+  /** Share of the processors beside other environments: see ExecutorOptions. */
+  computeWeight?: number;
+  heartbeat?: Int32Array;
+}
+
+/** The addon has one KV pool; which of its blocks are secondary is decided outside. */
+export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
+
+/** Of all executors of an environment (a worker) together. */
+export interface NativeTurns {
+  /** Computed, and waited while executors of other environments did. */
+  heldSeconds: number;
+  waitedSeconds: number;
+  /** Steps that were parted between two ops, for an environment that was further behind. */
+  partings: number;
+}
+
+export interface NativeExecutorHandle {
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void;
+  finish(): void;
+  forward(batch: PackedBatch): Float32Array;
+  sample(sampling: SamplingBatch, output: SamplingOutput): void;
+  copyBlocks(source: Int32Array, target: Int32Array): void;
+  areFinite(blocks: Int32Array): boolean;
+  memory(): NativeMemory;
+  /** Seconds per kind of op since the last call; counts on only where `on` is true. For benchmarks. */
+  profile(on: boolean): Record<string, number>;
+  turns(): NativeTurns;
+  close(): void;
+}
+
+export interface SimulatedTurns {
+  processors: number;
+  /** How long it runs. */
+  seconds: number;
+  /** Each runs steps of so many ops, with a gap between two of them. */
+  engines: {
+    threads: number;
+    weight: number;
+    opSeconds: number;
+    opsPerStep: number;
+    gapSeconds: number;
+    startSeconds: number;
+  }[];
+}
+
+/** What an engine had until then. */
+export interface SimulatedTurnsResult {
+  heldSeconds: number;
+  waitedSeconds: number;
+  longestWaitSeconds: number;
+  steps: number;
+  partings: number;
+}
+
+/** What the compiled addon exports. */
+export interface NativeAddon {
+  /** Number of this interface: see ADDON_ABI. */
+  readonly abi: number;
+  /** From the slowest to the fastest that this processor runs. */
+  supportedInstructionSets(): InstructionSet[];
+  /** Converts into `target`, an existing file of its final size. Checks every bound; throws naming file and tensor bounds. */
+  convert(target: string, jobs: ConvertJob[], threads: number): void;
+  createExecutor(options: NativeExecutorOptions): NativeExecutorHandle;
+  /** What memory() of an executor of these options would say, without taking any of it. */
+  measureExecutor(options: NativeExecutorOptions): NativeMemory;
+  /** Who computes when among engines that take turns, on a clock of its own, for the test of its fairness. */
+  simulateTurns(options: SimulatedTurns): SimulatedTurnsResult[];
+  /** The sampler's random generator, for its known-answer test: counter [4], key [2] -> words [4]. */
+  philox4x32(counter: Uint32Array, key: Uint32Array): Uint32Array;
+}

@@ -1,0 +1,9 @@
+#pragma once
+#include <napi.h>
+
+namespace skein {
+
+// Adds `convert` of NativeAddon (engine/executors/native/addon.ts) to the addon's exports.
+void registerConvert(Napi::Env env, Napi::Object exports);
+
+}  // namespace skein

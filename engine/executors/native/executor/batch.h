@@ -1,0 +1,106 @@
+// What one iteration brings from JavaScript, as plain views: engine/batch/packed-batch.ts and
+// engine/decoding/sampling-batch.ts. Checked before anything is touched.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "executor/plan.h"
+
+namespace skein {
+
+template <typename T>
+struct ArrayView {
+  T* data = nullptr;
+  int64_t length = 0;
+  T& operator[](int64_t i) const { return data[i]; }
+};
+
+// Log-probs of rows of logits, as engine/batch/packed-batch.ts has them.
+struct RowLogProbsView {
+  int64_t numTop = 0;
+  ArrayView<const int32_t> tokens;
+  ArrayView<float> logProbs;
+  ArrayView<int32_t> topTokens;
+  ArrayView<float> topLogProbs;
+};
+
+// Consecutive rows whose logits leave the executor.
+struct ReturnedRows {
+  bool sampled = false;  // first counts rows of logitRows, else rows of tokens
+  int64_t first = 0, count = 0;
+  bool wantsLogits = false, wantsLogProbs = false;
+  ArrayView<float> logits;
+  RowLogProbsView logProbs;
+};
+
+// Consecutive rows of tokens of one request; its ids from the vocabulary's size on name rows of its own table.
+struct PromptTableRows {
+  int64_t first = 0, count = 0;
+  ArrayView<const float> table;  // [ids x embedding width]
+};
+
+struct BatchView {
+  int64_t numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks;
+  ArrayView<const int32_t> tokenIds, positions, slots, queryStart, contextLength, blockTables, logitRows, newBlocks;
+  ArrayView<const int32_t> ropeRows;
+  ArrayView<const float> ropeFrequencies, ropeScales;
+  std::vector<ReturnedRows> returnedRows;
+  std::vector<PromptTableRows> promptTables;  // rows ascending
+  ArrayView<const int32_t> tokenTypes;        // of networks that look them up
+};
+
+// Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.
+struct RowBiasView {
+  int64_t row;
+  bool isDense;
+  ArrayView<const int32_t> tokens;
+  ArrayView<const float> values;
+};
+
+// A row that draws against a token of a draft: see draft_rejection.h.
+struct DraftRowView {
+  int64_t row;
+  int32_t token;
+  ArrayView<const float> logits;  // [vocabSize], what the token was drawn from
+};
+
+struct SamplingView {
+  int64_t numRows;
+  ArrayView<const float> temperature;
+  ArrayView<const int32_t> topK;
+  ArrayView<const float> topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty;
+  ArrayView<const uint64_t> seed;
+  ArrayView<const int32_t> sequenceIndex, position, noRepeatNgramSize, numTopLogProbs;
+  std::vector<RowBiasView> biases;  // rows ascending
+  std::vector<DraftRowView> draftRows;  // rows ascending
+  ArrayView<const int32_t> bannedStart, banned;
+  ArrayView<const int32_t> historyStart, history, historyPromptLength;
+  // Without masks both are empty.
+  ArrayView<const int32_t> maskOfRow, maskWords;
+  ArrayView<const int32_t> listsCandidates;  // empty: no row does
+};
+
+// Words of a mask of one bit a token.
+inline int64_t wordsOfMask(int32_t vocabSize) { return (int64_t(vocabSize) + 31) / 32; }
+
+struct SamplingOutputView {
+  ArrayView<int32_t> tokens;
+  ArrayView<float> logProbs;
+  ArrayView<int32_t> topStart;  // filled before the rows are sampled
+  ArrayView<int32_t> topTokens;
+  ArrayView<float> topLogProbs;
+  ArrayView<int32_t> status;
+};
+
+constexpr int32_t kRowOk = 0;
+constexpr int32_t kRowNotFinite = 1;
+constexpr int32_t kRowNoTokenLeft = 2;
+
+// Each throws std::runtime_error with one sentence that names the field.
+void checkBatch(const BatchView& batch, const ExecutorConfig& config);
+void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows, int32_t vocabSize);
+void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks);
+void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks);
+
+}  // namespace skein

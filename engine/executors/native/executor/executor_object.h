@@ -1,0 +1,11 @@
+// The executor as JavaScript sees it (NativeExecutorHandle in engine/executors/native/addon.ts).
+#pragma once
+#include <napi.h>
+
+namespace skein {
+
+// Adds createExecutor(options) and supportedInstructionSets() to exports. Nothing is process-global: each environment
+// (main thread, worker) has its own class.
+void registerExecutor(Napi::Env env, Napi::Object exports);
+
+}  // namespace skein

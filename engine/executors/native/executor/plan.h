@@ -1,0 +1,119 @@
+// A network as the executor holds it: the plan of network/plan.ts, parsed once and checked.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace skein {
+
+enum class RowKind : int32_t { kTokens, kLogits };
+
+struct PlanValue {
+  RowKind rows;
+  int32_t width;
+  int32_t slot;
+};
+
+struct PlanSlot {
+  RowKind rows;
+  int32_t width;
+};
+
+struct PlanWeight {
+  std::string name;
+  bool matrix;  // a vector has one row and is f32
+  int32_t rows, columns;
+};
+
+enum class OpKind : int32_t {
+  kEmbedding, kAddEmbedding, kRmsNorm, kRmsNormHeads, kLayerNorm, kLinear, kGatedLinear, kRopeAndCache, kAttention, kSoftCap,
+  kSelectRows, kMeanPool, kNormalize
+};
+constexpr int32_t kOpKinds = 13;
+// What a row of an addEmbedding's table is chosen by.
+enum class LookupKind : int32_t { kPositions, kTokenTypes };
+const char* opName(OpKind kind);
+
+// Fields that an op does not use are -1 (indices) or 0.
+struct PlanOp {
+  OpKind kind;
+  int32_t input = -1;  // qkv for kRopeAndCache and kAttention; the value itself for ops in place
+  int32_t output = -1;
+  int32_t residual = -1;
+  int32_t weight = -1;  // index into weights
+  int32_t bias = -1;
+  int32_t layer = -1;
+  int32_t table = -1;      // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
+  int32_t window = 0;      // of kAttention: the layer's own; 0: none
+  int32_t firstColumn = 0;  // of kRmsNormHeads, with heads
+  int32_t heads = 0;
+  LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
+  Activation activation = Activation::kNone;
+  float epsilon = 0;
+  float scale = 0;    // of kAttention and kEmbedding
+  float softCap = 0;  // of kAttention (0: none) and kSoftCap
+};
+
+struct NetworkPlan {
+  int32_t vocabSize = 0;
+  int32_t outputWidth = 0;  // of the rows that come out: vocabSize, unless the network is an encoder
+  int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
+  std::vector<std::vector<float>> ropeTables;  // inverse frequencies [rotaryDim / 2] each
+  bool bothWays = false;  // a token attends to all of its sequence, and sequences come whole
+  std::vector<PlanWeight> weights;
+  std::vector<PlanValue> values;
+  std::vector<PlanSlot> slots;
+  std::vector<PlanOp> ops;
+  int32_t logits = -1;
+
+  bool hasLogits() const { return outputWidth == vocabSize; }
+  // Whether all layers attend to the same positions and turn by the same angles.
+  bool layersAreAlike() const {
+    for (const PlanOp& op : ops)
+      if (op.window > 0 || op.table >= 0) return false;
+    return true;
+  }
+  int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
+  // Of the rows that tokens are looked up as; 1 where nothing is.
+  int32_t embeddingWidth() const {
+    for (const PlanOp& op : ops) {
+      if (op.kind == OpKind::kEmbedding) return values[static_cast<size_t>(op.output)].width;
+    }
+    return 1;
+  }
+};
+
+// One tensor of weights.bin.
+struct WeightTensor {
+  std::string name;
+  DType dtype;
+  int64_t rows, columns, offset, byteLength;
+  // CRC-32 of its bytes; -1 where the engine has none.
+  int64_t checksum = -1;
+};
+
+struct ExecutorConfig {
+  NetworkPlan plan;
+  std::vector<WeightTensor> tensors;
+  std::string weightsFile;
+  std::string packedFile;
+  Isa isa = Isa::kScalar;
+  int32_t threads = 1;
+  int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;
+  int32_t numBlocks = 0, tokensPerBlock = 0;
+  DType kvDtype = DType::kF32;
+  int32_t maxAttentionWindow = 0;  // 0: none
+  int32_t sinkTokens = 0;          // of the window
+
+  AttentionWindow window() const;
+  // Entries of a sequence's table once it holds `tokens` tokens.
+  int64_t tableEntries(int64_t tokens) const;
+};
+
+// Throws std::runtime_error with one sentence that names the op and what does not agree: unknown indices, shapes,
+// values read before they are written or after their slot was used again, limits out of range.
+void checkConfig(const ExecutorConfig& config);
+
+}  // namespace skein

@@ -1,0 +1,169 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { cpuQuota } from '../../../base/cpu-quota.js';
+import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
+import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
+import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
+import type { NetworkPlan } from '../../../network/plan.js';
+import type { PackedBatch } from '../../batch/packed-batch.js';
+import { PACKED_FILE } from '../../building/engine-directory.js';
+import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { Executor, ExecutorOptions } from '../executor.js';
+import type { LoadableEngine } from '../executor-kind.js';
+import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
+import { chooseInstructionSet } from './instruction-set.js';
+import { loadAddon } from './load-addon.js';
+
+/**
+ * What of an engine the native executor needs: weights.bin is mapped, never read into JavaScript. In its folder the packed
+ * weights of each instruction set are kept; where it is read-only they are packed at each start.
+ */
+export type NativeEngine = LoadableEngine;
+
+/** Part of the packed file's name; its header says more, and a file that does not match is made again. */
+const PACKED_FORMAT_VERSION = 2;
+/** What the addon says of matrices that are to be packed. */
+const DAMAGED = /are not those that were built/;
+
+/** Runs a network on the CPU through the C++ addon. */
+export class NativeExecutor implements Executor {
+  readonly name = 'native';
+  readonly instructionSet: InstructionSet;
+  readonly options: Readonly<ExecutorOptions>;
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly #handle: NativeExecutorHandle;
+  readonly #secondaryKvCacheBytes: number;
+
+  /**
+   * Maps the weights, packs them on first use, and takes all memory. Throws where the addon is not built, the plan and
+   * the weights do not agree, or the memory cannot be had.
+   */
+  constructor(engine: NativeEngine, options: ExecutorOptions) {
+    const native = nativeOptions(engine, options);
+    this.instructionSet = native.instructionSet;
+    this.options = { ...options, instructionSet: this.instructionSet };
+    this.vocabSize = engine.plan.vocabSize;
+    this.hiddenSize = embeddingWidth(engine.plan);
+    this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
+    this.#handle = createExecutor(native, engine.packedFolder);
+  }
+
+  /** What memory() of such an executor would say, without taking any of it. Throws where the constructor does. */
+  static measure(engine: NativeEngine, options: ExecutorOptions): ExecutorMemory {
+    const memory = loadAddon().measureExecutor(nativeOptions(engine, options));
+    return withSecondary(memory, secondaryBytes(engine, options));
+  }
+
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#handle.step(batch, sampling, output);
+  }
+
+  /** A thread of the addon's own computes in the place of the calling one; it starts with the first call. */
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#handle.begin(batch, sampling, output);
+  }
+
+  finish(): void {
+    this.#handle.finish();
+  }
+
+  forward(batch: PackedBatch): Float32Array {
+    return this.#handle.forward(batch);
+  }
+
+  sample(sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#handle.sample(sampling, output);
+  }
+
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    this.#handle.copyBlocks(source, target);
+  }
+
+  areFinite(blocks: Int32Array): boolean {
+    return this.#handle.areFinite(blocks);
+  }
+
+  memory(): ExecutorMemory {
+    return withSecondary(this.#handle.memory(), this.#secondaryKvCacheBytes);
+  }
+
+  waitedMs(): number {
+    return 1000 * this.#handle.turns().waitedSeconds;
+  }
+
+  /** What it had of the processors, beside the engines of other workers. */
+  turns(): NativeTurns {
+    return this.#handle.turns();
+  }
+
+  /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+  profile(on: boolean): Record<string, number> {
+    return this.#handle.profile(on);
+  }
+
+  /**
+   * Frees threads and memory; views of the logits become empty. Further calls of `close` do nothing, others throw.
+   * Refused between `begin` and `finish`.
+   */
+  close(): void {
+    this.#handle.close();
+  }
+}
+
+function embeddingWidth({ ops, values }: NetworkPlan): number {
+  const embedding = ops.find((op) => op.op === 'embedding');
+  return embedding === undefined ? 0 : values[embedding.output]!.width;
+}
+
+/**
+ * Where matrices are packed whose bytes have changed the addon refuses them. No start looks at those of weights.bin while
+ * there is a packed file, of whatever instruction set: without one the next start finds the damage and builds the engine anew.
+ */
+function createExecutor(options: NativeExecutorOptions, packedFolder: string): NativeExecutorHandle {
+  try {
+    return loadAddon().createExecutor(options);
+  } catch (error) {
+    if (error instanceof Error && DAMAGED.test(error.message)) removePackedFiles(packedFolder);
+    throw error;
+  }
+}
+
+function removePackedFiles(folder: string): void {
+  try {
+    for (const name of readdirSync(folder)) if (PACKED_FILE.test(name)) rmSync(join(folder, name));
+  } catch {
+    // A folder that cannot be written: what is wrong is said all the same.
+  }
+}
+
+/** The addon has one pool: it knows nothing of two. */
+function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): ExecutorMemory {
+  const kvCacheBytes = memory.kvCacheBytes - secondaryKvCacheBytes;
+  return { ...memory, kvCacheBytes, secondaryKvCacheBytes };
+}
+
+function secondaryBytes({ plan }: NativeEngine, options: ExecutorOptions): number {
+  const { numSecondaryBlocks = 0, tokensPerBlock, kvDtype } = options;
+  return numSecondaryBlocks * kvBytesPerBlock(plan.attention, tokensPerBlock, kvDtype);
+}
+
+function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeExecutorOptions {
+  const instructionSet = chooseInstructionSet(
+    loadAddon().supportedInstructionSets(),
+    options.instructionSet,
+    process.env.SKEIN_ISA,
+  );
+  return {
+    maxAttentionWindow: 0,
+    sinkTokenLength: 0,
+    processors: cpuQuota(),
+    ...options,
+    numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
+    plan: engine.plan,
+    weightsFile: engine.weightsFile,
+    tensors: engine.tensors,
+    packedFile: join(engine.packedFolder, `packed-${instructionSet}-v${PACKED_FORMAT_VERSION}.bin`),
+    instructionSet,
+  };
+}

@@ -1,0 +1,73 @@
+import type { NetworkPlan } from '../../../../network/plan.js';
+import type { ExecutorOptions } from '../../executor.js';
+
+const GREATEST = 2 ** 30;
+const LONGEST_LIST = 2 ** 20 - 1;
+
+/**
+ * Limits of what an executor is made with, and the shape of the network's attention, as the native executor has them.
+ * The ops themselves are not walked again, as native code does before it touches memory by them: here an op that does not
+ * fit is an error of the tensor library's.
+ */
+export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void {
+  checkAttention(plan);
+  const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;
+  checkRange('threads', options.threads, 1, 1024);
+  checkRange('maxNumTokens', options.maxNumTokens, 1, LONGEST_LIST);
+  checkRange('maxNumSequences', options.maxNumSequences, 1, LONGEST_LIST);
+  checkRange('maxLogitRows', options.maxLogitRows, 1, LONGEST_LIST);
+  checkRange('maxSeqLen', options.maxSeqLen, 1, GREATEST);
+  checkRange('numBlocks', numBlocks, 1, GREATEST);
+  checkRange('numSecondaryBlocks', numSecondaryBlocks, 0, GREATEST);
+  checkRange('tokensPerBlock', tokensPerBlock, 8, 2 ** 16);
+  if (!Number.isInteger(Math.log2(tokensPerBlock)))
+    throw new Error(`tokensPerBlock must be a power of two, but it is ${tokensPerBlock}.`);
+  checkRange('numBlocks x tokensPerBlock', (numBlocks + numSecondaryBlocks) * tokensPerBlock, 1, 2 ** 31 - 1);
+  checkWindow(plan, options);
+}
+
+function checkAttention({ vocabSize, outputWidth, attention }: NetworkPlan): void {
+  const { numLayers, numHeads, numKvHeads, headDim, rotaryDim, ropeTables = [] } = attention;
+  checkRange('vocabSize', vocabSize, 1, GREATEST);
+  checkRange('outputWidth', outputWidth, 1, GREATEST);
+  checkRange('numLayers', numLayers, 1, 2 ** 16);
+  checkRange('numHeads', numHeads, 1, 2 ** 12);
+  checkRange('numKvHeads', numKvHeads, 1, numHeads);
+  checkRange('headDim', headDim, 1, 2 ** 12);
+  checkRange('rotaryDim', rotaryDim, 0, headDim);
+  if (numHeads % numKvHeads !== 0) {
+    throw new Error(`numHeads must be a multiple of numKvHeads, but they are ${numHeads} and ${numKvHeads}.`);
+  }
+  if (rotaryDim % 2 !== 0) throw new Error(`rotaryDim must be even, but it is ${rotaryDim}.`);
+  for (const { length } of ropeTables) {
+    if (length === rotaryDim / 2) continue;
+    throw new Error(`A RoPE table of the plan has ${length} frequencies, but ${rotaryDim / 2} are expected.`);
+  }
+}
+
+function checkWindow({ attention, ops }: NetworkPlan, options: ExecutorOptions): void {
+  const { maxAttentionWindow = 0, sinkTokenLength = 0 } = options;
+  checkRange('maxAttentionWindow', maxAttentionWindow, 0, GREATEST);
+  checkRange('sinkTokenLength', sinkTokenLength, 0, Math.max(maxAttentionWindow - 1, 0));
+  if (attention.bothWays && maxAttentionWindow > 0) {
+    throw new Error(
+      `maxAttentionWindow is ${maxAttentionWindow}, but where tokens attend both ways there is no window.`,
+    );
+  }
+  const isOwn = ops.some(
+    (op) =>
+      (op.op === 'attention' && op.window !== undefined) ||
+      (op.op === 'ropeAndCache' && op.table !== undefined),
+  );
+  if (sinkTokenLength > 0 && isOwn) {
+    throw new Error(
+      `sinkTokenLength is ${sinkTokenLength}, but with layers that have a window or a RoPE of their own there are ` +
+        'no sinks.',
+    );
+  }
+}
+
+function checkRange(name: string, value: number, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return;
+  throw new Error(`${name} must be between ${least} and ${most}, but it is ${value}.`);
+}

@@ -1,0 +1,177 @@
+import type { DraftRow, RowBias, SamplingBatch, SamplingOutput } from '../../../decoding/sampling-batch.js';
+import { entries } from './check-batch.js';
+import {
+  checkArrays,
+  checkEntries,
+  checkIntegers,
+  checkLength,
+  checkNumbers,
+  checkObject,
+} from './fields.js';
+
+const FLOATS = ['temperature', 'topP', 'minP', 'repetitionPenalty', 'presencePenalty', 'frequencyPenalty'];
+const INTEGERS = [
+  'topK',
+  'sequenceIndex',
+  'position',
+  'noRepeatNgramSize',
+  'numTopLogProbs',
+  'bannedStart',
+  'banned',
+  'historyStart',
+  'history',
+  'historyPromptLength',
+];
+
+/** The greatest number that a parameter may be: what a float32 of it can still be computed with. */
+const GREATEST = 1e30;
+
+/** What an output has to have room for, and what its rows are drawn from. */
+export interface SamplingLimits {
+  /** Rows of logits that the last forward made. */
+  logitRows: number;
+  vocabSize: number;
+}
+
+/** The types of all fields, which are checked before the batch that comes with them is looked at. */
+export function checkSamplingTypes(sampling: SamplingBatch, output: SamplingOutput): void {
+  checkObject(sampling, 'sampling');
+  if (sampling.tokenMasks !== undefined && sampling.tokenMasks !== null) {
+    checkObject(sampling.tokenMasks, 'tokenMasks');
+    checkArrays(sampling.tokenMasks, 'integers', ['maskOfRow', 'words']);
+  }
+  if (sampling.listsCandidates !== undefined) checkArrays(sampling, 'integers', ['listsCandidates']);
+  checkIntegers(sampling, ['numRows']);
+  checkArrays(sampling, 'floats', FLOATS);
+  checkArrays(sampling, 'integers', INTEGERS);
+  checkArrays(sampling, 'seeds', ['seed']);
+  for (const bias of entries(sampling, 'biases') as readonly RowBias[]) {
+    checkIntegers(bias, ['row']);
+    if (bias.tokens !== null) checkArrays(bias, 'integers', ['tokens']);
+    checkArrays(bias, 'floats', ['values']);
+  }
+  for (const draft of entries(sampling, 'draftRows')) {
+    checkIntegers(draft, ['row', 'token']);
+    checkArrays(draft, 'floats', ['logits']);
+  }
+  checkObject(output, 'output');
+  checkArrays(output, 'integers', ['tokens', 'topStart', 'topTokens', 'status']);
+  checkArrays(output, 'floats', ['logProbs', 'topLogProbs']);
+}
+
+/** All else that the native executor checks of sampling parameters; throws one sentence, and nothing is sampled. */
+export function checkSampling(
+  sampling: SamplingBatch,
+  output: SamplingOutput,
+  { logitRows, vocabSize }: SamplingLimits,
+): void {
+  const rows = sampling.numRows;
+  if (rows !== logitRows)
+    throw new Error(`numRows is ${rows}, but the last forward made ${logitRows} rows of logits.`);
+  checkNumbers(sampling.temperature, rows, 0, GREATEST, 'temperature');
+  checkNumbers(sampling.topP, rows, 0, 1, 'topP');
+  checkNumbers(sampling.minP, rows, 0, 1, 'minP');
+  checkNumbers(sampling.repetitionPenalty, rows, 1e-6, GREATEST, 'repetitionPenalty');
+  checkNumbers(sampling.presencePenalty, rows, -GREATEST, GREATEST, 'presencePenalty');
+  checkNumbers(sampling.frequencyPenalty, rows, -GREATEST, GREATEST, 'frequencyPenalty');
+  checkEntries(sampling.topK, rows, 0, 2 ** 31, 'topK');
+  checkEntries(sampling.noRepeatNgramSize, rows, 0, 2 ** 31, 'noRepeatNgramSize');
+  checkBiases(sampling.biases ?? [], rows, vocabSize);
+  checkDrafts(sampling.draftRows ?? [], rows, vocabSize);
+  checkEntries(sampling.numTopLogProbs, rows, -1, vocabSize + 1, 'numTopLogProbs');
+  checkLength(sampling.seed, rows, 'seed');
+  checkLength(sampling.sequenceIndex, rows, 'sequenceIndex');
+  checkLength(sampling.position, rows, 'position');
+  checkTokenLists(sampling, rows, vocabSize);
+  checkCandidates(sampling, rows);
+  if (sampling.tokenMasks) {
+    const { maskOfRow, words } = sampling.tokenMasks;
+    checkEntries(maskOfRow, rows, -1, Math.floor(words.length / Math.ceil(vocabSize / 32)), 'maskOfRow');
+  }
+  checkHistoryLengths(sampling, rows);
+  checkOutput(sampling, output, rows);
+}
+
+/** The values are looked at where they are added: one that makes NaN of a logit fails its row. */
+function checkBiases(biases: readonly RowBias[], rows: number, vocabSize: number): void {
+  let least = 0;
+  for (const { row, tokens, values } of biases) {
+    checkListedRow('biases', row, least, rows);
+    if (tokens !== null) checkEntries(tokens, tokens.length, 0, vocabSize, 'tokens of biases');
+    checkLength(values, tokens?.length ?? vocabSize, 'values of biases');
+    least = row + 1;
+  }
+}
+
+/** The logits were looked at when the request came. */
+function checkDrafts(drafts: readonly DraftRow[], rows: number, vocabSize: number): void {
+  let least = 0;
+  for (const { row, token, logits } of drafts) {
+    checkListedRow('draftRows', row, least, rows);
+    if (token < 0 || token >= vocabSize)
+      throw new Error(`draftRows has token ${token}, but the vocabulary has ${vocabSize}.`);
+    checkLength(logits, vocabSize, 'logits of draftRows');
+    least = row + 1;
+  }
+}
+
+function checkListedRow(field: string, row: number, least: number, rows: number): void {
+  if (row >= least && row < rows) return;
+  throw new Error(`${field} has row ${row}, but one of the rows ${least} to ${rows - 1} is expected there.`);
+}
+
+function checkTokenLists(sampling: SamplingBatch, rows: number, vocabSize: number): void {
+  const { bannedStart, banned, historyStart, history } = sampling;
+  checkLength(sampling.historyPromptLength, rows, 'historyPromptLength');
+  checkTokenList('banned', bannedStart, banned, { rows, least: 0, vocabSize });
+  checkTokenList('history', historyStart, history, { rows, least: -1, vocabSize });
+}
+
+/** Row r has the tokens [start[r], start[r + 1]) of a flat list. */
+function checkTokenList(
+  field: string,
+  start: Int32Array,
+  tokens: Int32Array,
+  { rows, least, vocabSize }: { rows: number; least: number; vocabSize: number },
+): void {
+  checkEntries(start, rows + 1, 0, tokens.length + 1, `${field}Start`);
+  for (let row = 0; row < rows; row++) {
+    if (start[row + 1]! < start[row]!)
+      throw new Error(`${field}Start[${row + 1}] is below the entry before it.`);
+    for (let i = start[row]!; i < start[row + 1]!; i++) {
+      if (tokens[i]! >= least && tokens[i]! < vocabSize) continue;
+      throw new Error(`${field}[${i}] is token ${tokens[i]}, but the vocabulary has ${vocabSize}.`);
+    }
+  }
+}
+
+function checkCandidates({ listsCandidates, numTopLogProbs }: SamplingBatch, rows: number): void {
+  if (listsCandidates === undefined || listsCandidates.length === 0) return;
+  checkEntries(listsCandidates, rows, 0, 2, 'listsCandidates');
+  for (let row = 0; row < rows; row++) {
+    if (listsCandidates[row] === 0 || numTopLogProbs[row]! > 0) continue;
+    throw new Error(
+      `numTopLogProbs[${row}] is ${numTopLogProbs[row]}, but a row that lists candidates needs at least 1.`,
+    );
+  }
+}
+
+function checkHistoryLengths({ historyStart, historyPromptLength }: SamplingBatch, rows: number): void {
+  for (let row = 0; row < rows; row++) {
+    const length = historyStart[row + 1]! - historyStart[row]!;
+    const prompt = historyPromptLength[row]!;
+    if (prompt >= 0 && prompt <= length) continue;
+    throw new Error(`historyPromptLength[${row}] is ${prompt}, but the row's history has ${length} tokens.`);
+  }
+}
+
+function checkOutput(sampling: SamplingBatch, output: SamplingOutput, rows: number): void {
+  checkLength(output.tokens, rows, 'tokens');
+  checkLength(output.logProbs, rows, 'logProbs');
+  checkLength(output.status, rows, 'status');
+  let numTop = 0;
+  for (let row = 0; row < rows; row++) numTop += Math.max(0, sampling.numTopLogProbs[row]!);
+  checkLength(output.topStart, rows + 1, 'topStart');
+  checkLength(output.topTokens, numTop, 'topTokens');
+  checkLength(output.topLogProbs, numTop, 'topLogProbs');
+}

@@ -1,0 +1,77 @@
+import { storedBytes } from '../../../building/weight-precision.js';
+import type { WeightPrecision } from '../../executor.js';
+import type { ConvertJob } from '../../native/addon.js';
+import type { PositionedFile } from './positioned-file.js';
+import { type StorageType, storageTypeOf } from './tensor-types.js';
+
+const MAX_COLUMNS = 2 ** 24;
+const MAX_ROWS = 2 ** 32;
+const TARGETS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
+
+/** The fields of a job are what they should be, whatever files there are. Throws a TypeError. Returns its type. */
+export function checkFields(job: ConvertJob): StorageType {
+  if (typeof job !== 'object' || job === null) throw new TypeError('convert: a job should be an object.');
+  for (const key of ['source', 'type', 'targetType'] as const) {
+    if (typeof job[key] !== 'string') throw new TypeError(`convert: ${key} should be a string.`);
+  }
+  for (const key of [
+    'sourceOffset',
+    'sourceByteLength',
+    'rows',
+    'columns',
+    'interleavedHeads',
+    'targetOffset',
+  ] as const) {
+    if (!(Number.isSafeInteger(job[key]) && job[key] >= 0))
+      throw new TypeError(`convert: ${key} should be a whole number >= 0.`);
+  }
+  const type = storageTypeOf(job.type);
+  if (type === undefined) throw new TypeError(`${job.source}: tensor type ${job.type} is not known.`);
+  if (!TARGETS.includes(job.targetType)) {
+    throw new TypeError(
+      `convert: targetType should be f32, bf16, int8 or int4, found ${String(job.targetType)}.`,
+    );
+  }
+  return type;
+}
+
+/** The job's tensor lies within both files as they are now. */
+export function checkBounds(
+  job: ConvertJob,
+  type: StorageType,
+  source: PositionedFile,
+  target: { path: string; file: PositionedFile },
+): void {
+  const { rows, columns, interleavedHeads: heads, sourceByteLength } = job;
+  const shape = `[${rows}, ${columns}]`;
+  if (rows < 1 || rows > MAX_ROWS || columns < 1 || columns > MAX_COLUMNS)
+    throw new Error(`${job.source}: a tensor of shape ${shape} is out of range.`);
+  if (columns % type.blockElements !== 0) {
+    throw new Error(
+      `${job.source}: rows of ${columns} elements do not hold whole blocks of ${type.name} (${type.blockElements} elements).`,
+    );
+  }
+  const expected = BigInt(rows) * BigInt((columns / type.blockElements) * type.blockBytes);
+  if (BigInt(sourceByteLength) !== expected) {
+    throw new Error(
+      `${job.source}: a tensor of type ${type.name} and shape ${shape} takes ${expected} bytes, found ${sourceByteLength}.`,
+    );
+  }
+  if (heads > 0 && rows % (2 * heads) !== 0)
+    throw new Error(`${job.source}: ${rows} rows do not divide into ${heads} heads of interleaved halves.`);
+  if (job.transposed && (type.blockElements !== 1 || heads !== 0)) {
+    throw new Error(
+      `${job.source}: a transposed tensor of type ${type.name} cannot be turned; its elements must be single numbers, in the order of rows.`,
+    );
+  }
+  checkRange(job.source, 'tensor', job.sourceOffset, sourceByteLength, source.size);
+  const stored = storedBytes(job.targetType, rows, columns);
+  checkRange(target.path, 'converted tensor', job.targetOffset, stored, target.file.size);
+}
+
+function checkRange(path: string, role: string, offset: number, length: number, size: number): void {
+  if (offset <= size && length <= size - offset) return;
+  throw new Error(
+    `${path}: ${role} bytes ${offset} to ${BigInt(offset) + BigInt(length)} lie beyond the file's ${size} bytes.`,
+  );
+}

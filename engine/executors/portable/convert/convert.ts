@@ -1,0 +1,66 @@
+import { storedBytes } from '../../../building/weight-precision.js';
+import type { ConvertJob } from '../../native/addon.js';
+import { checkBounds, checkFields } from './check-job.js';
+import { ConvertedRows } from './converted-rows.js';
+import { PositionedFile } from './positioned-file.js';
+import type { StorageType } from './tensor-types.js';
+
+/** Rows are converted in pieces of about this many elements: 1 MiB of float32. */
+const PIECE_ELEMENTS = 2 ** 18;
+/** Rows of a transposed source are read piece by piece: no piece is narrower than this. */
+const TRANSPOSED_ROWS = 256;
+
+/** A job with its open file and its type. */
+interface Work {
+  job: ConvertJob;
+  type: StorageType;
+  source: PositionedFile;
+}
+
+/**
+ * What NativeAddon.convert does, in TypeScript: the same bytes and the same sentences for what is wrong, in this thread
+ * alone. Beside the files' own a few MiB are in memory, whatever the tensors' size.
+ */
+export function convert(target: string, jobs: readonly ConvertJob[], threads: number): void {
+  for (const _ of convertInPieces(target, jobs, threads));
+}
+
+/** The same, piece by piece: the caller may do other things between two of them, and leave early. */
+export function* convertInPieces(
+  target: string,
+  jobs: readonly ConvertJob[],
+  threads: number,
+): Generator<void, void, void> {
+  checkArguments(target, jobs, threads);
+  const types = jobs.map(checkFields);
+  const sources = new Map<string, PositionedFile>();
+  const file = PositionedFile.forWriting(target);
+  try {
+    const works = jobs.map((job, i): Work => {
+      const source = sources.get(job.source) ?? PositionedFile.forReading(job.source);
+      sources.set(job.source, source);
+      checkBounds(job, types[i]!, source, { path: target, file });
+      return { job, type: types[i]!, source };
+    });
+    const rows = new ConvertedRows();
+    for (const { job, type, source } of works) {
+      const least = job.transposed ? TRANSPOSED_ROWS : 1;
+      const rowsPerPiece = Math.max(least, Math.floor(PIECE_ELEMENTS / job.columns));
+      for (let first = 0; first < job.rows; first += rowsPerPiece) {
+        const count = Math.min(rowsPerPiece, job.rows - first);
+        const bytes = rows.of(job, type, source, first, count);
+        file.write(bytes, job.targetOffset + storedBytes(job.targetType, first, job.columns));
+        yield;
+      }
+    }
+  } finally {
+    file.close();
+    for (const source of sources.values()) source.close();
+  }
+}
+
+function checkArguments(target: unknown, jobs: unknown, threads: unknown): void {
+  if (typeof target !== 'string' || !Array.isArray(jobs) || typeof threads !== 'number')
+    throw new TypeError('convert takes a target path, an array of jobs and a number of threads.');
+  if (!(threads >= 1 && threads <= 1024)) throw new RangeError('convert: threads should be from 1 to 1024.');
+}

@@ -1,0 +1,115 @@
+import { storedBytes, WEIGHT_GROUP } from '../../../building/weight-precision.js';
+import type { ConvertJob } from '../../native/addon.js';
+import { exactConversion } from './exact-conversion.js';
+import { bitsToBf16 } from './half.js';
+import type { PositionedFile } from './positioned-file.js';
+import { int4Block } from './quantize-int4.js';
+import { int8Block } from './quantize-int8.js';
+import type { StorageType } from './tensor-types.js';
+
+/** Converts pieces of tensors in memory of its own, which it uses again. */
+export class ConvertedRows {
+  #raw = new ArrayBuffer(0);
+  #floats = new ArrayBuffer(0);
+  #turned = new ArrayBuffer(0);
+  #converted = new ArrayBuffer(0);
+
+  /** Rows `first` to `first + count` of a job as the target stores them: a view that is valid until the next call. */
+  of(job: ConvertJob, type: StorageType, source: PositionedFile, first: number, count: number): Uint8Array {
+    const { columns, targetType, transposed = false, addend = 0 } = job;
+    const blocks = count * (columns / type.blockElements);
+    const raw = this.#read(job, type, source, first, count);
+    const targetBytes = storedBytes(targetType, count, columns);
+    const exact = transposed || addend !== 0 ? undefined : exactConversion(type.name, targetType);
+    if (exact !== undefined) {
+      this.#converted = grown(this.#converted, targetBytes);
+      const target = new Uint8Array(this.#converted, 0, targetBytes);
+      exact(raw, blocks, target);
+      return target;
+    }
+    this.#floats = grown(this.#floats, 4 * count * columns);
+    let floats = new Float32Array(this.#floats, 0, count * columns);
+    type.toF32(raw, blocks, floats);
+    if (transposed) floats = this.#turn(floats, count, columns);
+    if (addend !== 0) {
+      const added = Math.fround(addend);
+      for (let i = 0; i < floats.length; i++) floats[i]! += added;
+    }
+    if (targetType === 'f32') return new Uint8Array(floats.buffer, 0, targetBytes);
+    this.#converted = grown(this.#converted, targetBytes);
+    const target = new Uint8Array(this.#converted, 0, targetBytes);
+    if (targetType === 'bf16') toBf16(floats, target);
+    else quantize(targetType, floats, columns, target);
+    return target;
+  }
+
+  #read(
+    job: ConvertJob,
+    type: StorageType,
+    source: PositionedFile,
+    first: number,
+    count: number,
+  ): Uint8Array {
+    const { rows, columns, interleavedHeads, sourceOffset } = job;
+    const rowBytes = (columns / type.blockElements) * type.blockBytes;
+    this.#raw = grown(this.#raw, count * rowBytes);
+    const raw = new Uint8Array(this.#raw, 0, count * rowBytes);
+    if (job.transposed) {
+      const element = type.blockBytes;
+      for (let c = 0; c < columns; c++) {
+        const part = raw.subarray(c * count * element, (c + 1) * count * element);
+        source.read(part, sourceOffset + (c * rows + first) * element);
+      }
+    } else if (interleavedHeads === 0) {
+      source.read(raw, sourceOffset + first * rowBytes);
+    } else {
+      const headRows = rows / interleavedHeads;
+      for (let r = 0; r < count; r++) {
+        const part = raw.subarray(r * rowBytes, (r + 1) * rowBytes);
+        source.read(part, sourceOffset + sourceRow(first + r, headRows) * rowBytes);
+      }
+    }
+    return raw;
+  }
+
+  /** From [columns, rows] to [rows, columns]. As bits: a NaN passes as it is. */
+  #turn(floats: Float32Array, rows: number, columns: number): Float32Array<ArrayBuffer> {
+    this.#turned = grown(this.#turned, floats.byteLength);
+    const from = new Uint32Array(floats.buffer, 0, floats.length);
+    const to = new Uint32Array(this.#turned, 0, floats.length);
+    for (let c = 0; c < columns; c++)
+      for (let r = 0; r < rows; r++) to[r * columns + c] = from[c * rows + r]!;
+    return new Float32Array(this.#turned, 0, floats.length);
+  }
+}
+
+/**
+ * Where target row `row` lies in the source. llama.cpp stores the halves of a head as pairs:
+ *
+ *   target (halves)   0 1 2 3 | 4 5 6 7      row = half * size + i
+ *   source (pairs)    0 4 1 5 2 6 3 7        row = 2 * i + half
+ */
+function sourceRow(row: number, headRows: number): number {
+  const inside = row % headRows;
+  const size = headRows / 2;
+  return row - inside + 2 * (inside % size) + Math.floor(inside / size);
+}
+
+function toBf16(floats: Float32Array, target: Uint8Array): void {
+  const bits = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
+  const rounded = new Uint16Array(target.buffer, target.byteOffset, floats.length);
+  for (let i = 0; i < bits.length; i++) rounded[i] = bitsToBf16(bits[i]!);
+}
+
+/** Rows of values, rounded to the nearest that a block can hold; the last block of a row may be filled up. */
+function quantize(type: 'int8' | 'int4', floats: Float32Array, columns: number, target: Uint8Array): void {
+  const [write, blockBytes] = type === 'int8' ? [int8Block, 34] : [int4Block, 20];
+  for (let row = 0, to = 0; row < floats.length; row += columns)
+    for (let at = 0; at < columns; at += WEIGHT_GROUP, to += blockBytes)
+      write(floats, row + at, Math.min(WEIGHT_GROUP, columns - at), target, to);
+}
+
+/** Memory of at least so many bytes; what it held may be gone. */
+function grown(buffer: ArrayBuffer, bytes: number): ArrayBuffer {
+  return buffer.byteLength >= bytes ? buffer : new ArrayBuffer(bytes);
+}

@@ -1,0 +1,98 @@
+import { WEIGHT_GROUP } from '../../../building/weight-precision.js';
+import { fromHalf, store16, toHalf } from './half.js';
+import { isAllFinite, NAN_HALF, rounded } from './quantized-blocks.js';
+
+const { fround } = Math;
+
+/** The nibbles of one block for a scale and a minimum, and how far they are from the values. */
+class Fit {
+  scale = 0;
+  minimum = 0;
+  readonly quants = new Uint8Array(WEIGHT_GROUP);
+  error = 0;
+
+  make(x: Float32Array, at: number, count: number, wantedScale: number, wantedMinimum: number): void {
+    this.scale = toHalf(wantedScale);
+    this.minimum = toHalf(wantedMinimum);
+    const { quants } = this;
+    quants.fill(0);
+    const d = fromHalf(this.scale);
+    const m = fromHalf(this.minimum);
+    let error = 0;
+    for (let i = 0; i < count; i++) {
+      const value = x[at + i]!;
+      if (d > 0) {
+        const step = rounded(fround(fround(value - m) / d));
+        quants[i] = step < 0 ? 0 : Math.min(step, 15);
+      }
+      const difference = value - (d * quants[i]! + m);
+      error += difference * difference;
+    }
+    this.error = error;
+  }
+}
+
+/**
+ * Scale and minimum of the least squared error for given nibbles: a straight line through (quant, x). In LINE; false where
+ * there is none that rises.
+ */
+function fitLine(x: Float32Array, at: number, quants: Uint8Array, count: number): boolean {
+  let q = 0;
+  let qq = 0;
+  let y = 0;
+  let qy = 0;
+  for (let i = 0; i < count; i++) {
+    const quant = quants[i]!;
+    const value = x[at + i]!;
+    q += quant;
+    qq += quant * quant;
+    y += value;
+    qy += quant * value;
+  }
+  const spread = count * qq - q * q;
+  if (spread <= 0) return false;
+  LINE.scale = fround((count * qy - q * y) / spread);
+  LINE.minimum = fround((y - LINE.scale * q) / count);
+  return LINE.scale > 0;
+}
+
+const LINE = { scale: 0, minimum: 0 };
+const GUESS = new Fit();
+/** The best so far, and one to try. */
+const FITS: [Fit, Fit] = [new Fit(), new Fit()];
+
+function bestFit(x: Float32Array, at: number, count: number): Fit {
+  let low = x[at]!;
+  let greatest = low;
+  for (let i = 1; i < count; i++) {
+    const value = x[at + i]!;
+    if (value < low) low = value;
+    if (!(value < greatest)) greatest = value;
+  }
+  const range = fround(greatest - low);
+  let [best, other] = FITS;
+  best.make(x, at, count, fround(range / 15), low);
+  // Ranges somewhat narrower and wider than the values': the ends are clipped, the middle is finer.
+  for (let steps = 14.5; range > 0 && best.error > 0 && steps < 18; steps += 0.5) {
+    const begin = fround(low + fround(fround(range * 0.5) * fround(1 - fround(15 / steps))));
+    GUESS.make(x, at, count, fround(range / steps), begin);
+    if (!fitLine(x, at, GUESS.quants, count)) continue;
+    other.make(x, at, count, LINE.scale, LINE.minimum);
+    if (other.error < best.error) [best, other] = [other, best];
+  }
+  return best;
+}
+
+/** Values x[at .. at + count) into a block at `to`: f16 scale | f16 minimum | 16 bytes. */
+export function int4Block(x: Float32Array, at: number, count: number, block: Uint8Array, to: number): void {
+  block.fill(0, to, to + 20);
+  const fit = isAllFinite(x, at, count) ? bestFit(x, at, count) : null;
+  if (fit === null || !Number.isFinite(fromHalf(fit.scale)) || !Number.isFinite(fromHalf(fit.minimum))) {
+    store16(block, to, NAN_HALF);
+    store16(block, to + 2, NAN_HALF);
+    return;
+  }
+  store16(block, to, fit.scale);
+  store16(block, to + 2, fit.minimum);
+  for (let i = 0; i < 16; i++) block[to + 4 + i] = fit.quants[i]! | (fit.quants[i + 16]! << 4);
+}

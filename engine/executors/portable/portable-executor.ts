@@ -1,0 +1,201 @@
+import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
+import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import type { NetworkPlan } from '../../../network/plan.js';
+import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { Executor, ExecutorOptions } from '../executor.js';
+import { type BatchLimits, checkBatch } from './checks/check-batch.js';
+import { checkOptions } from './checks/check-options.js';
+import { checkSampling, checkSamplingTypes } from './checks/check-sampling.js';
+import { checkArrays, checkEntries } from './checks/fields.js';
+import type { NetworkRunner, OpenRunner, RunnableEngine } from './network-runner.js';
+import { returnSampledRows, returnTokenRows } from './returned-rows.js';
+import { HostSampler } from './sampling/host-sampler.js';
+
+interface BegunStep {
+  batch: PackedBatch;
+  sampling: SamplingBatch;
+  output: SamplingOutput;
+}
+
+/**
+ * An executor whose network a tensor library runs: the checks, what is handed out, and sampling on the host around a
+ * NetworkRunner.
+ *
+ * It has no thread of its own. `begin` checks, and `finish` computes: what the caller does in between (it packs, and
+ * answers with what the step before gave) would wait for a whole step if `begin` computed, and nobody would gain by it.
+ */
+export class PortableExecutor implements Executor {
+  readonly name: NetworkRunner['name'];
+  /** What computes, as the runner has it. */
+  readonly instructionSet: string;
+  readonly options: Readonly<ExecutorOptions>;
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly #plan: NetworkPlan;
+  readonly #limits: BatchLimits;
+  readonly #sampler: HostSampler;
+  #runner: NetworkRunner | null;
+  #begun: BegunStep | null = null;
+  /** Of the last forward that came to its end. */
+  #numLogitRows = 0;
+  /** The logits of the last forward where they have been handed out, since when they may have been written to. */
+  #view: Float32Array | null = null;
+
+  /** Takes what `openRunner` opens; throws one sentence where the options do not fit or the runner cannot be had. */
+  static async open(
+    engine: RunnableEngine,
+    options: ExecutorOptions,
+    openRunner: OpenRunner,
+  ): Promise<PortableExecutor> {
+    checkOptions(engine.plan, options);
+    return new PortableExecutor(engine.plan, options, await openRunner(engine, options));
+  }
+
+  private constructor(plan: NetworkPlan, options: ExecutorOptions, runner: NetworkRunner) {
+    this.name = runner.name;
+    this.instructionSet = runner.device;
+    this.options = { ...options };
+    this.vocabSize = plan.vocabSize;
+    this.hiddenSize = embeddingWidth(plan);
+    this.#plan = plan;
+    this.#limits = { plan, options, window: resolveWindow(options), hiddenSize: this.hiddenSize };
+    this.#sampler = new HostSampler(plan.vocabSize);
+    this.#runner = runner;
+  }
+
+  step(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    const runner = this.#idle();
+    this.#checkStep(batch, sampling, output);
+    this.#run(runner, batch, sampling, output);
+  }
+
+  begin(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#idle();
+    this.#checkStep(batch, sampling, output);
+    this.#begun = { batch, sampling, output };
+  }
+
+  finish(): void {
+    const runner = this.#open();
+    const begun = this.#begun;
+    if (begun === null) throw new Error('No step has been begun; begin() must come before finish().');
+    this.#begun = null;
+    this.#run(runner, begun.batch, begun.sampling, begun.output);
+  }
+
+  forward(batch: PackedBatch): Float32Array {
+    const runner = this.#idle();
+    checkBatch(batch, this.#limits);
+    this.#forward(runner, batch);
+    if (this.#numLogitRows === 0) return new Float32Array(0);
+    this.#view = runner.logits();
+    return this.#view;
+  }
+
+  sample(sampling: SamplingBatch, output: SamplingOutput): void {
+    const runner = this.#idle();
+    this.#requireLogits();
+    checkSamplingTypes(sampling, output);
+    checkSampling(sampling, output, { logitRows: this.#numLogitRows, vocabSize: this.vocabSize });
+    this.#sample(runner, sampling, output);
+  }
+
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    const runner = this.#idle();
+    checkArrays({ source, target }, 'integers', ['source', 'target']);
+    if (source.length !== target.length) {
+      throw new Error(`copyBlocks: source has ${source.length} blocks and target ${target.length}.`);
+    }
+    checkEntries(source, source.length, 0, this.#numBlocks, 'source');
+    checkEntries(target, target.length, 0, this.#numBlocks, 'target');
+    this.#view = null;
+    if (source.length > 0) runner.copyBlocks(source, target);
+  }
+
+  areFinite(blocks: Int32Array): boolean {
+    const runner = this.#idle();
+    checkArrays({ blocks }, 'integers', ['blocks']);
+    checkEntries(blocks, blocks.length, 0, this.#numBlocks, 'blocks');
+    this.#view = null;
+    return blocks.length === 0 || runner.areFinite(blocks);
+  }
+
+  memory(): ExecutorMemory {
+    const { kvCacheBytes, ...memory } = this.#open().memory();
+    const { numSecondaryBlocks = 0 } = this.options;
+    const secondaryKvCacheBytes = Math.round((kvCacheBytes * numSecondaryBlocks) / this.#numBlocks);
+    return { ...memory, kvCacheBytes: kvCacheBytes - secondaryKvCacheBytes, secondaryKvCacheBytes };
+  }
+
+  /** Frees all memory. Further calls of `close` do nothing, others throw. Refused between `begin` and `finish`. */
+  close(): void {
+    if (this.#begun !== null) {
+      throw new Error(
+        'The executor cannot be closed while a begun step is running; finish() must come first.',
+      );
+    }
+    this.#view = null;
+    this.#runner?.close();
+    this.#runner = null;
+  }
+
+  /** Of both pools. */
+  get #numBlocks(): number {
+    return this.options.numBlocks + (this.options.numSecondaryBlocks ?? 0);
+  }
+
+  #open(): NetworkRunner {
+    if (this.#runner === null) throw new Error('The executor is closed.');
+    return this.#runner;
+  }
+
+  #idle(): NetworkRunner {
+    const runner = this.#open();
+    if (this.#begun !== null) throw new Error('A begun step is running; finish() must come first.');
+    return runner;
+  }
+
+  #checkStep(batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    checkBatch(batch, this.#limits);
+    checkSamplingTypes(sampling, output);
+    this.#requireLogits();
+    checkSampling(sampling, output, { logitRows: batch.numLogitRows, vocabSize: this.vocabSize });
+  }
+
+  #requireLogits(): void {
+    if (this.#plan.outputWidth === this.#plan.vocabSize) return;
+    throw new Error('This network has no logits over a vocabulary to sample from; forward() gives its rows.');
+  }
+
+  #run(runner: NetworkRunner, batch: PackedBatch, sampling: SamplingBatch, output: SamplingOutput): void {
+    this.#forward(runner, batch);
+    this.#sample(runner, sampling, output);
+  }
+
+  #forward(runner: NetworkRunner, batch: PackedBatch): void {
+    this.#numLogitRows = 0;
+    this.#view = null;
+    runner.forward(batch);
+    returnTokenRows(batch, runner, this.#sampler, this.options.maxLogitRows);
+    if (batch.numLogitRows > 0) runner.head(batch.logitRows.subarray(0, batch.numLogitRows));
+    this.#numLogitRows = batch.numLogitRows;
+    returnSampledRows(batch, () => runner.logits(), this.#sampler);
+  }
+
+  /** By the runner where the logits lie, unless they have been handed out and may have changed. */
+  #sample(runner: NetworkRunner, sampling: SamplingBatch, output: SamplingOutput): void {
+    if (sampling.numRows === 0) {
+      output.topStart[0] = 0;
+      return;
+    }
+    const view = this.#view;
+    if (view === null && runner.sample?.(sampling, output)) return;
+    this.#sampler.sample(sampling, output, view ?? runner.logits());
+  }
+}
+
+function embeddingWidth({ ops, values }: NetworkPlan): number {
+  const embedding = ops.find((op) => op.op === 'embedding');
+  return embedding === undefined ? 0 : values[embedding.output]!.width;
+}

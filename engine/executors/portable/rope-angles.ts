@@ -1,0 +1,41 @@
+import type { PackedBatch } from '../../batch/packed-batch.js';
+
+export interface RopeAngles {
+  /** [numTokens x rotaryDim / 2], the batch's factor in them. */
+  cosine: Float32Array;
+  sine: Float32Array;
+}
+
+export interface RopeChoice {
+  rotaryDim: number;
+  /** Inverse frequencies of one of the plan's own tables [rotaryDim / 2], without a factor; absent: those of the batch. */
+  table?: readonly number[] | undefined;
+  /**
+   * Positions end here: with an attention window that has sinks, queries turn to maxAttentionWindow - 1 at most where
+   * they are multiplied with the keys of sinks. Absent: positions as they are.
+   */
+  lastPosition?: number | undefined;
+}
+
+/**
+ * Angles of each token of a batch, the same for all layers that choose alike. As the native executor has them: the angle
+ * is rounded to float32 first, its cosine and sine are then exact to float32.
+ */
+export function writeRopeAngles(batch: PackedBatch, choice: RopeChoice, { cosine, sine }: RopeAngles): void {
+  const { rotaryDim, table, lastPosition = Infinity } = choice;
+  const half = rotaryDim / 2;
+  const frequencies = table === undefined ? batch.ropeFrequencies : Float32Array.from(table);
+  for (let sequence = 0; sequence < batch.numSequences; sequence++) {
+    const row = batch.ropeRows[sequence]!;
+    const first = table === undefined ? row * half : 0;
+    const scale = table === undefined ? batch.ropeScales[row]! : 1;
+    for (let t = batch.queryStart[sequence]!; t < batch.queryStart[sequence + 1]!; t++) {
+      const position = Math.min(batch.positions[t]!, lastPosition);
+      for (let i = 0; i < half; i++) {
+        const angle = Math.fround(position * frequencies[first + i]!);
+        cosine[t * half + i] = Math.fround(Math.cos(angle)) * scale;
+        sine[t * half + i] = Math.fround(Math.sin(angle)) * scale;
+      }
+    }
+  }
+}

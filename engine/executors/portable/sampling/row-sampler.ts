@@ -1,0 +1,135 @@
+import {
+  ROW_NO_TOKEN_LEFT,
+  ROW_NOT_FINITE,
+  ROW_OK,
+  type SamplingBatch,
+  type SamplingOutput,
+} from '../../../decoding/sampling-batch.js';
+import { DraftRejection } from './draft-rejection.js';
+import { LogProbs } from './log-probs.js';
+import { LogitChanges, rowOf } from './logit-changes.js';
+import { type PhiloxKey, philoxUniform } from './philox.js';
+import { RowScan } from './row-scan.js';
+import { RowWeights } from './row-weights.js';
+import { isStricter, NO_BOUND, type OrderBound, Selection } from './selection.js';
+
+/** Temperatures below are greedy: their distribution is a single token in float32. */
+const LEAST_TEMPERATURE = Math.fround(1e-5);
+
+/**
+ * Sampling of one row of logits as engine/decoding/sampling-batch.ts states it, by the draws of the native sampler
+ * (engine/executors/native/executor/sampling.h): what top-k and min-p keep is drawn from without sorting; a token that top-p does not
+ * keep is rejected, and the next number falls on those before it. Weights and sums are float64 here, so a draw within an
+ * ulp or so of a boundary may fall on the other side of it than native's does.
+ *
+ * The row's logits are changed while it is sampled and put back afterwards. Its memory is made once.
+ */
+export class RowSampler {
+  readonly scan: RowScan;
+  readonly selection: Selection;
+  readonly #changes: LogitChanges;
+  readonly #weights: RowWeights;
+  readonly #logSoftmax: Float32Array;
+  #rejection: DraftRejection | null = null;
+
+  constructor(vocabSize: number) {
+    this.scan = new RowScan(vocabSize);
+    this.selection = new Selection(vocabSize);
+    this.#changes = new LogitChanges(vocabSize);
+    this.#weights = new RowWeights(vocabSize);
+    this.#logSoftmax = new Float32Array(vocabSize);
+  }
+
+  /** Where the row's top tokens begin, output.topStart says. */
+  sample(sampling: SamplingBatch, output: SamplingOutput, row: number, logits: Float32Array): void {
+    if (sampling.listsCandidates?.[row]) this.#listCandidates(sampling, output, row, logits);
+    else this.#drawToken(sampling, output, row, logits);
+  }
+
+  #drawToken(sampling: SamplingBatch, output: SamplingOutput, row: number, logits: Float32Array): void {
+    const changed = this.#changes.apply(sampling, row, logits);
+    this.scan.scan(changed);
+    const token =
+      this.scan.isFinite && this.#changes.replacedFinite ? this.#choose(sampling, row, changed) : -1;
+    output.tokens[row] = token;
+    output.logProbs[row] = 0;
+    if (token >= 0) {
+      output.status[row] = ROW_OK;
+      this.#writeLogProbs(sampling, output, row, changed);
+    } else {
+      const isEmpty = this.#changes.bans && changed.every((logit) => logit === -Infinity);
+      output.status[row] = isEmpty ? ROW_NO_TOKEN_LEFT : ROW_NOT_FINITE;
+    }
+    this.#changes.undo();
+  }
+
+  #choose(sampling: SamplingBatch, row: number, logits: Float32Array): number {
+    if (sampling.temperature[row]! < LEAST_TEMPERATURE) return this.scan.best;
+    const key = {
+      seed: sampling.seed[row]!,
+      sequenceIndex: sampling.sequenceIndex[row]!,
+      position: sampling.position[row]!,
+    };
+    const draft = rowOf(sampling.draftRows, row);
+    if (draft === undefined) return this.#draw(sampling, row, logits, key);
+    this.#rejection ??= new DraftRejection(logits.length);
+    const { scan, selection } = this;
+    return this.#rejection.draw(sampling, draft, { logits, scan, selection, key });
+  }
+
+  #draw(sampling: SamplingBatch, row: number, logits: Float32Array, key: PhiloxKey): number {
+    const temperature = sampling.temperature[row]!;
+    const [topK, topP, minP] = [sampling.topK[row]!, sampling.topP[row]!, sampling.minP[row]!];
+    const { scan, selection } = this;
+    const weights = this.#weights;
+    const truncatesK = topK > 0 && topK < logits.length;
+    let bound: OrderBound = truncatesK ? selection.boundOfGreatest(logits, topK, scan) : NO_BOUND;
+    let sum = weights.begin(logits, scan, bound, 1 / temperature);
+    const mass = topP * sum;
+    if (minP > 0) {
+      const logit = Math.fround(scan.maximum + Math.log(minP) * temperature);
+      const floor = { logit, before: logits.length };
+      if (isStricter(floor, bound)) {
+        bound = floor;
+        sum = weights.sumBefore(bound);
+      }
+    }
+    for (let draw = 0; ; draw++) {
+      const token = weights.tokenAt(philoxUniform(key, draw) * sum);
+      if (topP >= 1) return token;
+      bound = { logit: logits[token]!, before: token };
+      sum = weights.sumBefore(bound);
+      // Nothing lies before the most probable token, which always stays.
+      if (sum <= 0 || sum < mass) return token;
+    }
+  }
+
+  /** The log-softmax is of the logits as they are; what the request changes is done to it, and its greatest are listed. */
+  #listCandidates(sampling: SamplingBatch, output: SamplingOutput, row: number, logits: Float32Array): void {
+    output.tokens[row] = -1;
+    output.logProbs[row] = 0;
+    output.status[row] = ROW_NOT_FINITE;
+    this.scan.scan(logits);
+    if (!this.scan.isFinite) return;
+    const probs = new LogProbs(logits, this.scan);
+    for (let token = 0; token < logits.length; token++) this.#logSoftmax[token] = probs.of(token);
+    const changed = this.#changes.apply(sampling, row, this.#logSoftmax);
+    this.scan.scan(changed);
+    const [first, end] = [output.topStart[row]!, output.topStart[row + 1]!];
+    const tokens = output.topTokens.subarray(first, end);
+    this.selection.greatestTokens(changed, end - first, this.scan, tokens);
+    for (let i = 0; i < tokens.length; i++) output.topLogProbs[first + i] = changed[tokens[i]!]!;
+    output.tokens[row] = tokens[0]!;
+    output.logProbs[row] = output.topLogProbs[first]!;
+    output.status[row] = output.logProbs[row]! > -Infinity ? ROW_OK : ROW_NO_TOKEN_LEFT;
+    this.#changes.undo();
+  }
+
+  #writeLogProbs(sampling: SamplingBatch, output: SamplingOutput, row: number, logits: Float32Array): void {
+    if (sampling.numTopLogProbs[row]! < 0) return;
+    const probs = new LogProbs(logits, this.scan);
+    output.logProbs[row] = probs.of(output.tokens[row]!);
+    const [first, end] = [output.topStart[row]!, output.topStart[row + 1]!];
+    probs.top(this.selection, output.topTokens.subarray(first, end), output.topLogProbs.subarray(first, end));
+  }
+}

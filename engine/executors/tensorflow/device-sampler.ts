@@ -1,0 +1,150 @@
+import {
+  ROW_NOT_FINITE,
+  ROW_OK,
+  type SamplingBatch,
+  type SamplingOutput,
+} from '../../decoding/sampling-batch.js';
+import { philox4x32 } from '../portable/sampling/philox.js';
+import { NO_BOUND, SAMPLE } from './sampling-graph.js';
+import type { Feed, Session } from './session.js';
+
+/** Temperatures below are greedy, as for the host's sampler. */
+const LEAST_TEMPERATURE = Math.fround(1e-5);
+
+/** A row that draws: what it is drawn from so far. */
+interface DrawingRow {
+  row: number;
+  greatest: number;
+  logit: number;
+  before: number;
+  /** Below it what is before a drawn token is too little for top-p to go on; null before the first draw. */
+  mass: number | null;
+}
+
+/** Draws where the logits lie: greedy, temperature, top-k and top-p. Only tokens and a few numbers a row come back. */
+export class DeviceSampler {
+  readonly #session: Session;
+  readonly #vocabSize: number;
+
+  constructor(session: Session, vocabSize: number) {
+    this.#session = session;
+    this.#vocabSize = vocabSize;
+  }
+
+  /** False, and nothing is written, where a row asks for what only the host's sampler has. */
+  sample(sampling: SamplingBatch, output: SamplingOutput): boolean {
+    const { numRows } = sampling;
+    if (needsHost(sampling)) return false;
+    const rows = Array.from({ length: numRows }, (_, row) => row);
+    const [best, greatest, broken] = this.#session.run(
+      { [SAMPLE.rows]: intsOf(atLeastTwo(rows)) },
+      SAMPLE.best,
+    );
+    const drawing: DrawingRow[] = [];
+    output.topStart.fill(0, 0, numRows + 1);
+    for (const row of rows) {
+      output.tokens[row] = broken![row] ? -1 : best![row]!;
+      output.status[row] = broken![row] ? ROW_NOT_FINITE : ROW_OK;
+      output.logProbs[row] = 0;
+      if (broken![row] || sampling.temperature[row]! < LEAST_TEMPERATURE) continue;
+      drawing.push({ row, greatest: greatest![row]!, ...NO_BOUND, mass: null });
+    }
+    this.#boundTopK(sampling, drawing);
+    for (let number = 0, left = drawing; left.length > 0; number++)
+      left = this.#draw(sampling, output, left, number);
+    return true;
+  }
+
+  #boundTopK({ topK }: SamplingBatch, drawing: readonly DrawingRow[]): void {
+    const bounded = drawing.filter(({ row }) => topK[row]! > 0 && topK[row]! < this.#vocabSize);
+    if (bounded.length === 0) return;
+    const counts = bounded.map(({ row }) => topK[row]!);
+    const feeds = {
+      [SAMPLE.rows]: intsOf(bounded.map(({ row }) => row)),
+      [SAMPLE.counts]: intsOf(counts),
+      [SAMPLE.mostTokens]: { values: Int32Array.of(Math.max(...counts)), shape: [] },
+    };
+    const [logits, ids] = this.#session.run(feeds, SAMPLE.bounds);
+    bounded.forEach((entry, i) => {
+      entry.logit = logits![i]!;
+      entry.before = ids![i]!;
+    });
+  }
+
+  /** One number for each; gives those that have to draw again, from what is before the token that top-p does not keep. */
+  #draw(
+    sampling: SamplingBatch,
+    output: SamplingOutput,
+    drawing: DrawingRow[],
+    number: number,
+  ): DrawingRow[] {
+    const asked = atLeastTwo(drawing);
+    const truncates = drawing.some(({ row }) => sampling.topP[row]! < 1);
+    const feeds = {
+      [SAMPLE.rows]: intsOf(asked.map(({ row }) => row)),
+      [SAMPLE.inverseTemperature]: floatsOf(asked.map(({ row }) => 1 / sampling.temperature[row]!)),
+      [SAMPLE.greatest]: floatsOf(asked.map(({ greatest }) => greatest)),
+      [SAMPLE.least]: floatsOf(asked.map(({ logit }) => logit)),
+      [SAMPLE.before]: intsOf(asked.map(({ before }) => before)),
+      [SAMPLE.uniform]: uniforms(sampling, asked, number),
+    };
+    const outputs = truncates ? [...SAMPLE.draw, SAMPLE.weightBefore] : SAMPLE.draw;
+    const [tokens, logits, weights, before] = this.#session.run(feeds, outputs);
+    return drawing.filter((entry, i) => {
+      output.tokens[entry.row] = tokens![i]!;
+      const topP = sampling.topP[entry.row]!;
+      if (topP >= 1) return false;
+      entry.mass ??= topP * weights![i]!;
+      entry.logit = logits![i]!;
+      entry.before = tokens![i]!;
+      return before![i]! > 0 && before![i]! >= entry.mass;
+    });
+  }
+}
+
+/** A single row's sums would be taken by all threads, as those of several rows are not: rounded otherwise. */
+const atLeastTwo = <T>(rows: readonly T[]): readonly T[] => (rows.length === 1 ? [rows[0]!, rows[0]!] : rows);
+
+/** What is done to logits, or read of them, beyond drawing. */
+function needsHost(sampling: SamplingBatch): boolean {
+  const { numRows, bannedStart } = sampling;
+  if (
+    bannedStart[numRows]! > 0 ||
+    (sampling.biases?.length ?? 0) > 0 ||
+    (sampling.draftRows?.length ?? 0) > 0
+  )
+    return true;
+  for (let row = 0; row < numRows; row++) {
+    if ((sampling.tokenMasks?.maskOfRow[row] ?? -1) >= 0 || sampling.listsCandidates?.[row]) return true;
+    if (sampling.minP[row]! > 0 || sampling.numTopLogProbs[row]! >= 0 || sampling.noRepeatNgramSize[row]! > 0)
+      return true;
+    if (sampling.repetitionPenalty[row] !== 1) return true;
+    if (sampling.presencePenalty[row] !== 0 || sampling.frequencyPenalty[row] !== 0) return true;
+  }
+  return false;
+}
+
+/** Philox's 53 bits as integers of 27 and 26. */
+function uniforms(
+  { seed, sequenceIndex, position }: SamplingBatch,
+  drawing: readonly DrawingRow[],
+  number: number,
+): Feed {
+  const values = new Int32Array(2 * drawing.length);
+  drawing.forEach(({ row }, i) => {
+    const key = [Number(seed[row]! & 0xffffffffn), Number(seed[row]! >> 32n)];
+    const [first, second] = philox4x32([sequenceIndex[row]!, position[row]!, number, 0], key);
+    values[2 * i] = first! >>> 5;
+    values[2 * i + 1] = ((first! & 31) << 21) | (second! >>> 11);
+  });
+  return { values, shape: [drawing.length, 2] };
+}
+
+const intsOf = (values: readonly number[]): Feed => ({
+  values: Int32Array.from(values),
+  shape: [values.length],
+});
+const floatsOf = (values: readonly number[]): Feed => ({
+  values: Float32Array.from(values),
+  shape: [values.length],
+});

@@ -1,0 +1,299 @@
+import type { AttentionWindow } from '../../../kvcache/attention-window.js';
+import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import { type AttentionFeeds, AttentionGraph } from './attention-graph.js';
+import { blocksPerUnit, TILE_ROWS } from './attention-units.js';
+import { DType, type Output } from './graph/graph.js';
+import type { Ops } from './graph/ops.js';
+import type { Variable } from './graph/variable.js';
+import type { KvPool } from './kv-pool.js';
+import type { NetworkWeights } from './network-weights.js';
+import { activate, layerNorm, rmsNorm, softCap, unitRows } from './row-ops.js';
+import type { RowRule } from './row-rule.js';
+
+export interface NetworkParts {
+  ops: Ops;
+  plan: NetworkPlan;
+  weights: NetworkWeights;
+  pool: KvPool;
+  /** What heads read: the value whose rows they take [maxNumTokens + 1, width]. */
+  hidden: Variable;
+  tokensPerBlock: number;
+  window: AttentionWindow | null;
+  rule: RowRule;
+}
+
+/** Whether units of attention may be more than the rows of a step without tiles have. */
+export const looksUpResults = ({ attentionProducts }: RowRule) => attentionProducts > 1;
+
+/** Where a plan's ops part: those before work on rows of tokens, this one and those behind it on rows of logits. */
+export function headStart({ ops, architecture }: NetworkPlan): number {
+  const at = ops.findIndex(({ op }) => op === 'selectRows' || op === 'meanPool');
+  if (at < 0) throw new Error(`The network ${architecture} has neither rows of logits nor a mean of rows.`);
+  return at;
+}
+
+/** The value of which the head takes rows. */
+export function hiddenValue(plan: NetworkPlan): number {
+  const op = plan.ops[headStart(plan)]!;
+  return (op as Extract<PlanOp, { op: 'selectRows' | 'meanPool' }>).input;
+}
+
+/** What a qkv value is once its queries are turned and its keys and values written. */
+interface Turned {
+  queries: Output;
+  sinkQueries: Output | null;
+  written: Output[];
+  keys: Output;
+  values: Output;
+}
+
+/**
+ * The ops over rows of tokens as nodes under `scope`; what they are fed is named there too (see step-feeds.ts). `done` is what
+ * is run. One graph has tiles, one has not: chunks of context are what needs them.
+ */
+export class ForwardGraph {
+  readonly #parts: NetworkParts;
+  readonly #attention: AttentionGraph;
+  readonly #values = new Map<number, Output>();
+  readonly #turned = new Map<number, Turned>();
+  readonly #kept: Output[] = [];
+  /** Of each cache that has been written: what has read it since. An encoder's layers write over one another's. */
+  readonly #readers = new Map<Variable, readonly Output[]>();
+  readonly #feed: (name: string, dtype: DType, shape: readonly number[]) => Output;
+
+  private constructor(parts: NetworkParts, scope: string, withTiles: boolean) {
+    this.#parts = parts;
+    const made = new Map<string, Output>();
+    this.#feed = (name, dtype, shape) => {
+      const output = made.get(name) ?? parts.ops.graph.placeholder(`${scope}/${name}`, dtype, shape);
+      made.set(name, output);
+      return output;
+    };
+    const { plan, tokensPerBlock, window, rule } = parts;
+    this.#attention = new AttentionGraph(parts.ops, parts.pool, this.#attentionFeeds(withTiles), {
+      attention: plan.attention,
+      window,
+      tokensPerBlock,
+      blocksPerUnit: blocksPerUnit(tokensPerBlock),
+      rowMultiple: rule.attentionRows,
+    });
+  }
+
+  static write(parts: NetworkParts, scope: string, withTiles: boolean): void {
+    parts.ops.graph.within(scope, () => {
+      const forward = new ForwardGraph(parts, scope, withTiles);
+      const { plan, hidden, ops } = parts;
+      for (const op of plan.ops.slice(0, headStart(plan))) forward.#run(op);
+      const value = forward.#values.get(hiddenValue(plan))!;
+      const kept = hidden.update(forward.#ints('hiddenRows', [-1]), value);
+      ops.group([kept, ...forward.#kept], `${scope}/done`);
+    });
+  }
+
+  #ints(name: string, shape: readonly number[]): Output {
+    return this.#feed(name, DType.int32, shape);
+  }
+
+  #attentionFeeds(withTiles: boolean): AttentionFeeds {
+    const { tokensPerBlock, rule } = this.#parts;
+    const looksUp = withTiles || looksUpResults(rule);
+    const places = blocksPerUnit(tokensPerBlock) * tokensPerBlock;
+    return {
+      singleOwner: this.#ints('singleOwner', [-1]),
+      singleSlices: this.#ints('singleSlices', [-1]),
+      singleKeyPlaces: this.#ints('singleKeyPlaces', [-1, places]),
+      singlePlaces: this.#ints('singlePlaces', [-1]),
+      singleRows: looksUp ? this.#ints('singleRows', [-1]) : '',
+      tiles: withTiles
+        ? {
+            owner: this.#ints('tileOwner', [-1]),
+            slices: this.#ints('tileSlices', [-1]),
+            keyPlaces: this.#ints('tileKeyPlaces', [-1, places]),
+            rows: this.#ints('tileRows', [-1]),
+            places: this.#ints('tilePlaces', [-1, TILE_ROWS]),
+          }
+        : null,
+      results: looksUp ? this.#ints('results', [-1]) : null,
+    };
+  }
+
+  #value(index: number): Output {
+    return this.#values.get(index)!;
+  }
+
+  #run(op: PlanOp): void {
+    const { ops, weights, plan } = this.#parts;
+    switch (op.op) {
+      case 'embedding':
+        this.#values.set(op.output, this.#embedding(op));
+        return;
+      case 'addEmbedding': {
+        const rows = weights.rows(op.weight, this.#ints(op.by, [-1]));
+        this.#values.set(op.output, ops.add(this.#value(op.output), rows));
+        return;
+      }
+      case 'rmsNormHeads':
+        this.#values.set(op.value, this.#normHeads(op));
+        return;
+      case 'ropeAndCache':
+        this.#turned.set(op.qkv, this.#ropeAndCache(op));
+        return;
+      case 'attention':
+        this.#values.set(op.output, this.#attend(op));
+        return;
+      default:
+        runRowOp(op, { ops, weights, plan, values: this.#values });
+    }
+  }
+
+  #embedding(op: Extract<PlanOp, { op: 'embedding' }>): Output {
+    const { ops, weights, plan } = this.#parts;
+    const looked = weights.rows(op.weight, this.#ints('tokenIds', [-1]));
+    const scaled = op.scale === undefined || op.scale === 1 ? looked : ops.mul(looked, ops.float(op.scale));
+    const width = plan.values[op.output]!.width;
+    const attributes = { T: { type: DType.float }, Tindices: { type: DType.int32 } };
+    const inputs = [
+      scaled,
+      this.#ints('promptRows', [-1, 1]),
+      this.#feed('promptValues', DType.float, [-1, width]),
+    ];
+    return ops.graph.node('TensorScatterUpdate', { inputs, attributes });
+  }
+
+  #normHeads({ value, first, heads, weight, epsilon }: Extract<PlanOp, { op: 'rmsNormHeads' }>): Output {
+    const { ops, weights, plan } = this.#parts;
+    const total = plan.values[value]!.width;
+    const width = plan.weights.find(({ name }) => name === weight)!.columns;
+    const [before, own, behind] = ops.split(
+      this.#value(value),
+      [first, heads * width, total - first - heads * width],
+      1,
+    );
+    const normed = rmsNorm(ops, ops.reshape(own!, [-1, heads, width]), weights.vector(weight), epsilon, 2);
+    return ops.concat([before!, ops.reshape(normed, [-1, heads * width]), behind!], 1);
+  }
+
+  #ropeAndCache({ qkv, layer, table }: Extract<PlanOp, { op: 'ropeAndCache' }>): Turned {
+    const { ops, plan, window } = this.#parts;
+    const { numHeads, numKvHeads, headDim } = plan.attention;
+    const turnedHeads = numHeads + numKvHeads;
+    const [unturned, values] = ops.split(this.#value(qkv), [turnedHeads * headDim, numKvHeads * headDim], 1);
+    const apart = (x: Output) =>
+      ops.split(x, [numHeads * headDim, numKvHeads * headDim], 1) as [Output, Output];
+    const [queries, keys] = apart(
+      this.#turn(unturned!, turnedHeads, table === undefined ? '' : String(table)),
+    );
+    const hasSinks = (window?.sinkTokenLength ?? 0) > 0;
+    const sinkQueries = hasSinks ? this.#turn(apart(unturned!)[0], numHeads, 'Sinks') : null;
+    const written = this.#write(layer, keys, values!);
+    return { queries, sinkQueries, written, keys, values: values! };
+  }
+
+  /** Half-split pairs of each head [rows x heads * headDim], by the angles of that name. */
+  #turn(x: Output, heads: number, name: string): Output {
+    const { ops, plan } = this.#parts;
+    const { headDim, rotaryDim } = plan.attention;
+    if (rotaryDim === 0) return x;
+    const half = rotaryDim / 2;
+    const cosine = this.#feed(`cosine${name}`, DType.float, [-1, 1, half]);
+    const sine = this.#feed(`sine${name}`, DType.float, [-1, 1, half]);
+    const rest = headDim - rotaryDim;
+    const sizes = rest === 0 ? [half, half] : [half, half, rest];
+    const [a, b, unturned] = ops.split(ops.reshape(x, [-1, heads, headDim]), sizes, 2);
+    const left = ops.sub(ops.mul(a!, cosine), ops.mul(b!, sine));
+    const right = ops.add(ops.mul(b!, cosine), ops.mul(a!, sine));
+    const parts = rest === 0 ? [left, right] : [left, right, unturned!];
+    return ops.reshape(ops.concat(parts, 2), [-1, heads * headDim]);
+  }
+
+  /** After the new blocks are zeroed, what lies apart has been copied there, and an earlier layer has read what it wrote. */
+  #write(layer: number, keys: Output, values: Output): Output[] {
+    const { pool, window } = this.#parts;
+    const zeroed = this.#ints('zeroed', [-1]);
+    const places = this.#ints('writes', [-1, 2]);
+    return [
+      { variable: pool.keys(layer), rows: keys },
+      { variable: pool.values(layer), rows: values },
+    ].map(({ variable, rows }) => {
+      const readers = this.#readers.get(variable);
+      if (readers !== undefined) return variable.updateAt(places, this.#stored(rows), readers);
+      let before = pool.zero(variable, zeroed);
+      if (window !== null) {
+        const source = variable.gather(this.#ints('copiesFrom', [-1]), [before]);
+        before = variable.update(this.#ints('copiesTo', [-1]), source);
+      }
+      return variable.updateAt(places, this.#stored(rows), [before]);
+    });
+  }
+
+  /** [rows x kvHeads * headDim] as it lies in the cache [rows * kvHeads, headDim]. */
+  #stored(rows: Output): Output {
+    const { ops, pool, plan } = this.#parts;
+    return ops.cast(ops.reshape(rows, [-1, plan.attention.headDim]), DType.float, pool.dtype);
+  }
+
+  #attend(op: Extract<PlanOp, { op: 'attention' }>): Output {
+    const { ops, pool, window } = this.#parts;
+    const turned = this.#turned.get(op.qkv)!;
+    const { result, read } = this.#attention.attend(op, turned.queries, turned.sinkQueries, turned.written);
+    for (const variable of [pool.keys(op.layer), pool.values(op.layer)]) this.#readers.set(variable, read);
+    if (window === null) return result;
+    const rows = this.#ints('keptRows', [-1]);
+    const places = this.#ints('keptWrites', [-1, 2]);
+    for (const { variable, from } of [
+      { variable: pool.keys(op.layer), from: turned.keys },
+      { variable: pool.values(op.layer), from: turned.values },
+    ]) {
+      this.#kept.push(variable.updateAt(places, this.#stored(ops.gather(from, rows)), read));
+    }
+    return result;
+  }
+}
+
+interface RowOpContext {
+  ops: Ops;
+  weights: NetworkWeights;
+  plan: NetworkPlan;
+  values: Map<number, Output>;
+}
+
+/** An op that is alike for rows of tokens and rows of logits. */
+export function runRowOp(op: PlanOp, { ops, weights, plan, values }: RowOpContext): void {
+  const value = (index: number) => values.get(index)!;
+  const plus = (x: Output, added: number | null | undefined) =>
+    added == null ? x : ops.add(x, value(added));
+  switch (op.op) {
+    case 'rmsNorm': {
+      const normed = rmsNorm(ops, value(op.input), weights.vector(op.weight), op.epsilon, 1);
+      values.set(op.output, plus(normed, op.residual));
+      return;
+    }
+    case 'layerNorm': {
+      const [weight, bias] = [weights.vector(op.weight), weights.vector(op.bias)];
+      values.set(op.output, layerNorm(ops, value(op.input), weight, bias, op.epsilon));
+      return;
+    }
+    case 'linear': {
+      const product = weights.product(value(op.input), op.weight);
+      const biased = op.bias === null ? product : ops.add(product, weights.vector(op.bias));
+      values.set(op.output, plus(activate(ops, biased, op.activation), op.residual));
+      return;
+    }
+    case 'gatedLinear': {
+      const product = weights.product(value(op.input), op.weight);
+      const biased = op.bias === null ? product : ops.add(product, weights.vector(op.bias));
+      const width = plan.values[op.output]!.width;
+      const [gate, up] = ops.split(biased, [width, width], 1);
+      values.set(op.output, ops.mul(activate(ops, gate!, op.activation), up!));
+      return;
+    }
+    case 'softCap':
+      values.set(op.value, softCap(ops, value(op.value), op.cap));
+      return;
+    case 'normalize':
+      values.set(op.output, unitRows(ops, value(op.input)));
+      return;
+    default:
+      throw new Error(`TensorFlow: the op ${op.op} is none over rows of logits.`);
+  }
+}

@@ -1,0 +1,190 @@
+import { availableMemory } from '../../../kvcache/available-memory.js';
+import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import type { ExecutorOptions } from '../executor.js';
+import type { NetworkRunner, OpenRunner, RunnableEngine } from '../portable/network-runner.js';
+import { WeightReader } from '../portable/weights/weight-reader.js';
+import type { PoolShape } from './attention-units.js';
+import { ForwardGraph, hiddenValue, type NetworkParts } from './forward-graph.js';
+import { findGpu, type Gpu } from './gpu.js';
+import { DType, Graph } from './graph/graph.js';
+import { Ops } from './graph/ops.js';
+import { Variable } from './graph/variable.js';
+import { writeHead } from './head-graph.js';
+import { KvPool, POOL } from './kv-pool.js';
+import { loadTensorFlow } from './load-tensorflow.js';
+import { NetworkWeights } from './network-weights.js';
+import { PRODUCT_DTYPES, type ProductType, productType } from './product-type.js';
+import { cpuRowDevice, type RowRule, rowRuleOf } from './row-rule.js';
+import { writeSampling } from './sampling-graph.js';
+import { type Feed, Session } from './session.js';
+import { TensorFlowError } from './tensorflow-error.js';
+import { STEP_UNIT_BYTES, TensorFlowRunner } from './tensorflow-runner.js';
+
+/** The NetworkRunner on TensorFlow. Throws a TensorFlowError where it is not installed, or the device has too little memory. */
+export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise<NetworkRunner> => {
+  checkCache(options);
+  const tensorflow = loadTensorFlow(options.threads);
+  const window = resolveWindow(options);
+  const { isUsingGpuDevice } = tensorflow.backend();
+  const rule = ruleOf(engine, options, isUsingGpuDevice);
+  const products = productType(engine, isUsingGpuDevice ? findGpu() : null);
+  const { graph, weights, pool, shape } = writeNetwork(engine, options, rule, products);
+  const memory = memoryOf(engine, options, weights, pool);
+  if (!isUsingGpuDevice) checkRoom(memory);
+  const session = new Session(tensorflow, graph);
+  try {
+    loadWeights(engine, weights, session);
+    session.run({}, [POOL.clear]);
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+  return new TensorFlowRunner(session, {
+    plan: engine.plan,
+    options,
+    window,
+    pool: shape,
+    rule,
+    device: `${isUsingGpuDevice ? 'GPU' : 'CPU'}${products === 'f32' ? '' : `, products in ${products}`}`,
+    memory,
+  });
+};
+
+function checkCache({ kvDtype }: ExecutorOptions): void {
+  if (kvDtype === 'f32' || kvDtype === 'bf16') return;
+  throw new TensorFlowError(
+    `The tensorflow executor keeps the KV cache as f32 or bf16, but kvDtype is ${kvDtype}.`,
+  );
+}
+
+/** Linux gives more memory than there is, and ends the process that then takes it. */
+function checkRoom({ weightBytes, kvCacheBytes, workspaceBytes }: ReturnType<NetworkRunner['memory']>): void {
+  const needed = weightBytes + kvCacheBytes + workspaceBytes;
+  const { bytes, from } = availableMemory();
+  if (needed <= bytes) return;
+  throw new TensorFlowError(
+    `The device has no memory left for it: ${needed} bytes are needed (${weightBytes} of weights, ${kvCacheBytes} of KV cache, ${workspaceBytes} to work in), and there are ${bytes} by ${from}; lower the KV cache (--max-tokens, --free-gpu-memory-fraction), --max-num-tokens or --max-num-sequences.`,
+  );
+}
+
+/** Blocks behind those that the cache has: of zeros, of waste, and of chunks that lie apart while they run. */
+function poolShape({ plan }: RunnableEngine, options: ExecutorOptions): { shape: PoolShape; blocks: number } {
+  const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock, maxNumTokens, maxNumSequences } = options;
+  const window = resolveWindow(options);
+  const zeroBlock = numBlocks + numSecondaryBlocks;
+  const fresh = window === null ? 0 : Math.ceil(maxNumTokens / tokensPerBlock) + 2 * maxNumSequences;
+  const shape: PoolShape = {
+    tokensPerBlock,
+    numKvHeads: plan.attention.numKvHeads,
+    window,
+    bothWays: plan.attention.bothWays === true,
+    zeroBlock,
+    wasteBlock: zeroBlock + 1,
+    firstFreshBlock: zeroBlock + 2,
+  };
+  return { shape, blocks: zeroBlock + 2 + fresh };
+}
+
+/** The threads that TensorFlow has are those that the first model of the process asked for. */
+function ruleOf({ plan }: RunnableEngine, options: ExecutorOptions, isGpu: boolean): RowRule {
+  const threads = Number(process.env.TF_NUM_INTRAOP_THREADS) || options.threads;
+  return rowRuleOf(plan, isGpu ? 'any' : cpuRowDevice(), threads);
+}
+
+function writeNetwork(
+  engine: RunnableEngine,
+  options: ExecutorOptions,
+  rule: RowRule,
+  products: ProductType,
+) {
+  const { plan } = engine;
+  const graph = new Graph();
+  const ops = new Ops(graph);
+  const weights = new NetworkWeights(ops, plan, PRODUCT_DTYPES[products]);
+  const { shape, blocks } = poolShape(engine, options);
+  const { tokensPerBlock } = options;
+  const dtype = options.kvDtype === 'bf16' ? DType.bfloat16 : DType.float;
+  const pool = new KvPool(ops, plan.attention, { blocks, tokensPerBlock, dtype });
+  const width = plan.values[hiddenValue(plan)]!.width;
+  const hidden = new Variable(graph, 'hidden', {
+    dtype: DType.float,
+    shape: [options.maxNumTokens + 1, width],
+  });
+  const logits = new Variable(graph, 'logits', { dtype: DType.float, shape: [-1, plan.outputWidth] });
+  const parts: NetworkParts = {
+    ops,
+    plan,
+    weights,
+    pool,
+    hidden,
+    tokensPerBlock,
+    window: shape.window,
+    rule,
+  };
+  ForwardGraph.write(parts, 'single', false);
+  ForwardGraph.write(parts, 'tiled', true);
+  writeHead(parts, logits);
+  if (plan.outputWidth === plan.vocabSize) writeSampling(ops, logits, plan.vocabSize);
+  writePool(ops, pool, hidden, [options.maxNumTokens + 1, width]);
+  return { graph, weights, pool, shape };
+}
+
+function writePool(ops: Ops, pool: KvPool, hidden: Variable, hiddenShape: number[]): void {
+  const { graph } = ops;
+  graph.within('pool', () => {
+    const attributes = { T: { type: DType.float }, index_type: { type: DType.int32 } };
+    const zeros = graph.node('Fill', { inputs: [ops.ints(hiddenShape), ops.float(0)], attributes });
+    ops.group([...pool.clear(), hidden.assign(zeros)], POOL.clear);
+    const from = graph.placeholder(POOL.from, DType.int32, [-1]);
+    const to = graph.placeholder(POOL.to, DType.int32, [-1]);
+    ops.group(pool.copy(from, to), POOL.copy);
+    ops.identity(pool.areFinite(from), DType.float, POOL.areFinite);
+  });
+}
+
+function loadWeights(engine: RunnableEngine, weights: NetworkWeights, session: Session): void {
+  const reader = new WeightReader(engine);
+  try {
+    for (const load of weights.loads) {
+      const feeds: Record<string, Feed> = {};
+      for (const { weight, feed } of load.weights) {
+        const { name, kind, rows, columns } = weight;
+        feeds[feed] = { values: reader.read(name), shape: kind === 'vector' ? [columns] : [rows, columns] };
+      }
+      session.run(feeds, [load.run]);
+    }
+  } finally {
+    reader.close();
+  }
+}
+
+/** What such a runner takes, in bytes, on this GPU, or null on the CPU. Takes none of it. */
+export function measureTensorFlow(
+  engine: RunnableEngine,
+  options: ExecutorOptions,
+  gpu: Gpu | null,
+): ReturnType<NetworkRunner['memory']> {
+  const rule = ruleOf(engine, options, gpu !== null);
+  const { weights, pool } = writeNetwork(engine, options, rule, productType(engine, gpu));
+  return memoryOf(engine, options, weights, pool);
+}
+
+/** All that is taken on the device: nothing of it grows with what is asked. */
+function memoryOf(engine: RunnableEngine, options: ExecutorOptions, weights: NetworkWeights, pool: KvPool) {
+  const { shape, blocks } = poolShape(engine, options);
+  return {
+    weightBytes: weights.bytes,
+    kvCacheBytes: shape.zeroBlock * pool.bytesPerBlock,
+    workspaceBytes: workspaceBytes(engine, options) + (blocks - shape.zeroBlock) * pool.bytesPerBlock,
+  };
+}
+
+/** The most that a step takes beside weights and cache: its rows, its units of attention, its logits. */
+function workspaceBytes({ plan }: RunnableEngine, options: ExecutorOptions): number {
+  const widthOf = (rows: 'tokens' | 'logits') =>
+    Math.max(0, ...plan.values.filter((value) => value.rows === rows).map(({ width }) => width));
+  // A gated product is twice as wide as its value, and an op has its inputs and its output at a time.
+  const perRow = 4 * 2 * widthOf('tokens');
+  const perLogitRow = 4 * Math.max(widthOf('logits'), plan.outputWidth);
+  return 3 * (options.maxNumTokens * perRow + options.maxLogitRows * perLogitRow) + STEP_UNIT_BYTES;
+}

@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs';
+import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import { TensorFlowError } from './tensorflow-error.js';
+
+/** How a step is cut and filled up so that a row has the same bits whatever else is in it. */
+export interface RowRule {
+  /** Rows of a product are a multiple of `multiple`, at least `least`; where they are more than `coarseFrom`, of `coarse`. */
+  multiple: number;
+  least: number;
+  coarse: number;
+  coarseFrom: number;
+  /** Of a step; where there are more it is run as several. One encoder's sequence is never parted, and has a step of its own. */
+  most: number;
+  /** Rows of one product of attention (a row's or a tile's heads that share keys) are a multiple of this. */
+  attentionRows: number;
+  /** Products of attention in a step are a multiple of this. */
+  attentionProducts: number;
+}
+
+/** Whose kernels compute: oneDNN's of this width on a CPU; any: a row's bits are not asked for, or nobody knows. */
+export type RowDevice = 'avx512' | 'avx2' | 'any';
+
+/** Elements that are computed at once; a function of what is left over at the end of all may be rounded otherwise. */
+const VECTOR = 16;
+/** From so many terms on sums are parted, by another size where there are more rows than MOST_LONG. */
+const LONG_SUM = 1984;
+const MOST_LONG = 96;
+/** Rows that AVX2's kernels take at a time; of what is left over 1 to 3 are rounded otherwise. */
+const AVX2_ROWS = 6;
+/** More of them are shared by the threads; 72 are whole sixes for as many threads as divide it. */
+const AVX2_ALONE = 48;
+const AVX2_SHARED = 72;
+
+/**
+ * What tools/tensorflow-bits finds of TensorFlow 2.21 (oneDNN 3): the rows for which a row's bits do not depend on the others.
+ *
+ *   AVX-512   one row alone has kernels of its own; sums of 2000 terms are parted otherwise from about 100 rows on
+ *   AVX2      what is left over of six rows, also where threads part the rows among them; from 264 rows on other kernels
+ *
+ * A GPU has never been tried, and nothing is promised there.
+ */
+export function rowRuleOf(plan: NetworkPlan, device: RowDevice, threads: number): RowRule {
+  const ofFunctions = vectorRows(plan);
+  if (device === 'any') return { ...anyRows(1, 4), most: Infinity, attentionRows: 1, attentionProducts: 1 };
+  if (device === 'avx512') {
+    const multiple = ofFunctions;
+    const least = upTo(4, multiple);
+    const longest = Math.max(...plan.weights.map(({ kind, columns }) => (kind === 'matrix' ? columns : 0)));
+    const most = longest > LONG_SUM ? downTo(MOST_LONG, multiple) : Infinity;
+    return { ...anyRows(multiple, least), most, attentionRows: 1, attentionProducts: 1 };
+  }
+  const multiple = leastCommonMultiple(AVX2_ROWS, ofFunctions);
+  const coarse = leastCommonMultiple(AVX2_SHARED, ofFunctions);
+  return {
+    multiple,
+    least: multiple,
+    coarse,
+    coarseFrom: AVX2_ALONE,
+    most: avx2Most(coarse, threads),
+    attentionRows: AVX2_ROWS,
+    attentionProducts: threads,
+  };
+}
+
+const anyRows = (multiple: number, least: number) => ({
+  multiple,
+  least,
+  coarse: multiple,
+  coarseFrom: Infinity,
+});
+
+/** Where threads share a product's rows each has to have whole sixes of them. */
+function avx2Most(coarse: number, threads: number): number {
+  if (AVX2_SHARED % threads > 0) return AVX2_ALONE;
+  return threads <= 4 ? downTo(216, coarse) : coarse > AVX2_SHARED ? AVX2_ALONE : AVX2_SHARED;
+}
+
+/** Rows of a product of so many. */
+export function filledRows(rows: number, { multiple, least, coarse, coarseFrom }: RowRule): number {
+  return Math.max(least, upTo(rows, rows > coarseFrom ? coarse : multiple));
+}
+
+/**
+ * Rows whose values fill whole vectors, of each value that a function other than a sum or a product is taken of: 1 where
+ * widths are a multiple of a vector, as those of nearly all models are.
+ */
+function vectorRows({ ops, values }: NetworkPlan): number {
+  const widths = ops.flatMap((op: PlanOp) => {
+    if (op.op === 'softCap') return [values[op.value]!.width];
+    const isFunction = (op.op === 'linear' || op.op === 'gatedLinear') && op.activation !== 'none';
+    return isFunction ? [values[op.output]!.width] : [];
+  });
+  return widths.reduce(
+    (rows, width) => leastCommonMultiple(rows, VECTOR / greatestCommonDivisor(VECTOR, width)),
+    1,
+  );
+}
+
+/** What SKEIN_TENSORFLOW_ROWS may be: each row's bits its own, or whatever is fastest. */
+const ROWS = ['own', 'free'];
+
+/** The kernels that oneDNN chooses here: by the processor, and by what its environment allows it. @throws TensorFlowError */
+export function cpuRowDevice(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+  flags = processorFlags(),
+): RowDevice {
+  const { SKEIN_TENSORFLOW_ROWS: rows = 'own' } = environment;
+  if (!ROWS.includes(rows))
+    throw new TensorFlowError(`SKEIN_TENSORFLOW_ROWS is "${rows}"; it must be ${ROWS.join(' or ')}.`);
+  if (rows === 'free') return 'any';
+  const allowed = environment.ONEDNN_MAX_CPU_ISA ?? environment.DNNL_MAX_CPU_ISA;
+  const allows = !allowed || /^(ALL|DEFAULT|.*AVX512.*|.*AVX10.*)$/i.test(allowed);
+  const isOneDnn = environment.TF_ENABLE_ONEDNN_OPTS !== '0';
+  const has = ['avx512f', 'avx512bw', 'avx512dq', 'avx512vl'].every((flag) => flags.has(flag));
+  return has && allows && isOneDnn ? 'avx512' : 'avx2';
+}
+
+/** Linux tells. Elsewhere nothing is known of them, and the narrower kernels are taken for granted. */
+function processorFlags(): ReadonlySet<string> {
+  try {
+    const line = /^flags\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? '';
+    return new Set(line.trim().split(/\s+/));
+  } catch {
+    return new Set();
+  }
+}
+
+const upTo = (count: number, multiple: number) => Math.ceil(count / multiple) * multiple;
+const downTo = (count: number, multiple: number) =>
+  Math.max(multiple, Math.floor(count / multiple) * multiple);
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}
+
+export function leastCommonMultiple(a: number, b: number): number {
+  return (a / greatestCommonDivisor(a, b)) * b;
+}

@@ -1,0 +1,255 @@
+import type { AttentionWindow } from '../../../kvcache/attention-window.js';
+import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { ExecutorOptions } from '../executor.js';
+import { writeRopeAngles } from '../portable/rope-angles.js';
+import type { WasmHeap } from './heap.js';
+import type { RunnerParts } from './runner-parts.js';
+import type { Workspace } from './workspace.js';
+
+const ALL = 2 ** 31 - 1;
+
+type Rope = Extract<PlanOp, { op: 'ropeAndCache' }>;
+type Attention = Extract<PlanOp, { op: 'attention' }>;
+
+/**
+ * RoPE, the paged cache and attention over the rows of a step. A chunk that would write over keys which its own earlier
+ * rows still attend to (its blocks take turns: kvcache/attention-window.ts) is cut into pieces that do not:
+ *
+ *   ring of 8 slots, window 7    a piece is as long as what the ring has over the window, and one: 2 rows
+ *
+ *   all other rows   store .......... attend ..........
+ *   such a chunk                      store 2, attend 2, store 2, attend 2 ...
+ */
+export class AttendedRows {
+  readonly #heap: WasmHeap;
+  readonly #workspace: Workspace;
+  readonly #plan: NetworkPlan;
+  readonly #options: ExecutorOptions;
+  readonly #window: AttentionWindow | null;
+  readonly #tableEntries: number;
+  /** Rows of a piece: Infinity where blocks never take turns. */
+  readonly #pieceRows: number;
+  /** Tables of frequencies that ops name, 0 being the batch's. */
+  readonly #tables: readonly number[];
+  #batch!: PackedBatch;
+  /** Of each sequence of the batch, whether its chunk is cut. */
+  readonly #isCut: Uint8Array;
+  #anyCut = false;
+
+  constructor({ heap, workspace, plan, options }: RunnerParts) {
+    this.#heap = heap;
+    this.#workspace = workspace;
+    this.#plan = plan;
+    this.#options = options;
+    this.#window = resolveWindow(options);
+    this.#tableEntries = longestTable(options.maxSeqLen, options.tokensPerBlock, this.#window);
+    this.#pieceRows = Infinity;
+    if (this.#window !== null) {
+      const { maxAttentionWindow, sinkTokenLength, ringBlocks } = this.#window;
+      this.#pieceRows = ringBlocks * options.tokensPerBlock - (maxAttentionWindow - sinkTokenLength) + 1;
+    }
+    const ropes = plan.ops.filter((op): op is Rope => op.op === 'ropeAndCache');
+    this.#tables = [...new Set(ropes.map(tableOf))];
+    this.#isCut = new Uint8Array(options.maxNumSequences);
+  }
+
+  /** What the layers of a step share: zeroes its new blocks, makes the angles, brings slots and tables into the heap. */
+  begin(batch: PackedBatch): void {
+    this.#batch = batch;
+    const { numNewBlocks, newBlocks, numTokens, slots } = batch;
+    const { floats, ints } = this.#heap;
+    const floatsOfBlock = this.#floatsPerBlock();
+    for (let layer = 0; layer < this.#plan.attention.numLayers; layer++) {
+      const base = this.#layer(layer) / 4;
+      for (let i = 0; i < numNewBlocks; i++) {
+        const begin = base + newBlocks[i]! * floatsOfBlock;
+        floats.fill(0, begin, begin + floatsOfBlock);
+      }
+    }
+    ints.set(slots.subarray(0, numTokens), this.#workspace.slots / 4);
+    this.#anyCut = false;
+    for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#beginSequence(sequence);
+    if (this.#plan.attention.rotaryDim > 0) this.#makeAngles(batch);
+  }
+
+  ropeAndCache(op: Rope): void {
+    const { numHeads, numKvHeads } = this.#plan.attention;
+    const qkv = this.#workspace.values[op.qkv]!;
+    const { numTokens, numSequences, queryStart } = this.#batch;
+    if (this.#workspace.sinkAngles.length > 0) this.#turnForSinks(op);
+    this.#turn(qkv, this.#stride(), numHeads + numKvHeads, this.#workspace.angles[tableOf(op)]!);
+    if (!this.#anyCut) {
+      this.#store(op.qkv, op.layer, 0, numTokens);
+      return;
+    }
+    for (let s = 0; s < numSequences; s++) {
+      if (!this.#isCut[s]) this.#store(op.qkv, op.layer, queryStart[s]!, queryStart[s + 1]!);
+    }
+  }
+
+  attend(op: Attention): void {
+    const { numSequences, queryStart } = this.#batch;
+    for (let s = 0; s < numSequences; s++) {
+      const end = queryStart[s + 1]!;
+      const rowsAtOnce = this.#isCut[s] ? this.#pieceRows : end;
+      for (let row = queryStart[s]!; row < end; row += rowsAtOnce) {
+        const pieceEnd = Math.min(end, row + rowsAtOnce);
+        if (this.#isCut[s]) this.#store(op.qkv, op.layer, row, pieceEnd);
+        this.#attendRows(op, s, row, pieceEnd);
+      }
+    }
+  }
+
+  /** As Executor.copyBlocks. */
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    const bytes = 4 * this.#floatsPerBlock();
+    for (let layer = 0; layer < this.#plan.attention.numLayers; layer++) {
+      const base = this.#layer(layer);
+      for (let i = 0; i < source.length; i++) {
+        this.#heap.copy(base + target[i]! * bytes, base + source[i]! * bytes, bytes);
+      }
+    }
+  }
+
+  areFinite(blocks: Int32Array): boolean {
+    const floats = this.#floatsPerBlock();
+    for (let layer = 0; layer < this.#plan.attention.numLayers; layer++) {
+      for (const block of blocks) {
+        if (!this.#heap.kernels.allFinite(this.#layer(layer) + 4 * block * floats, floats)) return false;
+      }
+    }
+    return true;
+  }
+
+  #beginSequence(sequence: number): void {
+    const { blockTables, maxBlocks, contextLength, queryStart } = this.#batch;
+    const { tokensPerBlock } = this.#options;
+    const length = contextLength[sequence]!;
+    const entries = Math.min(Math.ceil(length / tokensPerBlock), this.#tableEntries, maxBlocks);
+    const begin = sequence * maxBlocks;
+    const target = this.#workspace.blockTables / 4 + sequence * this.#tableEntries;
+    this.#heap.ints.set(blockTables.subarray(begin, begin + entries), target);
+    const rows = queryStart[sequence + 1]! - queryStart[sequence]!;
+    const cut = length > this.#tableEntriesThatTurn() * tokensPerBlock && rows > this.#pieceRows;
+    this.#isCut[sequence] = cut ? 1 : 0;
+    this.#anyCut ||= cut;
+  }
+
+  #tableEntriesThatTurn(): number {
+    return this.#window === null ? Infinity : this.#window.maxBlocks;
+  }
+
+  #makeAngles(batch: PackedBatch): void {
+    const { rotaryDim, ropeTables = [] } = this.#plan.attention;
+    const { angles, sinkAngles } = this.#workspace;
+    for (const index of this.#tables) {
+      const table = index === 0 ? undefined : ropeTables[index - 1];
+      this.#anglesTo(batch, { rotaryDim, table }, angles[index]!);
+      if (sinkAngles.length === 0) continue;
+      const lastPosition = this.#window!.maxAttentionWindow - 1;
+      this.#anglesTo(batch, { rotaryDim, table, lastPosition }, sinkAngles[index]!);
+    }
+  }
+
+  #anglesTo(
+    batch: PackedBatch,
+    choice: Parameters<typeof writeRopeAngles>[1],
+    { cosines, sines }: { cosines: number; sines: number },
+  ): void {
+    const count = (batch.numTokens * choice.rotaryDim) / 2;
+    const cosine = this.#heap.floatsAt(cosines, count);
+    writeRopeAngles(batch, choice, { cosine, sine: this.#heap.floatsAt(sines, count) });
+  }
+
+  #turnForSinks(op: Rope): void {
+    const { numHeads, headDim } = this.#plan.attention;
+    const { values, sinkQueries, sinkAngles } = this.#workspace;
+    const width = numHeads * headDim;
+    const { numTokens } = this.#batch;
+    this.#heap.kernels.copyColumns(values[op.qkv]!, this.#stride(), width, numTokens, sinkQueries);
+    this.#turn(sinkQueries, width, numHeads, sinkAngles[tableOf(op)]!);
+  }
+
+  #turn(x: number, stride: number, heads: number, { cosines, sines }: { cosines: number; sines: number }) {
+    const { headDim, rotaryDim } = this.#plan.attention;
+    if (rotaryDim === 0) return;
+    const { numTokens } = this.#batch;
+    this.#heap.kernels.rope(x, stride, heads, headDim, rotaryDim / 2, numTokens, cosines, sines);
+  }
+
+  #store(qkv: number, layer: number, begin: number, end: number): void {
+    const { numHeads, numKvHeads, headDim } = this.#plan.attention;
+    const { values, slots } = this.#workspace;
+    const stride = this.#stride();
+    const keys = values[qkv]! + 4 * (begin * stride + numHeads * headDim);
+    this.#heap.kernels.storeKv(
+      this.#layer(layer),
+      this.#options.tokensPerBlock,
+      numKvHeads,
+      headDim,
+      keys,
+      stride,
+      end - begin,
+      slots + 4 * begin,
+    );
+  }
+
+  #attendRows(op: Attention, sequence: number, begin: number, end: number): void {
+    const { numHeads, numKvHeads, headDim, bothWays = false } = this.#plan.attention;
+    const { values, blockTables, sinkQueries, scores } = this.#workspace;
+    const { kernels } = this.#heap;
+    const window = this.#window;
+    const stride = this.#stride();
+    const width = numHeads * headDim;
+    const length = this.#batch.contextLength[sequence]!;
+    const firstRow = this.#batch.queryStart[sequence + 1]! - length;
+    const table = blockTables + 4 * sequence * this.#tableEntries;
+    const recent = window === null ? ALL : window.maxAttentionWindow - window.sinkTokenLength;
+    kernels.setCache(
+      this.#layer(op.layer),
+      this.#options.tokensPerBlock,
+      numKvHeads,
+      headDim,
+      table,
+      window?.sinkBlocks ?? 0,
+      window?.ringBlocks ?? ALL,
+    );
+    kernels.attention(
+      values[op.qkv]! + 4 * begin * stride,
+      stride,
+      sinkQueries + 4 * begin * width,
+      numHeads / numKvHeads,
+      end - begin,
+      begin - firstRow,
+      bothWays ? length : 0,
+      Math.min(recent, op.window ?? ALL),
+      window?.sinkTokenLength ?? 0,
+      op.scale,
+      op.softCap ?? 0,
+      scores,
+      this.#options.maxSeqLen,
+      values[op.output]! + 4 * begin * width,
+    );
+  }
+
+  #layer(layer: number): number {
+    return this.#workspace.pool + layer * this.#workspace.layerBytes;
+  }
+
+  #floatsPerBlock(): number {
+    const { numKvHeads, headDim } = this.#plan.attention;
+    return 2 * numKvHeads * headDim * this.#options.tokensPerBlock;
+  }
+
+  #stride(): number {
+    const { numHeads, numKvHeads, headDim } = this.#plan.attention;
+    return (numHeads + 2 * numKvHeads) * headDim;
+  }
+}
+
+/** Of this.#tables. */
+function tableOf({ table }: Rope): number {
+  return table === undefined ? 0 : table + 1;
+}

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../../base/package-info.js';
+import type { Activation } from '../../../network/plan.js';
+import { webAssembly } from './web-assembly.js';
+
+/** Functions of engine/executors/wasm/kernels, which says what each does. Pointers are byte offsets of the heap. */
+export interface Kernels {
+  attention(
+    qkv: number,
+    stride: number,
+    sinkQueries: number,
+    group: number,
+    rows: number,
+    first: number,
+    length: number,
+    recent: number,
+    numSinks: number,
+    scale: number,
+    softCap: number,
+    scratch: number,
+    positions: number,
+    output: number,
+  ): void;
+  attentionScratchBytes(positions: number): number;
+  setCache(
+    layer: number,
+    tokensPerBlock: number,
+    kvHeads: number,
+    headDim: number,
+    blocks: number,
+    sinkBlocks: number,
+    ringBlocks: number,
+  ): void;
+  storeKv(
+    layer: number,
+    tokensPerBlock: number,
+    kvHeads: number,
+    headDim: number,
+    kv: number,
+    stride: number,
+    rows: number,
+    slots: number,
+  ): void;
+  finishRows(x: number, residual: number, activation: number, count: number, y: number): void;
+  gateRows(x: number, rows: number, width: number, activation: number, y: number): void;
+  capRows(x: number, cap: number, count: number): void;
+  /** 1 or 0. */
+  allFinite(x: number, count: number): number;
+  rmsNorm(
+    x: number,
+    weight: number,
+    epsilon: number,
+    residual: number,
+    width: number,
+    rows: number,
+    y: number,
+  ): void;
+  normHeads(
+    x: number,
+    stride: number,
+    heads: number,
+    width: number,
+    weight: number,
+    epsilon: number,
+    rows: number,
+  ): void;
+  layerNorm(
+    x: number,
+    weight: number,
+    bias: number,
+    epsilon: number,
+    width: number,
+    rows: number,
+    y: number,
+  ): void;
+  meanRows(x: number, rows: number, width: number, y: number): void;
+  unitRows(x: number, width: number, rows: number, y: number): void;
+  rope(
+    x: number,
+    stride: number,
+    heads: number,
+    headWidth: number,
+    half: number,
+    rows: number,
+    cosines: number,
+    sines: number,
+  ): void;
+  copyColumns(x: number, stride: number, width: number, rows: number, y: number): void;
+}
+
+/** Numbers that the kernels know activations by. */
+export const ACTIVATIONS: Record<Activation, number> = {
+  none: 0,
+  silu: 1,
+  gelu: 2,
+  geluTanh: 3,
+  tanh: 4,
+  relu: 5,
+};
+
+/** Compiled by tools/build-wasm.mjs; a checkout runs its tests with them too. */
+const FILE = 'dist/engine/executors/wasm/kernels.wasm';
+
+/** The kernels, computing in this memory (a WebAssembly.Memory). Throws where they have not been built. */
+export function loadKernels(memory: object): Kernels {
+  const file = join(packageRoot(), FILE);
+  let bytes: Buffer<ArrayBuffer>;
+  try {
+    bytes = readFileSync(file);
+  } catch {
+    throw new Error(`The kernels of the wasm executor are not there (${file}); run "npm run build:ts".`);
+  }
+  const instance = new webAssembly.Instance(new webAssembly.Module(bytes), { env: { memory } });
+  return instance.exports as unknown as Kernels;
+}

@@ -1,0 +1,96 @@
+import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
+import type { RunnableEngine } from '../portable/network-runner.js';
+import { WeightReader } from '../portable/weights/weight-reader.js';
+import type { PackedMatrix, WasmHeap } from './heap.js';
+import { productWeights, tableWeights, vectorWeights } from './memory-layout.js';
+
+/** An engine's weights as the ops use them, all of them f32. */
+export interface WasmWeights {
+  /** By the op's index: its matrix with its bias. */
+  products: Map<number, PackedMatrix>;
+  /** Pointers of vectors. */
+  vectors: Map<string, number>;
+  /** Tables that rows are looked up in [rows x columns], outside of the heap. */
+  tables: Map<string, Float32Array>;
+}
+
+/** Rows that are turned at once: both they and what they become stay in cache. */
+const ROWS_TURNED = 32;
+
+/**
+ * Reads all weights of an engine.
+ *
+ * @param staging where matrices lie until they are packed
+ * @param take memory that stays
+ */
+export function loadWeights(
+  engine: RunnableEngine,
+  heap: WasmHeap,
+  staging: number,
+  take: (bytes: number) => number,
+): WasmWeights {
+  const { plan } = engine;
+  const reader = new WeightReader(engine);
+  try {
+    const tables = new Map(tableWeights(plan).map(({ name }) => [name, reader.read(name)]));
+    const vectors = new Map<string, number>();
+    for (const { name, columns } of vectorWeights(plan)) {
+      const pointer = take(4 * columns);
+      reader.read(name, undefined, heap.floatsAt(pointer, columns));
+      vectors.set(name, pointer);
+    }
+    return { products: packProducts(plan, heap, reader, staging), vectors, tables };
+  } finally {
+    reader.close();
+  }
+}
+
+/** One after the other; a matrix that several ops multiply by with the same bias is packed once. */
+function packProducts(
+  plan: NetworkPlan,
+  heap: WasmHeap,
+  reader: WeightReader,
+  staging: number,
+): Map<number, PackedMatrix> {
+  const weights = new Map(productWeights(plan).map((weight) => [weight.name, weight]));
+  const packed = new Map<string, PackedMatrix>();
+  const products = new Map<number, PackedMatrix>();
+  for (const [index, op] of plan.ops.entries()) {
+    if (op.op !== 'linear' && op.op !== 'gatedLinear') continue;
+    const key = `${op.weight} ${op.bias}`;
+    let matrix = packed.get(key);
+    if (matrix === undefined) {
+      const weight = weights.get(op.weight)!;
+      readTurned(weight, reader, heap, staging);
+      if (op.bias !== null) readBias(op.bias, weight, reader, heap, staging);
+      matrix = heap.pack(staging, weight.columns, weight.rows, op.bias !== null);
+      packed.set(key, matrix);
+    }
+    products.set(index, matrix);
+  }
+  return products;
+}
+
+/** weight [rows x columns] of weights.bin to [columns x rows], which is what products take. */
+function readTurned({ name, rows, columns }: PlanWeight, reader: WeightReader, heap: WasmHeap, at: number) {
+  const target = heap.floatsAt(at, rows * columns);
+  const piece = new Float32Array(ROWS_TURNED * columns);
+  for (let first = 0; first < rows; first += ROWS_TURNED) {
+    const count = Math.min(ROWS_TURNED, rows - first);
+    const read = reader.read(name, { first, count }, piece.subarray(0, count * columns));
+    for (let column = 0; column < columns; column++) {
+      const begin = column * rows + first;
+      for (let row = 0; row < count; row++) target[begin + row] = read[row * columns + column]!;
+    }
+  }
+}
+
+function readBias(
+  name: string,
+  { rows, columns }: PlanWeight,
+  reader: WeightReader,
+  heap: WasmHeap,
+  at: number,
+): void {
+  reader.read(name, undefined, heap.floatsAt(at + 4 * rows * columns, rows));
+}

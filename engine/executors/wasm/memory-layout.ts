@@ -1,0 +1,141 @@
+import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
+import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
+import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
+import type { ExecutorOptions } from '../executor.js';
+import { MOST_HEAP_BYTES } from './heap.js';
+
+/** Rows that a product and what follows it take at once: what lies between them stays in a core's cache. */
+export const ROWS_AT_ONCE = 128;
+/** Of the heap, what tfjs and emscripten take for themselves and the gaps between what is taken; generous. */
+const BESIDES_BYTES = 32 << 20;
+
+/** Where a runner's memory goes, in bytes. */
+export interface MemoryLayout {
+  /** In the heap: packed matrices, norms. */
+  packedWeights: number;
+  /** Outside of the heap: tables that rows are looked up in. */
+  tables: number;
+  kvCache: number;
+  /** Values of the plan, angles, scores and the rest. */
+  workspace: number;
+  /** The largest matrix as it comes, with what packing needs beside it: lies where the KV cache comes to lie. */
+  staging: number;
+}
+
+/** The matrices of products, which are packed; other matrices are tables. */
+export function productWeights({ ops, weights }: NetworkPlan): PlanWeight[] {
+  const names = new Set(ops.flatMap((op) => ('weight' in op && isProduct(op.op) ? [op.weight] : [])));
+  return weights.filter(({ name }) => names.has(name));
+}
+
+export function tableWeights({ ops, weights }: NetworkPlan): PlanWeight[] {
+  const names = new Set(
+    ops.flatMap((op) => (op.op === 'embedding' || op.op === 'addEmbedding' ? [op.weight] : [])),
+  );
+  return weights.filter(({ name }) => names.has(name));
+}
+
+export function vectorWeights({ weights }: NetworkPlan): PlanWeight[] {
+  return weights.filter(({ kind }) => kind === 'vector');
+}
+
+function isProduct(op: string): boolean {
+  return op === 'linear' || op === 'gatedLinear';
+}
+
+/** What such a runner takes. */
+export function memoryLayout(plan: NetworkPlan, options: ExecutorOptions): MemoryLayout {
+  const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;
+  const products = productWeights(plan);
+  const vectorBytes = vectorWeights(plan).reduce((sum, { columns }) => sum + rounded(columns), 0);
+  return {
+    packedWeights: products.reduce((sum, weight) => sum + packedBytes(weight), vectorBytes),
+    tables: tableWeights(plan).reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0),
+    kvCache: (numBlocks + numSecondaryBlocks) * kvBytesPerBlock(plan.attention, tokensPerBlock, 'f32'),
+    workspace: workspaceParts(plan, options).total,
+    staging: products.reduce((most, weight) => Math.max(most, stagingBytes(weight)), 0),
+  };
+}
+
+/** Columns in panels of 8, each with its bias. */
+function packedBytes({ rows, columns }: PlanWeight): number {
+  return rounded(8 * Math.ceil(rows / 8) * (columns + 1));
+}
+
+function stagingBytes({ rows, columns }: PlanWeight): number {
+  return 4 * (rows * columns + 2 * rows + columns);
+}
+
+/** Bytes of so many numbers, and of the gap behind them. */
+function rounded(numbers: number): number {
+  return 64 * Math.ceil((4 * numbers) / 64);
+}
+
+/** Bytes of each part of the workspace. */
+export interface WorkspaceParts {
+  /** Of each slot of the plan. */
+  slots: number[];
+  /** Of ROWS_AT_ONCE rows, what products leave to do: activations, gates, residuals. */
+  product: number;
+  /** Cosines, and as much for sines, of one table of frequencies. */
+  angles: number;
+  /** Queries turned to their places in the cache, of a layer at a time; 0 where there are no sinks. */
+  sinkQueries: number;
+  scores: number;
+  slotsOfRows: number;
+  /** The tables of all sequences. */
+  blockTables: number;
+  total: number;
+}
+
+export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): WorkspaceParts {
+  const { maxNumTokens, maxNumSequences, maxLogitRows, maxSeqLen, tokensPerBlock } = options;
+  const { numHeads, headDim, rotaryDim, ropeTables = [] } = plan.attention;
+  const rowsOf = { tokens: maxNumTokens, logits: maxLogitRows };
+  const slots = plan.slots.map(({ rows, width }) => rounded(rowsOf[rows] * width));
+  const hasSinks = (options.sinkTokenLength ?? 0) > 0;
+  const product = rounded(ROWS_AT_ONCE * Math.max(...productWeights(plan).map(({ rows }) => rows)));
+  const angles = rounded((maxNumTokens * rotaryDim) / 2);
+  const sinkQueries = hasSinks ? rounded(maxNumTokens * numHeads * headDim) : 0;
+  // As attentionScratchBytes has it.
+  const scores = 4 * rounded(maxSeqLen + 8) + 256;
+  const slotsOfRows = rounded(maxNumTokens);
+  const window = resolveWindow(options);
+  const blockTables = rounded(maxNumSequences * longestTable(maxSeqLen, tokensPerBlock, window));
+  const angleTables = 2 * (1 + ropeTables.length) * (hasSinks ? 2 : 1);
+  const total =
+    slots.reduce((sum, bytes) => sum + bytes, 0) +
+    (product + angleTables * angles + sinkQueries + scores + slotsOfRows + blockTables);
+  return { slots, product, angles, sinkQueries, scores, slotsOfRows, blockTables, total };
+}
+
+/** What the heap holds of a layout, in bytes. */
+export function heapBytes({ packedWeights, kvCache, workspace, staging }: MemoryLayout): number {
+  return packedWeights + Math.max(kvCache, staging) + workspace + BESIDES_BYTES;
+}
+
+/** Throws one sentence with the numbers where a layout is more than a heap can be. */
+export function checkHeap(layout: MemoryLayout): void {
+  const bytes = heapBytes(layout);
+  if (bytes <= MOST_HEAP_BYTES) return;
+  const { packedWeights, kvCache, workspace } = layout;
+  throw new Error(
+    `The wasm executor would take ${mebibytes(bytes)} (weights as f32 ${mebibytes(packedWeights)}, KV cache ` +
+      `${mebibytes(kvCache)}, workspace ${mebibytes(workspace)}), but a heap of WebAssembly holds ` +
+      `${mebibytes(MOST_HEAP_BYTES)} at most; take a smaller model, a smaller KV cache or the native executor.`,
+  );
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.ceil(bytes / 2 ** 20)} MiB`;
+}
+
+/** As Executor.memory has it. */
+export function executorMemory(layout: MemoryLayout): Omit<ExecutorMemory, 'secondaryKvCacheBytes'> {
+  return {
+    weightBytes: layout.packedWeights + layout.tables,
+    kvCacheBytes: layout.kvCache,
+    workspaceBytes: layout.workspace + Math.max(0, layout.staging - layout.kvCache),
+  };
+}

@@ -1,0 +1,207 @@
+import type { PlanOp } from '../../../network/plan.js';
+import type { PackedBatch } from '../../batch/packed-batch.js';
+import { writeEmbeddingRows, writePromptRows } from '../portable/embedding-rows.js';
+import type { AttendedRows } from './attended-rows.js';
+import { ACTIVATIONS } from './kernels.js';
+import { ROWS_AT_ONCE } from './memory-layout.js';
+import type { RunnerParts } from './runner-parts.js';
+
+type Op<T extends PlanOp['op']> = Extract<PlanOp, { op: T }>;
+
+/** Each op of a plan over rows that lie in the heap. */
+export class OpRunner {
+  readonly #parts: RunnerParts;
+  readonly #attended: AttendedRows;
+  /** Columns of each vector. */
+  readonly #vectorWidths: ReadonlyMap<string, number>;
+  #seconds: Record<string, number> | null = null;
+  #batch!: PackedBatch;
+  /** Rows of T that go on to the head. */
+  #selected!: Int32Array;
+
+  constructor(parts: RunnerParts, attended: AttendedRows) {
+    this.#parts = parts;
+    this.#attended = attended;
+    this.#vectorWidths = new Map(parts.plan.weights.map(({ name, columns }) => [name, columns]));
+  }
+
+  begin(batch: PackedBatch): void {
+    this.#batch = batch;
+  }
+
+  select(rows: Int32Array): void {
+    this.#selected = rows;
+  }
+
+  /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+  profile(on: boolean): Record<string, number> {
+    const seconds = this.#seconds ?? {};
+    this.#seconds = on ? {} : null;
+    return seconds;
+  }
+
+  /** @param rows that the op's values have */
+  run(index: number, rows: number): void {
+    if (this.#seconds === null) {
+      this.#run(index, rows);
+      return;
+    }
+    const { op } = this.#parts.plan.ops[index]!;
+    const begin = performance.now();
+    this.#run(index, rows);
+    this.#seconds[op] = (this.#seconds[op] ?? 0) + (performance.now() - begin) / 1000;
+  }
+
+  #run(index: number, rows: number): void {
+    const op = this.#parts.plan.ops[index]!;
+    switch (op.op) {
+      case 'embedding':
+        this.#embedding(op);
+        break;
+      case 'addEmbedding':
+        this.#addEmbedding(op);
+        break;
+      case 'rmsNorm':
+      case 'rmsNormHeads':
+      case 'layerNorm':
+      case 'normalize':
+        this.#norm(op, rows);
+        break;
+      case 'linear':
+        this.#linear(op, index, rows);
+        break;
+      case 'gatedLinear':
+        this.#gatedLinear(op, index, rows);
+        break;
+      case 'ropeAndCache':
+        this.#attended.ropeAndCache(op);
+        break;
+      case 'attention':
+        this.#attended.attend(op);
+        break;
+      case 'softCap':
+        this.#parts.heap.kernels.capRows(this.#at(op.value), op.cap, rows * this.#width(op.value));
+        break;
+      case 'selectRows':
+        this.#selectRows(op);
+        break;
+      case 'meanPool':
+        this.#meanPool(op);
+        break;
+    }
+  }
+
+  /** Where a value begins. */
+  #at(value: number): number {
+    return this.#parts.workspace.values[value]!;
+  }
+
+  #width(value: number): number {
+    return this.#parts.plan.values[value]!.width;
+  }
+
+  #vector(name: string): number {
+    return this.#parts.weights.vectors.get(name)!;
+  }
+
+  #embedding({ output, weight, scale }: Op<'embedding'>): void {
+    const { plan, heap, weights } = this.#parts;
+    const shape = { vocabSize: plan.vocabSize, width: this.#width(output) };
+    const rows = heap.floatsAt(this.#at(output), this.#batch.numTokens * shape.width);
+    writeEmbeddingRows(this.#batch, weights.tables.get(weight)!, { ...shape, scale }, rows);
+    writePromptRows(this.#batch, shape, rows);
+  }
+
+  #addEmbedding({ output, weight, by }: Op<'addEmbedding'>): void {
+    const { heap, weights } = this.#parts;
+    const { numTokens, positions, tokenTypes } = this.#batch;
+    const width = this.#width(output);
+    const table = weights.tables.get(weight)!;
+    const ids = by === 'positions' ? positions : tokenTypes!;
+    const rows = heap.floatsAt(this.#at(output), numTokens * width);
+    for (let t = 0; t < numTokens; t++) {
+      const begin = ids[t]! * width;
+      for (let i = 0; i < width; i++) rows[t * width + i]! += table[begin + i]!;
+    }
+  }
+
+  #norm(op: Op<'rmsNorm' | 'rmsNormHeads' | 'layerNorm' | 'normalize'>, rows: number): void {
+    const { kernels } = this.#parts.heap;
+    if (op.op === 'rmsNormHeads') {
+      const { value, first, heads, weight, epsilon } = op;
+      const begin = this.#at(value) + 4 * first;
+      const headWidth = this.#vectorWidths.get(weight)!;
+      kernels.normHeads(begin, this.#width(value), heads, headWidth, this.#vector(weight), epsilon, rows);
+      return;
+    }
+    const input = this.#at(op.input);
+    const output = this.#at(op.output);
+    const width = this.#width(op.input);
+    if (op.op === 'normalize') {
+      kernels.unitRows(input, width, rows, output);
+    } else if (op.op === 'layerNorm') {
+      const bias = this.#vector(op.bias);
+      kernels.layerNorm(input, this.#vector(op.weight), bias, op.epsilon, width, rows, output);
+    } else {
+      const residual = op.residual === undefined ? 0 : this.#at(op.residual);
+      kernels.rmsNorm(input, this.#vector(op.weight), op.epsilon, residual, width, rows, output);
+    }
+  }
+
+  #linear(op: Op<'linear'>, index: number, rows: number): void {
+    const { heap, workspace, weights } = this.#parts;
+    const matrix = weights.products.get(index)!;
+    const { inputs, outputs } = matrix;
+    const input = this.#at(op.input);
+    const output = this.#at(op.output);
+    if (op.activation === 'none' && op.residual === null) {
+      heap.multiply(input, matrix, rows, output);
+      return;
+    }
+    const activation = ACTIVATIONS[op.activation];
+    // The product waits beside: the output may be what it is added to.
+    for (let row = 0; row < rows; row += ROWS_AT_ONCE) {
+      const count = Math.min(ROWS_AT_ONCE, rows - row);
+      const begin = 4 * row * outputs;
+      const residual = op.residual === null ? 0 : this.#at(op.residual) + begin;
+      heap.multiply(input + 4 * row * inputs, matrix, count, workspace.product);
+      heap.kernels.finishRows(workspace.product, residual, activation, count * outputs, output + begin);
+    }
+  }
+
+  #gatedLinear(op: Op<'gatedLinear'>, index: number, rows: number): void {
+    const { heap, workspace, weights } = this.#parts;
+    const matrix = weights.products.get(index)!;
+    const input = this.#at(op.input);
+    const output = this.#at(op.output);
+    const width = this.#width(op.output);
+    const activation = ACTIVATIONS[op.activation];
+    for (let row = 0; row < rows; row += ROWS_AT_ONCE) {
+      const count = Math.min(ROWS_AT_ONCE, rows - row);
+      heap.multiply(input + 4 * row * matrix.inputs, matrix, count, workspace.product);
+      heap.kernels.gateRows(workspace.product, count, width, activation, output + 4 * row * width);
+    }
+  }
+
+  #selectRows({ input, output }: Op<'selectRows'>): void {
+    const bytes = 4 * this.#width(input);
+    for (const [i, row] of this.#selected.entries()) {
+      this.#parts.heap.copy(this.#at(output) + i * bytes, this.#at(input) + row * bytes, bytes);
+    }
+  }
+
+  /** A row of each selected row's sequence. */
+  #meanPool({ input, output }: Op<'meanPool'>): void {
+    const { queryStart } = this.#batch;
+    const width = this.#width(input);
+    let sequence = 0;
+    for (const [i, row] of this.#selected.entries()) {
+      if (queryStart[sequence]! > row) sequence = 0;
+      while (queryStart[sequence + 1]! <= row) sequence++;
+      const begin = queryStart[sequence]!;
+      const rows = queryStart[sequence + 1]! - begin;
+      const { kernels } = this.#parts.heap;
+      kernels.meanRows(this.#at(input) + 4 * begin * width, rows, width, this.#at(output) + 4 * i * width);
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import type { NetworkPlan } from '../../../network/plan.js';
+import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { NetworkRunner } from '../portable/network-runner.js';
+import { AttendedRows } from './attended-rows.js';
+import { executorMemory } from './memory-layout.js';
+import { OpRunner } from './op-runner.js';
+import type { RunnerParts } from './runner-parts.js';
+
+/** The ops of a plan over a heap: products by XNNPACK, the rest by the kernels of engine/executors/wasm/kernels. */
+export class WasmRunner implements NetworkRunner {
+  readonly name = 'wasm';
+  readonly device = 'SIMD';
+  readonly #plan: NetworkPlan;
+  /** Index of the first op over rows of logits. */
+  readonly #headBegin: number;
+  readonly #memory: ReturnType<NetworkRunner['memory']>;
+  #open: { parts: RunnerParts; attended: AttendedRows; ops: OpRunner } | null;
+  #numRows = 0;
+
+  constructor(parts: RunnerParts) {
+    const { plan, layout } = parts;
+    const attended = new AttendedRows(parts);
+    this.#plan = plan;
+    this.#headBegin = plan.ops.findIndex(({ op }) => op === 'selectRows' || op === 'meanPool');
+    this.#memory = executorMemory(layout);
+    this.#open = { parts, attended, ops: new OpRunner(parts, attended) };
+  }
+
+  forward(batch: PackedBatch): void {
+    const { attended, ops } = this.#opened();
+    attended.begin(batch);
+    ops.begin(batch);
+    for (let index = 0; index < this.#headBegin; index++) ops.run(index, batch.numTokens);
+  }
+
+  head(rows: Int32Array): void {
+    const { ops } = this.#opened();
+    this.#numRows = rows.length;
+    ops.select(rows);
+    for (let index = this.#headBegin; index < this.#plan.ops.length; index++) ops.run(index, rows.length);
+  }
+
+  logits(): Float32Array {
+    const { heap, workspace } = this.#opened().parts;
+    const { logits, outputWidth } = this.#plan;
+    return heap.floatsAt(workspace.values[logits]!, this.#numRows * outputWidth);
+  }
+
+  copyBlocks(source: Int32Array, target: Int32Array): void {
+    this.#opened().attended.copyBlocks(source, target);
+  }
+
+  areFinite(blocks: Int32Array): boolean {
+    return this.#opened().attended.areFinite(blocks);
+  }
+
+  memory(): ReturnType<NetworkRunner['memory']> {
+    return this.#memory;
+  }
+
+  /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
+  profile(on: boolean): Record<string, number> {
+    return this.#opened().ops.profile(on);
+  }
+
+  /** The heap goes with the last reference to it. */
+  close(): void {
+    this.#open = null;
+  }
+
+  #opened() {
+    if (this.#open === null) throw new Error('This wasm executor has been closed.');
+    return this.#open;
+  }
+}

@@ -1,0 +1,24 @@
+import { addressSpace, MemoryError, memoryProblem } from '../../../base/address-space.js';
+
+/** What is used of the global WebAssembly, whose types come with those of browsers. */
+interface WebAssemblyOfNode {
+  Memory: new (size: { initial: number }) => object;
+  validate(bytes: Uint8Array): boolean;
+  Module: new (bytes: Uint8Array) => object;
+  Instance: new (module: object, imports: object) => { readonly exports: object };
+}
+
+export const webAssembly = (globalThis as unknown as { WebAssembly: WebAssemblyOfNode }).WebAssembly;
+
+/**
+ * Where addresses are limited, to be asked before a library opens a memory of WebAssembly: what it says of its failure is no
+ * sentence. Trying is the only way to know, since Node.js may be told to reserve less. @throws MemoryError.
+ */
+export function requireMemory(): void {
+  if (addressSpace() === null) return;
+  try {
+    new webAssembly.Memory({ initial: 1 });
+  } catch (error) {
+    throw new MemoryError(memoryProblem(error) ?? (error as Error).message, { cause: error });
+  }
+}

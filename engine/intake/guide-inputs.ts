@@ -1,0 +1,44 @@
+import { GUIDE_TYPES, type Guide, type GuideType, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { Tensor } from '../../callbacks/types.js';
+import { readText } from './read-text.js';
+
+const TYPE = 'guided_decoding_guide_type';
+const GUIDE = 'guided_decoding_guide';
+
+/**
+ * What the answer has to look like, by TensorRT-LLM's names of the tensors; null where neither is given. Whether the guide
+ * itself can be followed is found out where it is compiled.
+ */
+export function readGuide(
+  inputs: Record<string, Tensor>,
+  { isAvailable, endingTokens }: { isAvailable: boolean; endingTokens: Int32Array },
+): Guide | null {
+  const type = readText(inputs, TYPE);
+  const guide = readText(inputs, GUIDE);
+  if (type === null && guide === null) return null;
+  if (!isAvailable) throw refused(TYPE, 'this engine has no tokenizer for guides to be followed with');
+  if (type === null) throw new ParameterError(TYPE, `${TYPE} is missing; ${GUIDE} is of no use without it.`);
+  if (!GUIDE_TYPES.includes(type as GuideType)) {
+    throw new ParameterError(
+      TYPE,
+      `${TYPE} is ${JSON.stringify(type.slice(0, 64))}; one of ${GUIDE_TYPES.join(', ')} is expected.`,
+    );
+  }
+  if (guide === null && type !== 'json') {
+    throw new ParameterError(GUIDE, `${GUIDE} is missing; the type ${type} needs one.`);
+  }
+  if (guide !== null && guide.length > MAX_GUIDE_LENGTH) {
+    throw new ParameterError(
+      GUIDE,
+      `${GUIDE} is ${guide.length} characters long; at most ${MAX_GUIDE_LENGTH} are supported.`,
+    );
+  }
+  if (endingTokens.length === 0)
+    throw refused(TYPE, 'without end_id the end of an answer that is complete could not be told');
+  return { type: type as GuideType, guide: guide ?? '' };
+}
+
+function refused(field: string, reason: string): ParameterError {
+  return new ParameterError(field, `${field} is refused: ${reason}.`);
+}

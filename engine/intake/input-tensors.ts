@@ -1,0 +1,185 @@
+import { closestName } from '../../base/did-you-mean.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { Tensor, TensorData } from '../../callbacks/types.js';
+
+const TYPES = {
+  i32: Int32Array,
+  f32: Float32Array,
+  u64: BigUint64Array,
+  bool: Uint8Array,
+  /** UTF-8. */
+  text: Uint8Array,
+} as const;
+type TypeName = keyof typeof TYPES;
+
+/** Shape as the contract has it: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary, H the hidden size. */
+export type ShapeRule =
+  | 'one'
+  | '[n]'
+  | '[1, n]'
+  | '[1, 2]'
+  | '[1, 2, n]'
+  | '[1, n, 4]'
+  | '[1, V]'
+  | '[d]'
+  | '[d, V]'
+  | '[n, h]'
+  | '[n, H]'
+  | '[n, 3]';
+
+export interface InputRule {
+  type: TypeName;
+  shape: ShapeRule;
+  /** Without it the tensor has no value that cannot work. */
+  cannotWork?: CannotWork;
+}
+
+/** What of a tensor's values the engine cannot serve. */
+interface CannotWork {
+  reason: string;
+  /** True for values that change nothing, so that clients which always send the tensor are served. */
+  isNeutral: (tensor: Tensor) => boolean;
+}
+
+const isEmpty = ({ data }: Tensor) => data.length === 0;
+const never = () => false;
+const cannot = (reason: string, isNeutral: CannotWork['isNeutral']): { cannotWork: CannotWork } => ({
+  cannotWork: { reason, isNeutral },
+});
+const LORA = 'LoRA is not supported yet';
+
+/** All inputs of the contract, and those of our own: those that are read, and those of later work. */
+export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
+  input_ids: { type: 'i32', shape: '[1, n]' },
+  request_output_len: { type: 'i32', shape: 'one' },
+  beam_width: { type: 'i32', shape: 'one' },
+  num_return_sequences: { type: 'i32', shape: 'one' },
+  best_of: { type: 'i32', shape: 'one' },
+  first_sequence_index: { type: 'i32', shape: 'one' },
+  temperature: { type: 'f32', shape: 'one' },
+  runtime_top_k: { type: 'i32', shape: 'one' },
+  runtime_top_p: { type: 'f32', shape: 'one' },
+  runtime_min_p: { type: 'f32', shape: 'one' },
+  repetition_penalty: { type: 'f32', shape: 'one' },
+  presence_penalty: { type: 'f32', shape: 'one' },
+  frequency_penalty: { type: 'f32', shape: 'one' },
+  min_length: { type: 'i32', shape: 'one' },
+  no_repeat_ngram_size: { type: 'i32', shape: 'one' },
+  embedding_bias: { type: 'f32', shape: '[1, V]' },
+  logit_bias_tokens: { type: 'i32', shape: '[1, n]' },
+  logit_bias: { type: 'f32', shape: '[1, n]' },
+  random_seed: { type: 'u64', shape: 'one' },
+  end_id: { type: 'i32', shape: 'one' },
+  pad_id: { type: 'i32', shape: 'one' },
+  stop_words_list: { type: 'i32', shape: '[1, 2, n]' },
+  bad_words_list: { type: 'i32', shape: '[1, 2, n]' },
+  streaming: { type: 'bool', shape: 'one' },
+  return_log_probs: { type: 'bool', shape: 'one' },
+  top_log_probs: { type: 'i32', shape: 'one' },
+  return_context_logits: { type: 'bool', shape: 'one' },
+  return_generation_logits: { type: 'bool', shape: 'one' },
+  return_context_log_probs: { type: 'bool', shape: 'one' },
+  top_context_log_probs: { type: 'i32', shape: 'one' },
+  time_limit_ms: { type: 'i32', shape: 'one' },
+  cache_salt: { type: 'u64', shape: 'one' },
+  retention_ranges: { type: 'i32', shape: '[1, n, 4]' },
+  decode_retention: { type: 'i32', shape: '[1, 2]' },
+  logits_post_processor_name: { type: 'text', shape: '[n]' },
+  guided_decoding_guide_type: { type: 'text', shape: '[n]' },
+  guided_decoding_guide: { type: 'text', shape: '[n]' },
+  client_id: { type: 'u64', shape: 'one' },
+  draft_input_ids: { type: 'i32', shape: '[d]' },
+  draft_logits: { type: 'f32', shape: '[d, V]' },
+  max_draft_len: { type: 'i32', shape: 'one' },
+  len_penalty: { type: 'f32', shape: 'one' },
+  early_stopping: { type: 'i32', shape: 'one' },
+  prompt_embedding_table: { type: 'f32', shape: '[n, H]' },
+  prompt_vocab_size: { type: 'i32', shape: 'one' },
+  position_ids: { type: 'i32', shape: '[1, n]' },
+  lora_task_id: { type: 'u64', shape: 'one', ...cannot(LORA, never) },
+  lora_weights: { type: 'f32', shape: '[n, h]', ...cannot(LORA, isEmpty) },
+  lora_config: { type: 'i32', shape: '[n, 3]', ...cannot(LORA, isEmpty) },
+};
+
+/** Of the model. */
+export interface TensorSizes {
+  vocabSize: number;
+  hiddenSize: number;
+}
+
+const REQUIRED = ['input_ids', 'request_output_len'];
+
+/**
+ * Checks names, types and shapes, and refuses what cannot work. Throws a ParameterError that names the tensor, what was
+ * found and what is expected. Ranges of values are checked where they are read.
+ */
+export function checkInputTensors(inputs: unknown, sizes: TensorSizes): Record<string, Tensor> {
+  if (typeof inputs !== 'object' || inputs === null) {
+    throw new ParameterError('inputs', 'inputs is missing; it must map names of tensors to tensors.');
+  }
+  for (const [name, tensor] of Object.entries(inputs)) {
+    const rule = Object.hasOwn(INPUT_TENSORS, name) ? INPUT_TENSORS[name] : undefined;
+    if (rule === undefined) throw new ParameterError(name, unknownName(name));
+    checkTensor(name, tensor, rule, sizes);
+    const { cannotWork } = rule;
+    if (cannotWork && !cannotWork.isNeutral(tensor as Tensor)) {
+      throw new ParameterError(name, `${name} is refused: ${cannotWork.reason}.`);
+    }
+  }
+  for (const name of REQUIRED) {
+    if (!Object.hasOwn(inputs, name)) throw new ParameterError(name, `${name} is missing; it is required.`);
+  }
+  return inputs as Record<string, Tensor>;
+}
+
+function unknownName(name: string): string {
+  const known = Object.keys(INPUT_TENSORS);
+  const meant = closestName(name, known);
+  const hint = meant === null ? `known are ${known.join(', ')}.` : `did you mean ${meant}?`;
+  return `${name.slice(0, 64)} is not the name of an input tensor; ${hint}`;
+}
+
+function checkTensor(name: string, tensor: unknown, rule: InputRule, sizes: TensorSizes): void {
+  const { shape, data } = (tensor ?? {}) as { shape?: unknown; data?: unknown };
+  if (!Array.isArray(shape) || !shape.every((size) => Number.isInteger(size) && size >= 0)) {
+    throw new ParameterError(name, `${name} has no shape; it must be an array of whole numbers.`);
+  }
+  const Type = TYPES[rule.type];
+  if (!(data instanceof Type)) {
+    const found = typeof data === 'object' && data !== null ? data.constructor.name : typeof data;
+    throw new ParameterError(
+      name,
+      `${name} holds ${found}; ${Type.name} (${rule.type}) is expected for its data.`,
+    );
+  }
+  const given = `${name} has the shape [${shape.join(', ')}]`;
+  if (!fitsRule(shape, rule.shape, sizes)) {
+    throw new ParameterError(name, `${given}; ${shownRule(rule.shape, sizes)} is expected.`);
+  }
+  const size = shape.reduce((product: number, dimension: number) => product * dimension, 1);
+  const { length } = data as TensorData;
+  if (size !== length) {
+    throw new ParameterError(name, `${given}, which is ${size} values; its data has ${length}.`);
+  }
+}
+
+function shownRule(rule: ShapeRule, { vocabSize, hiddenSize }: TensorSizes): string {
+  if (rule === 'one') return '[1]';
+  return rule.replace('V', String(vocabSize)).replace('H', String(hiddenSize));
+}
+
+/** A dimension that is a small letter takes any size. */
+function fitsRule(
+  shape: readonly number[],
+  rule: ShapeRule,
+  { vocabSize, hiddenSize }: TensorSizes,
+): boolean {
+  if (rule === 'one') return shape.length >= 1 && shape.length <= 2 && shape.every((size) => size === 1);
+  const expected = rule.slice(1, -1).split(', ');
+  if (expected.length !== shape.length) return false;
+  return expected.every((dimension, i) => {
+    if (dimension === 'V') return shape[i] === vocabSize;
+    if (dimension === 'H') return shape[i] === hiddenSize;
+    return /^[a-z]$/.test(dimension) || shape[i] === Number(dimension);
+  });
+}

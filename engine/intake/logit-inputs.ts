@@ -1,0 +1,101 @@
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import { decodeWordList } from '../../callbacks/stop-words.js';
+import type { Tensor } from '../../callbacks/types.js';
+import { BadWords } from '../decoding/bad-words.js';
+import type { LogitBias } from '../decoding/sampling-batch.js';
+
+/** Largest absolute value of a bias: far above any logit, far below what adding could overflow. */
+export const BIAS_MAX = 1e30;
+
+/**
+ * What the request adds to its logits at every step, or null where that changes nothing.
+ *
+ *   embedding_bias                     [1, V]            one value for each token of the vocabulary
+ *   logit_bias_tokens, logit_bias      [1, n], [1, n]    the same for some tokens; both may be given, and add up
+ */
+export function readBias(inputs: Record<string, Tensor>, vocabSize: number): LogitBias | null {
+  const dense = readDense(inputs);
+  const sparse = readSparse(inputs, vocabSize);
+  if (dense === null || sparse === null) return dense ?? sparse;
+  const values = dense.values.slice();
+  for (const [i, token] of sparse.tokens!.entries()) values[token]! += sparse.values[i]!;
+  return { tokens: null, values };
+}
+
+function readDense({ embedding_bias: bias }: Record<string, Tensor>): LogitBias | null {
+  if (!bias) return null;
+  const values = bias.data as Float32Array;
+  checkValues('embedding_bias', values);
+  return values.every((value) => value === 0) ? null : { tokens: null, values };
+}
+
+function readSparse(inputs: Record<string, Tensor>, vocabSize: number): LogitBias | null {
+  const { logit_bias_tokens: given, logit_bias: bias } = inputs;
+  if (!given !== !bias) {
+    const [missing, other] = given
+      ? ['logit_bias', 'logit_bias_tokens']
+      : ['logit_bias_tokens', 'logit_bias'];
+    throw new ParameterError(missing, `${missing} is missing; ${other} is of no use without it.`);
+  }
+  if (!given || !bias) return null;
+  const [tokens, values] = [given.data as Int32Array, bias.data as Float32Array];
+  if (tokens.length !== values.length) {
+    throw new ParameterError(
+      'logit_bias',
+      `logit_bias has ${values.length} values; logit_bias_tokens has ${tokens.length} tokens, one value for each is expected.`,
+    );
+  }
+  checkTokens('logit_bias_tokens', tokens, vocabSize);
+  checkValues('logit_bias', values);
+  return tokens.length === 0 ? null : { tokens, values };
+}
+
+function checkValues(field: string, values: Float32Array): void {
+  const wrong = values.findIndex((value) => !(Math.abs(value) <= BIAS_MAX || value === -Infinity));
+  if (wrong < 0) return;
+  throw new ParameterError(
+    field,
+    `${field} holds ${values[wrong]} at place ${wrong}; a number from ${-BIAS_MAX} to ${BIAS_MAX} is expected, or -Infinity for a token that is never to be drawn.`,
+  );
+}
+
+/** The words of bad_words_list [1, 2, n] (see decodeWordList), or null where there are none. */
+export function readBadWords(inputs: Record<string, Tensor>, vocabSize: number): BadWords | null {
+  const { bad_words_list: list } = inputs;
+  if (!list) return null;
+  const words = decodeWordList('bad_words_list', list.shape, list.data as Int32Array);
+  for (const word of words) checkTokens('bad_words_list', word, vocabSize);
+  return words.length === 0 ? null : new BadWords(words);
+}
+
+function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void {
+  const place = tokens.findIndex((token) => token < 0 || token >= vocabSize);
+  if (place < 0) return;
+  throw new ParameterError(
+    field,
+    `${field} holds ${tokens[place]} at place ${place}; tokens are from 0 to ${vocabSize - 1}.`,
+  );
+}
+
+/** Throws where biases and bad words together leave no token that could ever be drawn. */
+export function checkSomeTokenIsLeft(
+  badWords: BadWords | null,
+  bias: LogitBias | null,
+  vocabSize: number,
+): void {
+  const never = bias === null ? [] : tokensNeverDrawn(bias);
+  const banned = badWords?.single ?? new Int32Array(0);
+  if (never.length + banned.length < vocabSize) return;
+  if (new Set([...never, ...banned]).size < vocabSize) return;
+  const field = badWords === null ? 'embedding_bias' : 'bad_words_list';
+  throw new ParameterError(
+    field,
+    `${field} is refused: with it all ${vocabSize} tokens of the vocabulary are banned, so none could be drawn.`,
+  );
+}
+
+function tokensNeverDrawn({ tokens, values }: LogitBias): number[] {
+  const never: number[] = [];
+  for (const [i, value] of values.entries()) if (value === -Infinity) never.push(tokens?.[i] ?? i);
+  return never;
+}

@@ -1,0 +1,226 @@
+import { messageOf } from '../../base/error-text.js';
+import { CallbackError, type CallbackName, callGuarded, promiseOf } from '../../base/guarded-calls.js';
+import { idsIn, PENDING_PER_SEQUENCE, requestsIn } from '../../callbacks/given-values.js';
+import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
+import type { CallbackModule, InferenceRequest, NamedTensor } from '../../callbacks/types.js';
+import { unpackResponses } from '../../callbacks/unpack-responses.js';
+import type { KvCacheEvent } from '../../kvcache/cache-events.js';
+import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
+import { whyIdIsInvalid } from './request-validation.js';
+
+/** What goes to the thread of the manager nevertheless. */
+export interface ModuleHost {
+  /** What the module brought: should the worker die, the next one tells the module's next life of their end. */
+  reportTaken(requestIds: bigint[]): void;
+  /** Requests whose final response the module is about to get. */
+  reportAnswered(requestIds: bigint[]): void;
+  reportError(error: Error): void;
+  reportStats(stats: IterationStats): void;
+  reportKvEvents(events: KvCacheEvent[]): void;
+}
+
+export interface ModuleLimits {
+  maxSeqLen: number;
+  maxNumSequences: number;
+  /** The id that asks for the end: no request, and nobody is told of its end. */
+  terminateReqId: bigint | null;
+}
+
+const PULLING = { callback: 'getInferenceRequests' };
+const POLLING = { callback: 'pollStopSignals' };
+
+/**
+ * Callbacks of a module that was imported into the worker: called directly. One that returns a promise is waited for between
+ * iterations (`turn`), as the bridge does with those of the host's thread: one call of getInferenceRequests and of
+ * pollStopSignals at a time, and no more requests while very many promises of the others are unsettled. What they throw,
+ * or are rejected with, is reported; the loop and the other callbacks go on.
+ */
+export class ModuleLoopCallbacks implements LoopCallbacks {
+  readonly wantsStatsJson: boolean;
+  readonly #module: CallbackModule;
+  readonly #limits: ModuleLimits;
+  readonly #host: ModuleHost;
+  /** Of promises that have settled since they were asked for. */
+  #brought: InferenceRequest[] = [];
+  #stops: bigint[] = [];
+  #isPulling = false;
+  #isPolling = false;
+  #hasEnded = false;
+  #numPending = 0;
+  #numSettled = 0;
+  #onSettled: () => void = () => {};
+
+  constructor(module: CallbackModule, limits: ModuleLimits, host: ModuleHost) {
+    this.#module = module;
+    this.#limits = limits;
+    this.#host = host;
+    this.wantsStatsJson = module.returnBatchManagerStats !== undefined;
+  }
+
+  /** Promises of the module are unsettled: they need the thread's event loop. */
+  get hasPending(): boolean {
+    return this.#numPending > 0;
+  }
+
+  getInferenceRequests(max: number): readonly InferenceRequest[] {
+    if (this.#brought.length > 0) return this.#brought.splice(0);
+    if (this.#isPulling || this.#numPending >= PENDING_PER_SEQUENCE * this.#limits.maxNumSequences) return [];
+    const given = this.#guard(PULLING, () => this.#module.getInferenceRequests(max));
+    const pending = promiseOf(given);
+    if (pending === null) return this.#guard(PULLING, () => this.#checked(given)) ?? [];
+    this.#isPulling = true;
+    const taking = pending.then((later) => this.#bring(this.#checked(later)));
+    this.#track(PULLING, taking, () => {
+      this.#isPulling = false;
+    });
+    return [];
+  }
+
+  pollStopSignals(): Iterable<bigint> {
+    const { pollStopSignals } = this.#module;
+    const stops = this.#stops.splice(0);
+    if (pollStopSignals === undefined || this.#isPolling) return stops;
+    const given = this.#guard(POLLING, () => pollStopSignals());
+    const pending = promiseOf(given);
+    if (pending === null) {
+      this.#guard(POLLING, () => stops.push(...idsIn(given)));
+      return stops;
+    }
+    this.#isPolling = true;
+    const taking = pending.then((later) => void this.#stops.push(...idsIn(later)));
+    this.#track(POLLING, taking, () => {
+      this.#isPolling = false;
+    });
+    return stops;
+  }
+
+  endIteration({ responses, stats, json, kvEvents }: IterationReport): void {
+    for (const { requestId, outputs, final, error } of unpackResponses(responses, this.#limits.maxSeqLen)) {
+      this.#send(requestId, outputs, final, error);
+    }
+    const { returnBatchManagerStats, onKvCacheEvents } = this.#module;
+    if (json !== null && returnBatchManagerStats) {
+      this.#tell({ callback: 'returnBatchManagerStats' }, () => returnBatchManagerStats(json));
+    }
+    if (kvEvents && onKvCacheEvents) {
+      this.#tell({ callback: 'onKvCacheEvents' }, () => onKvCacheEvents(kvEvents));
+    }
+    if (stats !== null) this.#host.reportStats(stats);
+    if (kvEvents) this.#host.reportKvEvents(kvEvents);
+  }
+
+  /** Final responses for requests of the module's life before, whose worker died. */
+  failLost(requestIds: readonly bigint[], reason: string): void {
+    for (const requestId of requestIds) this.#send(requestId, [], true, reason);
+  }
+
+  reportError(error: Error): void {
+    this.#host.reportError(error);
+  }
+
+  /**
+   * Gives the event loop a turn, and where there is nothing else to do more: until a promise settles or the time is over.
+   * True where one settled.
+   */
+  async turn(timeoutMs: number): Promise<boolean> {
+    const before = this.#numSettled;
+    await new Promise((resolve) => setImmediate(resolve));
+    if (timeoutMs <= 0 || this.#numSettled > before) return this.#numSettled > before;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), timeoutMs);
+      this.#onSettled = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+
+  /** The loop has ended: waits a while for what is pending, and refuses what that still brings. */
+  async end(timeoutMs: number): Promise<void> {
+    const untilMs = performance.now() + timeoutMs;
+    this.#hasEnded = true;
+    this.#refuse(this.#brought.splice(0));
+    while (this.hasPending && performance.now() < untilMs) await this.turn(untilMs - performance.now());
+  }
+
+  #bring(requests: readonly InferenceRequest[]): void {
+    if (this.#hasEnded) this.#refuse(requests);
+    else this.#brought = [...this.#brought, ...requests];
+  }
+
+  #refuse(requests: readonly InferenceRequest[]): void {
+    for (const { requestId } of requests) {
+      if (whyIdIsInvalid(requestId) !== null || requestId === this.#limits.terminateReqId) continue;
+      this.#send(requestId, [], true, 'The manager is shutting down and takes no more requests.');
+    }
+  }
+
+  /** Throws where it is given no array. Those that can be read; what is none is reported, and one that cannot be read is refused by its id. */
+  #checked(given: unknown): InferenceRequest[] {
+    const requests: InferenceRequest[] = [];
+    for (const one of requestsIn(given)) this.#guard(PULLING, () => this.#check(one, requests));
+    const ids = requests.map(({ requestId }) => requestId);
+    const taken = ids.filter((id) => typeof id === 'bigint' && id !== this.#limits.terminateReqId);
+    if (taken.length > 0) this.#host.reportTaken(taken);
+    return requests;
+  }
+
+  #check(given: unknown, requests: InferenceRequest[]): void {
+    if (typeof given !== 'object' || given === null) {
+      throw new Error(`it gave ${String(given)} among the requests`);
+    }
+    const request = given as InferenceRequest;
+    const { requestId } = request;
+    try {
+      requests.push({ ...request, requestId, inputs: request.inputs });
+    } catch (error) {
+      if (whyIdIsInvalid(requestId) !== null) throw error;
+      this.#send(requestId, [], true, `The request cannot be read: ${messageOf(error)}`);
+    }
+  }
+
+  #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+    if (final) this.#host.reportAnswered([requestId]);
+    this.#tell({ callback: 'sendResponse', requestId }, () =>
+      this.#module.sendResponse(requestId, outputs, final, error),
+    );
+  }
+
+  #guard<T>(name: CallbackName, call: () => T): T | undefined {
+    return callGuarded(name, call, (error) => this.reportError(error));
+  }
+
+  #tell(name: CallbackName, call: () => unknown): void {
+    const pending = promiseOf(this.#guard(name, call));
+    if (pending !== null) this.#track(name, pending, () => {});
+  }
+
+  #track(name: CallbackName, pending: Promise<unknown>, done: () => void): void {
+    this.#numPending++;
+    void pending
+      .catch((reason: unknown) => this.reportError(CallbackError.of(name, reason)))
+      .finally(() => {
+        this.#numPending--;
+        this.#numSettled++;
+        done();
+        this.#onSettled();
+      });
+  }
+}
+
+/** The callbacks that a module exports. Throws, naming what is missing. */
+export function callbacksOfModule(exports: Record<string, unknown>, url: string): CallbackModule {
+  for (const name of ['getInferenceRequests', 'sendResponse']) {
+    if (typeof exports[name] !== 'function') {
+      throw new Error(`The callback module ${url} does not export the function ${name}, which is required.`);
+    }
+  }
+  for (const name of ['pollStopSignals', 'returnBatchManagerStats', 'onKvCacheEvents']) {
+    if (exports[name] !== undefined && typeof exports[name] !== 'function') {
+      throw new Error(
+        `The callback module ${url} exports ${name} as ${typeof exports[name]}; a function is expected.`,
+      );
+    }
+  }
+  return exports as unknown as CallbackModule;
+}

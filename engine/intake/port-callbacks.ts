@@ -1,0 +1,176 @@
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { CallbackError } from '../../base/guarded-calls.js';
+import type { EngineFormation } from '../../callbacks/formation.js';
+import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
+import { transferables } from '../../callbacks/response-batch.js';
+import type { InferenceRequest } from '../../callbacks/types.js';
+import type { HostMessage, SequenceStop, WorkerMessage } from '../../callbacks/worker-messages.js';
+import type { KvCacheEvent } from '../../kvcache/cache-events.js';
+import { numTaken } from './intake-budget.js';
+import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
+
+/** The worker's end of the bridge to callbacks that live in the host's thread. */
+export class PortCallbacks implements LoopCallbacks {
+  readonly wantsStatsJson: boolean;
+  readonly #port: MessagePort;
+  readonly #wantsStats: boolean;
+  readonly #wantsKvEvents: boolean;
+  #requests: InferenceRequest[] = [];
+  #stops: bigint[] = [];
+  #sequenceStops: SequenceStop[] = [];
+  #cacheResets: number[] = [];
+  /** 0: nobody watches. */
+  #watchIntervalMs = 0;
+  #watchedMs = Number.NEGATIVE_INFINITY;
+  /** Something happened since the last formation was told. */
+  #isFormationStale = false;
+  #received = 0;
+  #reported = 0;
+  #shutdownAsked = false;
+  #isDraining = false;
+
+  constructor(port: MessagePort, wants: { statsJson: boolean; stats: boolean; kvEvents: boolean }) {
+    this.#port = port;
+    this.wantsStatsJson = wants.statsJson;
+    this.#wantsStats = wants.stats;
+    this.#wantsKvEvents = wants.kvEvents;
+  }
+
+  /** The host asked for the end, and the loop has taken all that was sent before. */
+  get shutdownAsked(): boolean {
+    return this.#shutdownAsked && this.#requests.length === 0;
+  }
+
+  /** From now on the messages tell the host that nothing more is taken. */
+  noteDraining(): void {
+    if (!this.#isDraining) this.#port.postMessage({ type: 'draining' } satisfies WorkerMessage);
+    this.#isDraining = true;
+  }
+
+  /**
+   * What the host has sent, as far as it can be read in no time: the rest comes with the next calls. The host keeps to
+   * the credits, so the loop's `max` is kept too.
+   */
+  getInferenceRequests(_max: number): InferenceRequest[] {
+    this.#drain();
+    if (this.#requests.length === 0) return [];
+    const requests = this.#requests.splice(0, numTaken(this.#requests));
+    this.#received += requests.length;
+    return requests;
+  }
+
+  /** Requests have come that the loop has not taken yet. */
+  get hasRequests(): boolean {
+    return this.#requests.length > 0;
+  }
+
+  /** Signals that came in the meantime included. Those for a request that is itself still to be taken wait for it. */
+  pollStopSignals(): Iterable<bigint> {
+    this.#drain();
+    if (this.#stops.length === 0) return this.#stops;
+    const notTaken = new Set(this.#requests.map((request) => request.requestId));
+    const now = this.#stops.filter((requestId) => !notTaken.has(requestId));
+    this.#stops = this.#stops.filter((requestId) => notTaken.has(requestId));
+    return now;
+  }
+
+  pollSequenceStops(): Iterable<SequenceStop> {
+    this.#drain();
+    if (this.#sequenceStops.length === 0) return this.#sequenceStops;
+    const notTaken = new Set(this.#requests.map((request) => request.requestId));
+    const now = this.#sequenceStops.filter(({ requestId }) => !notTaken.has(requestId));
+    this.#sequenceStops = this.#sequenceStops.filter(({ requestId }) => notTaken.has(requestId));
+    return now;
+  }
+
+  /** Asked between two iterations: `reset` is called where the host wants it, and the host is told what it returns. */
+  answerCacheResets(reset: () => number): void {
+    if (this.#cacheResets.length === 0) return;
+    for (const askId of this.#cacheResets) {
+      this.#port.postMessage({ type: 'cacheReset', askId, droppedBlocks: reset() } satisfies WorkerMessage);
+    }
+    this.#cacheResets = [];
+  }
+
+  /** Asked between two iterations: tells what is in flight where that is watched, and at once when all has come to rest. */
+  reportFormation(wasBusy: boolean, nowMs: number, describe: () => EngineFormation): void {
+    if (this.#watchIntervalMs === 0) return;
+    if (wasBusy) this.#isFormationStale = true;
+    if (!this.#isFormationStale || (wasBusy && nowMs - this.#watchedMs < this.#watchIntervalMs)) return;
+    this.#watchedMs = nowMs;
+    this.#isFormationStale = wasBusy;
+    this.#port.postMessage({ type: 'formation', formation: describe() } satisfies WorkerMessage);
+  }
+
+  endIteration({ responses, stats, json, freePlaces, kvEvents }: IterationReport): void {
+    const batch = responses.count === 0 ? null : responses.snapshot();
+    const message: WorkerMessage = {
+      type: 'iteration',
+      responses: batch,
+      json,
+      stats: this.#wantsStats ? stats : null,
+      freePlaces,
+      received: this.#received,
+      draining: this.#isDraining,
+      ...(kvEvents && this.#wantsKvEvents ? { kvEvents } : {}),
+    };
+    this.#reported = this.#received;
+    this.#port.postMessage(message, batch === null ? [] : transferables(batch));
+  }
+
+  /** Returns the credits of requests that left nothing to report. Called when the loop has nothing to do. */
+  idle(freePlaces: number): void {
+    if (this.#reported === this.#received) return;
+    this.#reported = this.#received;
+    this.#port.postMessage({
+      type: 'iteration',
+      responses: null,
+      json: null,
+      stats: null,
+      freePlaces,
+      received: this.#received,
+      draining: this.#isDraining,
+    } satisfies WorkerMessage);
+  }
+
+  /** The statistics alone, for a host whose callbacks are a module. */
+  reportStats(stats: IterationStats): void {
+    if (this.#wantsStats) this.#port.postMessage({ type: 'stats', stats } satisfies WorkerMessage);
+  }
+
+  /** The same of what happened to cached blocks. */
+  reportKvEvents(events: KvCacheEvent[]): void {
+    if (this.#wantsKvEvents) this.#port.postMessage({ type: 'kvEvents', events } satisfies WorkerMessage);
+  }
+
+  reportTaken(requestIds: bigint[]): void {
+    this.#port.postMessage({ type: 'taken', requestIds } satisfies WorkerMessage);
+  }
+
+  reportAnswered(requestIds: bigint[]): void {
+    this.#port.postMessage({ type: 'answered', requestIds } satisfies WorkerMessage);
+  }
+
+  reportError(error: Error): void {
+    const { message } = error;
+    const callback =
+      error instanceof CallbackError ? { callback: error.callback, requestId: error.requestId } : null;
+    this.#port.postMessage({ type: 'error', message, callback } satisfies WorkerMessage);
+  }
+
+  #drain(): void {
+    for (;;) {
+      const received = receiveMessageOnPort(this.#port);
+      if (received === undefined) return;
+      const message = received.message as HostMessage;
+      if (message.type === 'requests') this.#requests.push(...message.requests);
+      else if (message.type === 'stopSequence') this.#sequenceStops.push(message.stop);
+      else if (message.type === 'stop') this.#stops.push(...message.requestIds);
+      else if (message.type === 'resetCache') this.#cacheResets.push(message.askId);
+      else if (message.type === 'watch') {
+        this.#watchIntervalMs = message.intervalMs;
+        this.#isFormationStale = true;
+      } else this.#shutdownAsked = true;
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { Tensor } from '../../callbacks/types.js';
+import type { PromptTable } from '../request/request-spec.js';
+
+/** What a prompt is made of. */
+export interface PromptInputs {
+  promptTokens: Int32Array;
+  /** null: no token names a row of one. */
+  promptTable: PromptTable | null;
+  /** Positions of the prompt's tokens; null: 0, 1, 2, ... */
+  positionIds: Int32Array | null;
+}
+
+export interface PromptLimits {
+  vocabSize: number;
+  hiddenSize: number;
+  maxSeqLen: number;
+  /** A token attends to all before it. */
+  attendsToAll: boolean;
+}
+
+/**
+ *   prompt_embedding_table  [n, hiddenSize]  row i is the embedding of the id vocabSize + i in input_ids
+ *   prompt_vocab_size       [1]              how many of its rows there are to be; all n where it is not given
+ *   position_ids            [1, prompt]      position of each prompt token; what is generated counts on from the last
+ */
+export function readPromptInputs(
+  inputs: Record<string, Tensor>,
+  limits: PromptLimits,
+  maxNewTokens: number,
+): PromptInputs {
+  const { vocabSize, hiddenSize } = limits;
+  const values = readTable(inputs, hiddenSize);
+  const promptTokens = readTokens(inputs, vocabSize, values === null ? 0 : values.length / hiddenSize);
+  const usesTable = values !== null && promptTokens.some((token) => token >= vocabSize);
+  return {
+    promptTokens,
+    promptTable: usesTable ? { firstId: vocabSize, values } : null,
+    positionIds: readPositions(inputs, promptTokens.length, maxNewTokens, limits),
+  };
+}
+
+function readTable(inputs: Record<string, Tensor>, hiddenSize: number): Float32Array | null {
+  const { prompt_embedding_table: table, prompt_vocab_size: size } = inputs;
+  const rows = table?.shape[0] ?? 0;
+  const given = size?.data[0] as number | undefined;
+  if (given !== undefined && (given < 0 || given > rows)) {
+    const there = table ? `prompt_embedding_table has ${rows} rows` : 'there is no prompt_embedding_table';
+    throw new ParameterError(
+      'prompt_vocab_size',
+      `prompt_vocab_size is ${given}; ${there}, so it must be from 0 to ${rows}.`,
+    );
+  }
+  const used = (given ?? rows) * hiddenSize;
+  if (!table || used === 0) return null;
+  const values = (table.data as Float32Array).subarray(0, used);
+  const wrong = values.findIndex((value) => !Number.isFinite(value));
+  if (wrong < 0) return values;
+  throw new ParameterError(
+    'prompt_embedding_table',
+    `prompt_embedding_table holds ${values[wrong]} in row ${Math.floor(wrong / hiddenSize)}; finite numbers are expected.`,
+  );
+}
+
+function readTokens(inputs: Record<string, Tensor>, vocabSize: number, ownIds: number): Int32Array {
+  const tokens = inputs.input_ids!.data as Int32Array;
+  if (tokens.length === 0) {
+    throw new ParameterError('input_ids', 'input_ids is empty; at least 1 token is needed.');
+  }
+  const wrong = tokens.findIndex((token) => token < 0 || token >= vocabSize + ownIds);
+  if (wrong < 0) return tokens;
+  const own =
+    ownIds === 0 ? '' : `, those of prompt_embedding_table from ${vocabSize} to ${vocabSize + ownIds - 1}`;
+  throw new ParameterError(
+    'input_ids',
+    `input_ids holds ${tokens[wrong]} at place ${wrong}; tokens are from 0 to ${vocabSize - 1}${own}.`,
+  );
+}
+
+function readPositions(
+  inputs: Record<string, Tensor>,
+  promptLength: number,
+  maxNewTokens: number,
+  { maxSeqLen, attendsToAll }: PromptLimits,
+): Int32Array | null {
+  const positions = inputs.position_ids?.data as Int32Array | undefined;
+  if (positions === undefined) return null;
+  const refuse = (what: string) => new ParameterError('position_ids', `position_ids ${what}.`);
+  if (positions.length !== promptLength) {
+    throw refuse(
+      `has ${positions.length} positions; the prompt has ${promptLength} tokens, one for each is expected`,
+    );
+  }
+  if (positions.every((position, i) => position === i)) return null;
+  if (!attendsToAll) {
+    throw refuse(
+      'is refused: with an attention window (maxAttentionWindow) a token counts as its place in the cache, so only 0, 1, 2, ... can be given',
+    );
+  }
+  const wrong = positions.findIndex((position) => position < 0 || position >= maxSeqLen);
+  if (wrong >= 0) {
+    throw refuse(`holds ${positions[wrong]} at place ${wrong}; positions are from 0 to ${maxSeqLen - 1}`);
+  }
+  const last = positions.at(-1)!;
+  if (last + maxNewTokens < maxSeqLen) return positions;
+  throw refuse(
+    `ends with ${last}, and request_output_len is ${maxNewTokens}; that goes on to position ${last + maxNewTokens}, the last one is ${maxSeqLen - 1}`,
+  );
+}
+
+/**
+ * The salt under which a request's blocks are kept. Keys and values depend on embeddings and positions, so only requests
+ * that bring the same of both, and give the same salt, may share blocks.
+ */
+export function cacheSaltOf(salt: bigint, { promptTable, positionIds }: PromptInputs): bigint {
+  if (promptTable === null && positionIds === null) return salt;
+  const hash = createHash('sha256').update(`${salt} ${promptTable?.values.length ?? 0} `);
+  for (const array of [promptTable?.values, positionIds]) {
+    if (array) hash.update(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
+  }
+  return hash.digest().readBigUInt64LE();
+}

@@ -1,0 +1,13 @@
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { Tensor } from '../../callbacks/types.js';
+
+/** UTF-8 of a tensor of bytes; null where it is not given. */
+export function readText(inputs: Record<string, Tensor>, name: string): string | null {
+  const tensor = inputs[name];
+  if (!tensor) return null;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(tensor.data as Uint8Array);
+  } catch {
+    throw new ParameterError(name, `${name} is not UTF-8; it must hold the bytes of a text.`);
+  }
+}

@@ -1,0 +1,106 @@
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { Tensor } from '../../callbacks/types.js';
+
+type Inputs = Record<string, Tensor>;
+
+/** What of a request does not go together with what else of it, and why. */
+interface RefusedCombination {
+  /** The tensor that is refused. */
+  field: string;
+  /** Whether its value asks for what the other one cannot have; default: whether it asks for anything. */
+  asks?: (inputs: Inputs) => boolean;
+  other: string;
+  why: string;
+}
+
+/** Whether a tensor asks for anything; for those that are in a refused combination. A value that changes nothing asks for nothing. */
+const ASKS: Readonly<Record<string, (inputs: Inputs) => boolean>> = {
+  beam_width: (inputs) => numberOf(inputs, 'beam_width', 1) > 1,
+  num_return_sequences: (inputs) => numberOf(inputs, 'num_return_sequences', 1) > 1,
+  best_of: (inputs) => numberOf(inputs, 'best_of', 1) > 1,
+  streaming: (inputs) => numberOf(inputs, 'streaming', 0) !== 0,
+  return_generation_logits: (inputs) => numberOf(inputs, 'return_generation_logits', 0) !== 0,
+  draft_input_ids: (inputs) => isGiven(inputs, 'draft_input_ids'),
+  guided_decoding_guide_type: (inputs) =>
+    isGiven(inputs, 'guided_decoding_guide_type') || isGiven(inputs, 'guided_decoding_guide'),
+  logits_post_processor_name: (inputs) => isGiven(inputs, 'logits_post_processor_name'),
+  prompt_embedding_table: (inputs) =>
+    isGiven(inputs, 'prompt_embedding_table') && numberOf(inputs, 'prompt_vocab_size', 1) !== 0,
+};
+
+const NO_DRAWS = 'a beam search takes the most probable tokens and draws none; leave it out or make it';
+const ROWS = 'each step has a row for each sequence already, and none for a draft';
+
+/** The one list of them. Whatever is not in it works, alone and with everything else that is not. */
+export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
+  { field: 'temperature', asks: not('temperature', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
+  { field: 'runtime_top_k', asks: not('runtime_top_k', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
+  { field: 'runtime_top_p', asks: not('runtime_top_p', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
+  { field: 'runtime_min_p', asks: not('runtime_min_p', 0), other: 'beam_width', why: `${NO_DRAWS} 0` },
+  {
+    field: 'num_return_sequences',
+    other: 'beam_width',
+    why: 'a beam search answers with all of its beams; leave it out',
+  },
+  { field: 'best_of', other: 'beam_width', why: 'a beam search answers with all of its beams; leave it out' },
+  {
+    field: 'guided_decoding_guide_type',
+    other: 'beam_width',
+    why: 'beams exchange what they have, and no guide follows that; ask for one beam',
+  },
+  { field: 'draft_input_ids', other: 'beam_width', why: 'beams choose among the tokens of each other' },
+  { field: 'draft_input_ids', other: 'num_return_sequences', why: ROWS },
+  { field: 'draft_input_ids', other: 'best_of', why: ROWS },
+  {
+    field: 'draft_input_ids',
+    other: 'guided_decoding_guide_type',
+    why: 'what a guide leaves no choice about is its draft, and there is one at a time',
+  },
+  {
+    field: 'draft_input_ids',
+    other: 'logits_post_processor_name',
+    why: 'a logits post-processor is promised one row of logits a step',
+  },
+  {
+    field: 'draft_input_ids',
+    other: 'prompt_embedding_table',
+    why: 'requests with embeddings of their own have no drafts',
+  },
+  {
+    field: 'draft_input_ids',
+    other: 'return_generation_logits',
+    why: 'generation logits are returned one row a step',
+  },
+  {
+    field: 'best_of',
+    asks: (inputs) => numberOf(inputs, 'best_of', 1) > numberOf(inputs, 'num_return_sequences', 1),
+    other: 'streaming',
+    why: 'which sequences are the best is known at their end only; ask without streaming',
+  },
+  ...(['beam_width', 'num_return_sequences', 'best_of'] as const).map((other) => ({
+    field: 'return_generation_logits',
+    other,
+    why: 'the logits of several sequences are not returned; ask for one sequence',
+  })),
+];
+
+/** Throws a ParameterError for the first combination of these that cannot work; it names both and says why. */
+export function checkCombinations(inputs: Inputs): void {
+  for (const { field, asks = ASKS[field]!, other, why } of REFUSED_COMBINATIONS) {
+    if (!ASKS[other]!(inputs) || !asks(inputs)) continue;
+    throw new ParameterError(field, `${field} is refused beside ${other}: ${why}.`);
+  }
+}
+
+function isGiven(inputs: Inputs, name: string): boolean {
+  return (inputs[name]?.data.length ?? 0) > 0;
+}
+
+function numberOf(inputs: Inputs, name: string, ifAbsent: number): number {
+  return Number(inputs[name]?.data[0] ?? ifAbsent);
+}
+
+/** Whether the tensor is given with another value than these. */
+function not(name: string, ...values: number[]): (inputs: Inputs) => boolean {
+  return (inputs) => isGiven(inputs, name) && !values.includes(numberOf(inputs, name, 0));
+}

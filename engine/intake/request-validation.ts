@@ -1,0 +1,175 @@
+import { readRetention } from '../../callbacks/retention-inputs.js';
+import {
+  checkRange,
+  DEFAULT_SAMPLING_PARAMS,
+  ParameterError,
+  resolveSamplingParams,
+  SAMPLING_RANGES,
+  type SamplingParams,
+} from '../../callbacks/sampling-params.js';
+import { decodeWordList, endingTokens } from '../../callbacks/stop-words.js';
+import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
+import type { RequestSpec } from '../request/request-spec.js';
+import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
+import { readGuide } from './guide-inputs.js';
+import { checkInputTensors } from './input-tensors.js';
+import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
+import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
+import { readText } from './read-text.js';
+import { checkCombinations } from './refused-combinations.js';
+import { readSequences } from './sequence-inputs.js';
+import { MAX_INT32, readBool, readInt } from './tensor-values.js';
+
+export interface RequestLimits extends PromptLimits {
+  maxBeamWidth: number;
+  maxTopLogProbs: number;
+  /** Names of the logits post-processors that there are; null: the batching scheme has none. Default: none are there. */
+  postProcessors?: readonly string[] | null;
+  /** Why no request of this engine can bring a draft; absent: it can. */
+  whyNoDrafts?: string | undefined;
+  /** Answers can be guided. Default: they cannot. */
+  guides?: boolean;
+}
+
+const MAX_U64 = 0xffff_ffff_ffff_ffffn;
+
+/** Sampling parameters by the name of their tensor. */
+const SAMPLING_INPUTS: Readonly<Record<string, keyof typeof SAMPLING_RANGES>> = {
+  temperature: 'temperature',
+  runtime_top_k: 'topK',
+  runtime_top_p: 'topP',
+  runtime_min_p: 'minP',
+  repetition_penalty: 'repetitionPenalty',
+  presence_penalty: 'presencePenalty',
+  frequency_penalty: 'frequencyPenalty',
+  no_repeat_ngram_size: 'noRepeatNgramSize',
+  min_length: 'minLength',
+};
+
+/** A sentence if `requestId` is not a 64-bit unsigned number, else null. */
+export function whyIdIsInvalid(requestId: unknown): string | null {
+  if (typeof requestId === 'bigint' && requestId >= 0n && requestId <= MAX_U64) return null;
+  const found = typeof requestId === 'object' ? 'an object' : String(requestId);
+  return `requestId is ${found}; it must be a bigint from 0 to ${MAX_U64}.`;
+}
+
+/**
+ * Reads and checks the tensors of a request. Throws ParameterError naming field, value and limit. A request that
+ * gives none of temperature, runtime_top_k, runtime_top_p and runtime_min_p is greedy. `drawSeed` is asked for a
+ * seed where the request gives none.
+ */
+export function validateRequest(
+  request: InferenceRequest,
+  limits: RequestLimits,
+  drawSeed: () => bigint,
+): RequestSpec {
+  const inputs = checkInputTensors(request.inputs, limits);
+  const maxNewTokens = readInt(inputs, 'request_output_len', undefined, 1, MAX_INT32);
+  const prompt = readPromptInputs(inputs, limits, maxNewTokens);
+  const endId = readInt(inputs, 'end_id', -1, -1, limits.vocabSize - 1);
+  const stopWords = readStopWords(inputs);
+  const badWords = readBadWords(inputs, limits.vocabSize);
+  const bias = readBias(inputs, limits.vocabSize);
+  checkSomeTokenIsLeft(badWords, bias, limits.vocabSize);
+  const sampling = readSampling(inputs);
+  const sequences = readSequences(inputs, limits.maxBeamWidth);
+  checkCombinations(inputs);
+  const ending = endingTokens(endId, stopWords, limits.vocabSize);
+  const returnContextLogits = readBool(inputs, 'return_context_logits');
+  const topContextLogProbs = readInt(inputs, 'top_context_log_probs', 0, 0, limits.maxTopLogProbs);
+  const returnContextLogProbs = readBool(inputs, 'return_context_log_probs') || topContextLogProbs > 0;
+  return {
+    requestId: request.requestId,
+    ...prompt,
+    maxNewTokens,
+    sampling: { ...sampling, seed: sampling.seed ?? drawSeed() },
+    endId,
+    padId: readInt(inputs, 'pad_id', Math.max(endId, 0), -1, MAX_INT32),
+    stopWords,
+    badWords,
+    bias,
+    endingTokens: ending,
+    ...sequences,
+    firstSequenceIndex: readInt(inputs, 'first_sequence_index', 0, 0, MAX_INT32),
+    streaming: readBool(inputs, 'streaming'),
+    returnLogProbs: readBool(inputs, 'return_log_probs'),
+    topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
+    returnContextLogits,
+    returnGenerationLogits: readBool(inputs, 'return_generation_logits'),
+    returnContextLogProbs,
+    topContextLogProbs,
+    priority: readPriority(request.priority),
+    arrivalTimeMs: readArrivalTime(request.arrivalTimeMs),
+    timeLimitMs: inputs.time_limit_ms ? readInt(inputs, 'time_limit_ms', undefined, 1, MAX_INT32) : null,
+    cacheSalt: cacheSaltOf((inputs.cache_salt?.data[0] as bigint | undefined) ?? 0n, prompt),
+    retention: readRetention(inputs),
+    postProcessor: readPostProcessor(inputs, limits.postProcessors),
+    draftTokens: readDraftTokens(inputs, limits),
+    draftLogits: readDraftLogits(inputs, limits.vocabSize),
+    maxDraftLen: inputs.max_draft_len ? readInt(inputs, 'max_draft_len', undefined, 0, MAX_INT32) : null,
+    guide: readGuide(inputs, { isAvailable: limits.guides ?? false, endingTokens: ending }),
+    clientId: (inputs.client_id?.data[0] as bigint | undefined) ?? null,
+    // Positions taken from the cache have no logits.
+    reusesBlocks: !returnContextLogits && !returnContextLogProbs,
+  };
+}
+
+function readArrivalTime(arrivalTimeMs: unknown): number | null {
+  if (arrivalTimeMs === undefined) return null;
+  if (typeof arrivalTimeMs === 'number' && Number.isFinite(arrivalTimeMs)) return arrivalTimeMs;
+  throw new ParameterError(
+    'arrivalTimeMs',
+    `arrivalTimeMs is ${String(arrivalTimeMs)}; it must be a number of milliseconds since the epoch.`,
+  );
+}
+
+function readStopWords({ stop_words_list: words }: Record<string, Tensor>): Int32Array[] {
+  return words ? decodeWordList('stop_words_list', words.shape, words.data as Int32Array) : [];
+}
+
+const POST_PROCESSOR = 'logits_post_processor_name';
+
+/** Null where it names none: an empty name does not either. */
+function readPostProcessor(
+  inputs: Record<string, Tensor>,
+  names: readonly string[] | null = [],
+): string | null {
+  const name = readText(inputs, POST_PROCESSOR);
+  if (name === null || name === '') return null;
+  if (names === null) {
+    throw new ParameterError(
+      POST_PROCESSOR,
+      `${POST_PROCESSOR} is refused: V1 has no logits post-processors.`,
+    );
+  }
+  if (names.includes(name)) return name;
+  const there =
+    names.length === 0
+      ? 'none are registered; give the manager optionalParams.logitsPostProcessorModule'
+      : `there are ${names.join(', ')}`;
+  throw new ParameterError(
+    POST_PROCESSOR,
+    `${POST_PROCESSOR} is ${JSON.stringify(name.slice(0, 64))}, which is no registered logits post-processor; ${there}.`,
+  );
+}
+
+function readSampling(inputs: Record<string, Tensor>): SamplingParams {
+  const given: Partial<SamplingParams> = {};
+  for (const [name, field] of Object.entries(SAMPLING_INPUTS)) {
+    const tensor = inputs[name];
+    if (!tensor) continue;
+    const value = tensor.data[0] as number;
+    checkRange(name, value, SAMPLING_RANGES[field]);
+    given[field] = value;
+  }
+  const samples = ['temperature', 'runtime_top_k', 'runtime_top_p', 'runtime_min_p'].some((n) => inputs[n]);
+  if (!samples) given.temperature = 0;
+  if (inputs.random_seed) given.seed = inputs.random_seed.data[0] as bigint;
+  return resolveSamplingParams({ ...DEFAULT_SAMPLING_PARAMS, ...given });
+}
+
+function readPriority(priority: number | undefined): number {
+  if (priority === undefined) return 0.5;
+  checkRange('priority', priority, { min: 0, max: 1, integer: false });
+  return priority;
+}

@@ -1,0 +1,57 @@
+import { checkRange, ParameterError } from '../../callbacks/sampling-params.js';
+import type { Tensor } from '../../callbacks/types.js';
+import type { RequestSpec } from '../request/request-spec.js';
+import type { BeamParams, EarlyStopping } from '../sequences/beam-params.js';
+import { MAX_INT32, readInt } from './tensor-values.js';
+
+type Inputs = Record<string, Tensor>;
+
+/** Those of TensorRT-LLM. */
+const DEFAULT_LEN_PENALTY = 0;
+const DEFAULT_EARLY_STOPPING = 1;
+
+/**
+ * How many sequences a request generates side by side, and in which way:
+ *
+ *   beam_width              more than 1: beam search, with len_penalty and early_stopping (1: true, 0: false, else: never)
+ *   num_return_sequences    so many are drawn, independently of each other
+ *   best_of                 so many are drawn, and the best num_return_sequences of them returned
+ */
+export function readSequences(
+  inputs: Inputs,
+  maxBeamWidth: number,
+): Pick<RequestSpec, 'beams' | 'numSequences' | 'numReturned'> {
+  const beams = readBeams(inputs, maxBeamWidth);
+  const numReturned = readInt(inputs, 'num_return_sequences', 1, 1, MAX_INT32);
+  const numSequences = readInt(inputs, 'best_of', numReturned, 1, MAX_INT32);
+  if (numSequences < numReturned) {
+    throw new ParameterError(
+      'best_of',
+      `best_of is ${numSequences}; num_return_sequences asks for ${numReturned}, so it must be at least that.`,
+    );
+  }
+  return beams === null ? { beams, numSequences, numReturned } : { beams, ...allOf(beams) };
+}
+
+function allOf({ width }: BeamParams) {
+  return { numSequences: width, numReturned: width };
+}
+
+/** Both parameters are read with one beam too: they change nothing, but a value that nobody takes is a mistake. */
+function readBeams(inputs: Inputs, maxBeamWidth: number): BeamParams | null {
+  const width = readInt(inputs, 'beam_width', 1, 1, MAX_INT32);
+  if (width > maxBeamWidth) {
+    throw new ParameterError(
+      'beam_width',
+      `beam_width is ${width}; this engine takes at most maxBeamWidth = ${maxBeamWidth}.`,
+    );
+  }
+  const stopping = readInt(inputs, 'early_stopping', DEFAULT_EARLY_STOPPING, 0, MAX_INT32);
+  const lengthPenalty = (inputs.len_penalty?.data[0] as number | undefined) ?? DEFAULT_LEN_PENALTY;
+  checkRange('len_penalty', lengthPenalty, { min: -100, max: 100, integer: false });
+  return width === 1 ? null : { width, lengthPenalty, earlyStopping: earlyStoppingOf(stopping) };
+}
+
+function earlyStoppingOf(value: number): EarlyStopping {
+  return value > 1 ? 'never' : value === 1;
+}

@@ -1,9 +1,0 @@
-#pragma once
-#include <napi.h>
-
-namespace skein {
-
-// Adds `convert` of NativeAddon (engine/native/addon.ts) to the addon's exports.
-void registerConvert(Napi::Env env, Napi::Object exports);
-
-}  // namespace skein

@@ -1,0 +1,216 @@
+import type { FinishCode } from '../../callbacks/finish-reason.js';
+import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
+import type { ResumeLimits } from '../../scheduler/pause.js';
+import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import { BeamSearch } from '../sequences/beam-search.js';
+import { type GeneratedSequence, needsLogProbs, reportsLogProbs } from '../sequences/generated-sequence.js';
+import { SampledSequences } from '../sequences/sampled-sequences.js';
+import type { GroupChange, SequenceGroup } from '../sequences/sequence-group.js';
+import { countAccepted } from '../speculation/verification.js';
+import { RequestProgress } from './request-progress.js';
+import type { RequestSpec } from './request-spec.js';
+import { RequestTiming } from './request-timing.js';
+import { ReturnedLogits, returnsRows } from './returned-logits.js';
+
+const NO_SEQUENCES: readonly GeneratedSequence[] = [];
+
+/**
+ * A request in the loop. Its sequences hold their tokens, prompt first, each in one array:
+ *
+ *   before a pause    [ p p p p p | g g g ]           promptLength 5, generatedLength 3
+ *   after it          [ p p p p p   g g g | ]         promptLength 8, generatedLength 0, contextPosition 0
+ *   beyond the cap    [ p p p p p   g | r r ]         promptLength 6: r r are known, but generated again
+ *   with several      [ p p p p p | r r r ]           promptLength 5: which of their tokens would be the prompt's?
+ *
+ *   context --(last chunk: a token)--> generation --(stop condition, cancel, error)--> complete
+ *      ^------------------- pause ----------|
+ *
+ * A draft stands behind its known tokens until its step has been read; there is one only where there is one sequence:
+ *
+ *   with a draft      [ p p p p p | g g g ] d d d     draftLength 3: rows for the last g and each d
+ *
+ * Known tokens that are generated again keep their first value and log-prob, are checked against no stop condition
+ * and are never sent again.
+ */
+export class LlmRequest extends RequestProgress {
+  readonly spec: RequestSpec;
+  /** Tokens of its draft in the step that is packed or runs; 0 whenever schedulers look. */
+  draftLength = 0;
+  /** Time after which the request ends, on the loop's clock; Infinity without a limit. */
+  readonly deadlineMs: number;
+  readonly timing: RequestTiming;
+  /** Rows of logits that leave with its responses; null: none are asked for. */
+  readonly returned: ReturnedLogits | null;
+  readonly reportsLogProbs: boolean;
+  /** They are computed, whether they are reported or not. */
+  readonly needsLogProbs: boolean;
+
+  /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
+  ropeRow = 0;
+  /** Why it failed; empty unless it did. */
+  error = '';
+  /** It failed because what it asks for cannot be done. */
+  isInvalid = false;
+  /** A response has been written. */
+  isAnswered = false;
+
+  /** null: its tokens are drawn. */
+  readonly beams: BeamSearch | null;
+  readonly #group: SequenceGroup;
+  #isStopped = false;
+
+  constructor(spec: RequestSpec, nowMs: number, vocabSize: number) {
+    const { requestId, priority, maxNewTokens } = spec;
+    super(requestId, { promptLength: spec.promptTokens.length, maxNewTokens, priority });
+    this.spec = spec;
+    this.deadlineMs = spec.timeLimitMs === null ? Number.POSITIVE_INFINITY : nowMs + spec.timeLimitMs;
+    // A clock that was set back must not make an arrival lie in the future.
+    this.timing = new RequestTiming(Math.min(spec.arrivalTimeMs ?? nowMs, nowMs));
+    this.returned = returnsRows(spec) ? new ReturnedLogits(spec, vocabSize) : null;
+    this.reportsLogProbs = reportsLogProbs(spec);
+    this.needsLogProbs = needsLogProbs(spec);
+    this.beams = spec.beams === null ? null : new BeamSearch(spec, spec.beams, vocabSize);
+    this.#group = this.beams ?? new SampledSequences(spec);
+  }
+
+  /** Position of the token at a place of the sequence. */
+  positionAt(place: number): number {
+    const { positionIds } = this.spec;
+    if (positionIds === null) return place;
+    const last = positionIds.length - 1;
+    return place <= last ? positionIds[place]! : positionIds[last]! + place - last;
+  }
+
+  /** One more than the greatest position that any of its tokens will have. */
+  get endPosition(): number {
+    const { positionIds } = this.spec;
+    const end = this.positionAt(this.finalLength - 1) + 1;
+    return positionIds === null
+      ? end
+      : positionIds.reduce((most, position) => Math.max(most, position + 1), end);
+  }
+
+  get returnsContextRows(): boolean {
+    return this.spec.returnContextLogits || this.spec.returnContextLogProbs;
+  }
+
+  /** Length of the prompt as the client gave it. */
+  get originalPromptLength(): number {
+    return this.spec.promptTokens.length;
+  }
+
+  /** Those that are answered, in the order of the answers. */
+  get sequences(): readonly GeneratedSequence[] {
+    return this.#group.sequences;
+  }
+
+  /** Those that go on, in the order of its block tables. */
+  get live(): readonly GeneratedSequence[] {
+    return this.#group.live;
+  }
+
+  /** Sequences that hold blocks side by side. */
+  get beamWidth(): number {
+    return Math.max(1, this.#group.live.length);
+  }
+
+  /** The sequence that each row of logits of the running step is drawn for, in order. */
+  get rows(): readonly GeneratedSequence[] {
+    return this.drawsToken ? this.#group.rows(this.phase === 'context') : NO_SEQUENCES;
+  }
+
+  /** The prompt, as far as promptLength says; with one sequence its tokens. */
+  get tokens(): Int32Array {
+    return this.#group.first.tokens;
+  }
+
+  /** Keys turned by frequencies of the sequence's own fit no other sequence. */
+  override get shared(): SharedPrefix | null {
+    if (!this.spec.reusesBlocks || this.ropeRow !== 0) return null;
+    const { cacheSalt: salt, retention } = this.spec;
+    return { tokens: this.tokens, salt, ...(retention === null ? {} : { retention }) };
+  }
+
+  override get isComplete(): boolean {
+    return this.#group.live.length === 0 || this.error !== '';
+  }
+
+  /** It was ended from outside. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Tokens generated again whose value differed from the first time. */
+  get replayMismatches(): number {
+    return this.sequences.reduce((sum, sequence) => sum + sequence.replayMismatches, 0);
+  }
+
+  /** There is something in it that no response has carried yet. */
+  get hasNews(): boolean {
+    return this.beams?.hasNews ?? this.sequences.some((sequence) => this.isNews(sequence));
+  }
+
+  /** The same of one of its sequences. Where there are several, its end is something to tell of before that of the last. */
+  isNews(sequence: GeneratedSequence): boolean {
+    if (sequence.numGenerated > sequence.numSent) return true;
+    return this.spec.numReturned > 1 && sequence.isFinished && !sequence.isEndSent;
+  }
+
+  /** False where the step draws a token for the sequence again that is known from before a pause. */
+  drawsNewToken(sequence: GeneratedSequence): boolean {
+    return this.numTokens === sequence.numKnown;
+  }
+
+  /** Tokens behind numTokens that are known from before a pause: the best of drafts. */
+  get numReplayed(): number {
+    return this.#group.first.numKnown - this.numTokens;
+  }
+
+  /** The first `length` of these tokens may come next, and are verified in its next step. */
+  setDraft(tokens: Int32Array, length: number): void {
+    this.draftLength = this.#group.first.writeDraft(this.numTokens, tokens, length);
+  }
+
+  /** How many tokens of its draft are what was drawn from `firstRow` on. */
+  numAccepted({ tokens: drawn }: SamplingOutput, firstRow: number): number {
+    if (this.draftLength === 0) return 0;
+    const draft = this.tokens.subarray(this.numTokens, this.numTokens + this.draftLength);
+    return countAccepted(draft, drawn, firstRow);
+  }
+
+  override pause(limits: ResumeLimits): void {
+    super.pause(limits);
+    this.#group.pause();
+  }
+
+  override finishChunk(): void {
+    super.finishChunk();
+    this.returned?.finishContext(this.contextPosition);
+  }
+
+  /**
+   * Takes the tokens drawn for its `rows`, the first of which is `firstRow` of the output, and evaluates the stop
+   * conditions. `fromContext`: they were drawn by the step that ended its context.
+   */
+  append(output: SamplingOutput, firstRow: number, fromContext: boolean): GroupChange {
+    const place = this.numTokens;
+    const isLast = this.generatedLength + 1 === this.maxNewTokens;
+    const change = this.#group.take({ output, firstRow, place, isLast, fromContext });
+    this.generatedLength++;
+    if (change.newTokens > 0) this.returned?.keepGeneration();
+    return change;
+  }
+
+  /** Ends one of its sequences from outside. Returns the parents of those that go on; null: nothing changes for them. */
+  stopSequence(index: number, reason: FinishCode): readonly number[] | null {
+    const parents = this.#group.stopSequence(index, reason);
+    if (this.#group.live.length === 0) this.#isStopped = true;
+    return parents;
+  }
+
+  /** Ends it from outside. */
+  stop(reason: FinishCode): void {
+    this.#group.stop(reason);
+    this.#isStopped = true;
+  }
+}

@@ -1,0 +1,274 @@
+import { counted } from '../../base/sentences.js';
+import type { ContextLogProbs, ContextReturn } from '../../callbacks/response-batch.js';
+import type { ReturnedRows, RowLogProbs } from '../batch/packed-batch.js';
+import type { RequestSpec } from './request-spec.js';
+
+/** What a request asks for of its rows of logits. */
+export type ReturnOptions = Pick<
+  RequestSpec,
+  | 'promptTokens'
+  | 'maxNewTokens'
+  | 'streaming'
+  | 'returnContextLogits'
+  | 'returnGenerationLogits'
+  | 'returnContextLogProbs'
+  | 'topContextLogProbs'
+  | 'topLogProbs'
+  | 'numSequences'
+>;
+
+/** Rows of generation logits that are taken at once where they leave with the final response. */
+const ROWS_PER_PAGE = 16;
+const BYTES_PER_LOGIT = Float32Array.BYTES_PER_ELEMENT;
+/** A token and its log-prob. */
+const BYTES_PER_TOP_LOG_PROB = 8;
+/** Top log-probs of a token that are too few to be counted. */
+const UNCOUNTED_TOP_LOG_PROBS = 20;
+
+/** True where the request wants anything of its rows besides tokens and their log-probs. */
+export function returnsRows(options: ReturnOptions): boolean {
+  return options.returnContextLogits || options.returnGenerationLogits || options.returnContextLogProbs;
+}
+
+/** Most rows of logits that a request holds at once: generated ones that are streamed leave one by one. */
+export function heldRows(options: ReturnOptions): { context: number; generation: number } {
+  const generation = options.streaming ? 1 : options.maxNewTokens;
+  return {
+    context: options.returnContextLogits ? options.promptTokens.length : 0,
+    generation: options.returnGenerationLogits ? generation : 0,
+  };
+}
+
+/** Top log-probs that a request holds at once, as far as they are counted: those of all its tokens. */
+function heldTopLogProbs(options: ReturnOptions): { context: number; generation: number } {
+  const counted = (numTop: number) => Math.max(0, numTop - UNCOUNTED_TOP_LOG_PROBS);
+  return {
+    context: counted(options.topContextLogProbs) * options.promptTokens.length,
+    generation: counted(options.topLogProbs) * options.maxNewTokens * options.numSequences,
+  };
+}
+
+/**
+ * Collects the rows that a request asked to have returned, in memory that is the request's own and leaves with its
+ * responses. Each row is collected once: what a pause makes the engine compute again is not written again.
+ *
+ *   prompt p0 p1 p2 p3 | g4 g5        context logits of p0..p3, generation logits of g4, g5
+ *   row    0  1  2  3    4            row t holds the logits of token t + 1: g4 is drawn from row 3
+ *   chunks [0 1] [2 3]                each asks for its rows in place, behind those that are there
+ *   paused, resumed [0 1 2 3 4]       asks for nothing of the prompt again
+ */
+export class ReturnedLogits {
+  readonly vocabSize: number;
+  readonly #options: ReturnOptions;
+  #context: ContextReturn | null = null;
+  /** Rows of the prompt that are collected. */
+  #contextRows = 0;
+  #pages: Float32Array[] = [];
+  /** Rows in #pages that are collected. */
+  #generationRows = 0;
+
+  constructor(options: ReturnOptions, vocabSize: number) {
+    this.#options = options;
+    this.vocabSize = vocabSize;
+  }
+
+  get returnsContextLogits(): boolean {
+    return this.#options.returnContextLogits;
+  }
+
+  get returnsGenerationLogits(): boolean {
+    return this.#options.returnGenerationLogits;
+  }
+
+  /** Asks for the rows of the prompt that a chunk of the positions [start, end) computes; row `firstRow` is `start`. */
+  askForContext(rows: ReturnedRows[], start: number, end: number, firstRow: number): void {
+    const { promptTokens, returnContextLogits, returnContextLogProbs } = this.#options;
+    if (!returnContextLogits && !returnContextLogProbs) return;
+    // The last row has a log-prob of a generated token only.
+    const numRows = returnContextLogits ? promptTokens.length : promptTokens.length - 1;
+    const from = Math.max(start, this.#contextRows);
+    const to = Math.min(end, numRows);
+    if (from >= to) return;
+    this.#context ??= this.#takeContextMemory();
+    const { logits, logProbs } = this.#context;
+    rows.push({
+      of: 'tokens',
+      first: firstRow + from - start,
+      count: to - from,
+      logits: logits?.subarray(from * this.vocabSize, to * this.vocabSize) ?? null,
+      logProbs: logProbs === null ? null : this.#logProbRows(logProbs, from, to),
+    });
+  }
+
+  /** What the chunk up to `end` asked for is there. */
+  finishContext(end: number): void {
+    this.#contextRows = Math.max(this.#contextRows, Math.min(end, this.#options.promptTokens.length));
+  }
+
+  /** Asks for the logits from which the next token is drawn. */
+  askForGeneration(rows: ReturnedRows[], logitRow: number): void {
+    if (!this.#options.returnGenerationLogits) return;
+    const { vocabSize } = this;
+    const perPage = this.#rowsPerPage;
+    const page = Math.floor(this.#generationRows / perPage);
+    const place = this.#generationRows % perPage;
+    this.#pages[page] ??= new Float32Array(perPage * vocabSize);
+    const logits = this.#pages[page].subarray(place * vocabSize, (place + 1) * vocabSize);
+    rows.push({ of: 'logitRows', first: logitRow, count: 1, logits, logProbs: null });
+  }
+
+  /** The token that was drawn is part of the output, and so are its logits. */
+  keepGeneration(): void {
+    if (this.#options.returnGenerationLogits) this.#generationRows++;
+  }
+
+  /** Hands over what was collected of the prompt: all of it, unless the request ended before its context did. */
+  takeContext(): ContextReturn {
+    const { returnContextLogits, returnContextLogProbs, topContextLogProbs: numTop } = this.#options;
+    const context = this.#context ?? this.#noContext();
+    this.#context = null;
+    const numEntries = Math.min(this.#contextRows, this.#options.promptTokens.length - 1);
+    const { logits, logProbs } = context;
+    return {
+      logits: returnContextLogits ? logits!.subarray(0, this.#contextRows * this.vocabSize) : null,
+      logProbs: returnContextLogProbs
+        ? {
+            logProbs: logProbs!.logProbs.subarray(0, numEntries),
+            numTop,
+            topTokens: logProbs!.topTokens.subarray(0, numEntries * numTop),
+            topLogProbs: logProbs!.topLogProbs.subarray(0, numEntries * numTop),
+          }
+        : null,
+    };
+  }
+
+  /** Hands over the logits of the tokens generated since the last call, one or more rows an array. */
+  takeGeneration(): Float32Array[] {
+    const numRows = this.#generationRows;
+    const perPage = this.#rowsPerPage;
+    const pages = this.#pages.splice(0, Math.ceil(numRows / perPage));
+    this.#generationRows = 0;
+    const inLast = numRows - (pages.length - 1) * perPage;
+    const last = pages.at(-1);
+    if (last && inLast < perPage) pages[pages.length - 1] = last.subarray(0, inLast * this.vocabSize);
+    return pages;
+  }
+
+  get #rowsPerPage(): number {
+    return this.#options.streaming ? 1 : Math.min(this.#options.maxNewTokens, ROWS_PER_PAGE);
+  }
+
+  #takeContextMemory(): ContextReturn {
+    const { promptTokens, returnContextLogits, returnContextLogProbs, topContextLogProbs } = this.#options;
+    const numRows = promptTokens.length;
+    return {
+      logits: returnContextLogits ? new Float32Array(numRows * this.vocabSize) : null,
+      logProbs: returnContextLogProbs ? noLogProbs(numRows, topContextLogProbs) : null,
+    };
+  }
+
+  #noContext(): ContextReturn {
+    return { logits: new Float32Array(0), logProbs: noLogProbs(0, 0) };
+  }
+
+  /** Places [from, to); the last row of the prompt has no next token that is known, and its entry is never handed over. */
+  #logProbRows(all: ContextLogProbs, from: number, to: number): RowLogProbs {
+    const { numTop } = all;
+    const tokens = new Int32Array(to - from);
+    tokens.set(this.#options.promptTokens.subarray(from + 1, to + 1));
+    // An embedding of the request's own is no token that the model could have given a log-prob.
+    for (const [i, token] of tokens.entries()) if (token >= this.vocabSize) tokens[i] = -1;
+    return {
+      tokens,
+      logProbs: all.logProbs.subarray(from, to),
+      numTop,
+      topTokens: all.topTokens.subarray(from * numTop, to * numTop),
+      topLogProbs: all.topLogProbs.subarray(from * numTop, to * numTop),
+    };
+  }
+}
+
+function noLogProbs(numRows: number, numTop: number): ContextLogProbs {
+  return {
+    logProbs: new Float32Array(numRows),
+    numTop,
+    topTokens: new Int32Array(numRows * numTop),
+    topLogProbs: new Float32Array(numRows * numTop),
+  };
+}
+
+/** Why a request cannot have what it asks for. */
+export interface BudgetRefusal {
+  /** The tensor that asks for it. */
+  field: string;
+  reason: string;
+  /** false: it could have it when others have ended. */
+  isForever: boolean;
+}
+
+/** The memory that active requests together may hold for logits and top log-probs that are to be returned. */
+export class ReturnedLogitsBudget {
+  readonly #maxBytes: number;
+  readonly #bytesPerRow: number;
+  #reservedBytes = 0;
+
+  constructor(maxBytes: number, vocabSize: number) {
+    this.#maxBytes = maxBytes;
+    this.#bytesPerRow = vocabSize * BYTES_PER_LOGIT;
+  }
+
+  get reservedBytes(): number {
+    return this.#reservedBytes;
+  }
+
+  /** Why the request cannot have what it asks for: not at all, or not beside those that hold logits now; else null. */
+  whyRefused(options: ReturnOptions): BudgetRefusal | null {
+    const bytes = this.#bytesOf(options);
+    if (bytes === 0 || bytes <= this.#maxBytes - this.#reservedBytes) return null;
+    const { field, text } = describe(options);
+    const asked = `${text} are ${bytes} bytes`;
+    if (bytes > this.#maxBytes) {
+      return { field, reason: `${asked}; maxReturnedLogitsBytes is ${this.#maxBytes}.`, isForever: true };
+    }
+    return {
+      field,
+      reason: `${asked}; of maxReturnedLogitsBytes = ${this.#maxBytes} other requests hold ${this.#reservedBytes}, try again when they have ended.`,
+      isForever: false,
+    };
+  }
+
+  reserve(options: ReturnOptions): void {
+    this.#reservedBytes += this.#bytesOf(options);
+  }
+
+  release(options: ReturnOptions): void {
+    this.#reservedBytes -= this.#bytesOf(options);
+  }
+
+  #bytesOf(options: ReturnOptions): number {
+    const { context, generation } = heldRows(options);
+    const top = heldTopLogProbs(options);
+    return (
+      (context + generation) * this.#bytesPerRow + (top.context + top.generation) * BYTES_PER_TOP_LOG_PROB
+    );
+  }
+}
+
+/** What of the request counts, and the first tensor that asks for it. */
+function describe(options: ReturnOptions): { field: string; text: string } {
+  const { context, generation } = heldRows(options);
+  const top = heldTopLogProbs(options);
+  const { promptTokens, maxNewTokens, numSequences } = options;
+  const prompt = counted(promptTokens.length, 'prompt token');
+  const parts: [string, string][] = [];
+  if (context > 0) parts.push(['return_context_logits', `of ${prompt}`]);
+  if (generation > 0) {
+    parts.push(['return_generation_logits', `of ${counted(generation, 'token')} held at once`]);
+  }
+  if (top.context > 0) parts.push(['top_context_log_probs', `= ${options.topContextLogProbs} of ${prompt}`]);
+  if (top.generation > 0) {
+    const tokens = counted(maxNewTokens * numSequences, 'token');
+    parts.push(['top_log_probs', `= ${options.topLogProbs} of ${tokens}`]);
+  }
+  return { field: parts[0]![0], text: parts.map(([name, of]) => `${name} ${of}`).join(' and ') };
+}

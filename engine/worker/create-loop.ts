@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import type { WorkerData } from '../../callbacks/worker-data.js';
+import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
+import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { chunkMsOn } from '../executors/chunk-times.js';
+import { GenerationLoop } from '../generation-loop.js';
+import type { LoopEnvironment } from '../loop/loop-options.js';
+import { DEFAULT_MAX_DRAFT_LEN } from '../options/engine-limits.js';
+import { DraftModel } from '../speculation/draft-model.js';
+import { Speculation } from '../speculation/speculation.js';
+import type { LoadedExecutor } from './load-executor.js';
+
+/** What a loop does, as the GptManager was asked. */
+export type LoopSetup = Pick<
+  WorkerData,
+  'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId' | 'params'
+>;
+
+/** The loop over an executor that is loaded, with its KV cache and what drafts for it. */
+export function createLoop(
+  loaded: LoadedExecutor,
+  brought: Pick<LoopEnvironment, 'callbacks' | 'postProcessors' | 'guideThread'>,
+  { params, ...setup }: LoopSetup,
+): GenerationLoop {
+  const { executor, limits, rope } = loaded;
+  const clock = () => performance.timeOrigin + performance.now();
+  const { tokensPerBlock } = executor.options;
+  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...swapping } =
+    params.kvCacheConfig ?? {};
+  const kvCache = new KvCacheManager({
+    numBlocks: poolBlocks(executor, limits),
+    tokensPerBlock,
+    maxSeqLen: limits.maxSeqLen,
+    ...limits.window?.options,
+    enableBlockReuse: enableBlockReuse ?? false,
+    enablePartialReuse: enablePartialReuse ?? true,
+    copyOnPartialReuse: copyOnPartialReuse ?? true,
+    numSecondaryBlocks: executor.options.numSecondaryBlocks ?? 0,
+    secondaryOffloadMinPriority: swapping.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
+    maxEvents: eventBufferMaxSize ?? 0,
+  });
+  return new GenerationLoop(
+    {
+      ...limits,
+      modelType: setup.modelType,
+      schedulerPolicy: setup.schedulerPolicy,
+      maxBeamWidth: setup.maxBeamWidth,
+      enableTrtOverlap: params.enableTrtOverlap ?? false,
+      ...(params.minMicroBatchSize === undefined ? {} : { minMicroBatchSize: params.minMicroBatchSize }),
+      statsFormat: params.statsFormat ?? 'BatchManager',
+      maxWaitIterations: params.maxWaitIterations,
+      maxWaitingRequests: params.maxWaitingRequests,
+      startHorizon: params.startHorizon,
+      logitsPostProcessorTimeoutMs: params.logitsPostProcessorTimeoutMs,
+      maxInterTokenLatencyMs: params.maxInterTokenLatencyMs,
+      maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs),
+      checkIntegrity: params.checkIntegrity ?? false,
+      ...(setup.terminateReqId === null ? {} : { terminateReqId: setup.terminateReqId }),
+    },
+    {
+      executor,
+      kvCache,
+      rope,
+      ...brought,
+      ...(loaded.draft === undefined ? {} : { draftMemory: loaded.draft.executor.memory() }),
+      ...(limits.maxDraftRows > 0
+        ? { drafts: speculationOf(limits, params, draftModelOf(loaded, brought.callbacks, clock)) }
+        : {}),
+      clock,
+      drawSeed: () => randomBytes(8).readBigUInt64LE(),
+    },
+  );
+}
+
+function speculationOf(
+  { microBatch, maxDraftRows }: LoadedExecutor['limits'],
+  params: WorkerData['params'],
+  draftModel: DraftModel | null,
+): Speculation {
+  return new Speculation({
+    draftModel,
+    usesNgrams: params.speculate === 'ngram',
+    maxDraftLen: Math.min(params.maxDraftLen ?? DEFAULT_MAX_DRAFT_LEN, maxDraftRows),
+    maxRows: microBatch.maxSequences + maxDraftRows,
+  });
+}
+
+function draftModelOf(
+  { draft }: LoadedExecutor,
+  callbacks: LoopEnvironment['callbacks'],
+  clock: () => number,
+): DraftModel | null {
+  if (draft === undefined) return null;
+  const { numBlocks, tokensPerBlock, maxSeqLen } = draft.executor.options;
+  return new DraftModel({
+    ...draft,
+    kvCache: new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen }),
+    clock,
+    onFailure: (error) => callbacks.reportError(error),
+  });
+}
+
+/** Blocks that requests can have; those for padding lie behind them. */
+export function poolBlocks(
+  { options }: LoadedExecutor['executor'],
+  { padding }: LoadedExecutor['limits'],
+): number {
+  return options.numBlocks - padding.blocks;
+}

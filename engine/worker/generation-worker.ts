@@ -1,0 +1,157 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { type MessagePort, workerData } from 'node:worker_threads';
+import { Heartbeat } from '../../callbacks/heartbeat.js';
+import type { WorkerData } from '../../callbacks/worker-data.js';
+import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
+import { Doorbell, type EngineInfo, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import { PostProcessors, postProcessorsOf } from '../decoding/post-processors.js';
+import { chunkMsOn } from '../executors/chunk-times.js';
+import type { GenerationLoop } from '../generation-loop.js';
+import { GuideThreadPort } from '../guided/guide-thread.js';
+import { callbacksOfModule, ModuleLoopCallbacks } from '../intake/module-callbacks.js';
+import { PortCallbacks } from '../intake/port-callbacks.js';
+import type { LoopEnvironment } from '../loop/loop-options.js';
+import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../options/engine-limits.js';
+import { createLoop, poolBlocks } from './create-loop.js';
+import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
+
+/** How long promises of a callback module are waited for when the loop has ended. */
+const MODULE_END_MS = 1000;
+/** A thread that lets promises go on cannot sleep at the doorbell: it looks so often. */
+const BELL_LOOK_MS = 20;
+
+const data = workerData as WorkerData;
+await main(data);
+
+/** Loads the engine, runs the loop until it is told to end and has nothing left to do, and says so. */
+async function main({ port, params, ...setup }: WorkerData): Promise<void> {
+  const startMs = performance.now();
+  const load: LoadExecutor = setup.executorModule
+    ? ((await import(setup.executorModule)) as { loadExecutor: LoadExecutor }).loadExecutor
+    : loadExecutor;
+  const loaded = await load({
+    enginePath: setup.enginePath,
+    params,
+    modelType: setup.modelType,
+    maxBeamWidth: setup.maxBeamWidth,
+    heartbeat: new Int32Array(setup.heartbeat),
+  });
+  const portCallbacks = new PortCallbacks(port, setup.wants);
+  const moduleCallbacks = setup.callbackModule
+    ? new ModuleLoopCallbacks(
+        callbacksOfModule(await import(setup.callbackModule), setup.callbackModule),
+        { ...loaded.limits, terminateReqId: setup.terminateReqId },
+        portCallbacks,
+      )
+    : null;
+  const postProcessors = setup.logitsPostProcessorModule
+    ? postProcessorsOf(await import(setup.logitsPostProcessorModule), setup.logitsPostProcessorModule)
+    : new PostProcessors(new Map());
+  const callbacks = moduleCallbacks ?? portCallbacks;
+  const loop = createLoop(
+    loaded,
+    { callbacks, postProcessors, ...guidesOf(port, setup.enginePath, loaded) },
+    { ...setup, params },
+  );
+  const info = describe(loaded, params, performance.now() - startMs);
+  port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
+  if (setup.lost !== null) moduleCallbacks?.failLost(setup.lost.requestIds, setup.lost.reason);
+  const idleTimeoutMs = setup.callbackModule
+    ? (params.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS)
+    : Number.POSITIVE_INFINITY;
+  const signs = { doorbell: new Doorbell(setup.doorbell), heartbeat: new Heartbeat(setup.heartbeat) };
+  await run(loop, portCallbacks, moduleCallbacks, signs, idleTimeoutMs);
+  await moduleCallbacks?.end(MODULE_END_MS);
+  loaded.draft?.executor.close();
+  loaded.executor.close();
+  port.postMessage({ type: 'closed' } satisfies WorkerMessage);
+  port.close();
+}
+
+/** While there is work: one iteration after another. While there is none: asleep at the doorbell. */
+async function run(
+  loop: GenerationLoop,
+  port: PortCallbacks,
+  module: ModuleLoopCallbacks | null,
+  { doorbell, heartbeat }: { doorbell: Doorbell; heartbeat: Heartbeat },
+  idleTimeoutMs: number,
+): Promise<void> {
+  for (;;) {
+    heartbeat.beat();
+    const bell = doorbell.read();
+    const wasBusy = loop.iterate();
+    if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings nothing but the shutdown
+    port.answerCacheResets(() => loop.resetCache());
+    port.reportFormation(wasBusy, performance.now(), () => loop.formation());
+    if (port.shutdownAsked) loop.drain();
+    if (loop.isDraining) port.noteDraining();
+    if (loop.isDraining && !wasBusy && !port.hasRequests) return;
+    if (wasBusy || port.hasRequests) {
+      if (module?.hasPending) await module.turn(0);
+      continue;
+    }
+    port.idle(loop.freePlaces);
+    heartbeat.sleep();
+    if (module?.hasPending) await waitWithModule(module, doorbell, bell, idleTimeoutMs);
+    else doorbell.wait(bell, idleTimeoutMs);
+  }
+}
+
+/** Asleep, but for the promises of the module: until one of them settles, the bell rings, or the time is over. */
+async function waitWithModule(
+  module: ModuleLoopCallbacks,
+  doorbell: Doorbell,
+  bell: number,
+  timeoutMs: number,
+): Promise<void> {
+  const untilMs = performance.now() + timeoutMs;
+  do {
+    if (await module.turn(Math.min(BELL_LOOK_MS, untilMs - performance.now()))) return;
+  } while (doorbell.read() === bell && performance.now() < untilMs);
+}
+
+/** Guides are followed with the engine's tokenizer, in a thread that is started when a request first has one. */
+function guidesOf(
+  port: MessagePort,
+  enginePath: string,
+  { executor }: LoadedExecutor,
+): Pick<LoopEnvironment, 'guideThread'> {
+  if (!existsSync(join(enginePath, 'tokenizer.json'))) return {};
+  const ask = (setup: GuideThreadSetup | null) =>
+    port.postMessage({ type: 'guide-thread', setup } satisfies WorkerMessage, setup ? [setup.port] : []);
+  const starter = { start: ask, stop: () => ask(null) };
+  return { guideThread: new GuideThreadPort(starter, { enginePath, vocabSize: executor.vocabSize }) };
+}
+
+function describe(
+  { executor, draft, limits, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
+  { maxChunkMs }: WorkerData['params'],
+  loadMs: number,
+): EngineInfo {
+  const { options } = executor;
+  return {
+    executor: executor.name,
+    executorFallback,
+    instructionSet: executor.instructionSet,
+    threads: options.threads,
+    vocabSize: executor.vocabSize,
+    maxInputLen: limits.maxInputLen,
+    maxSeqLen: limits.maxSeqLen,
+    maxNumSequences: limits.maxNumSequences,
+    maxBatchSize: limits.microBatch.maxBatchSize,
+    maxNumTokens: limits.microBatch.maxNumTokens,
+    maxSequences: limits.microBatch.maxSequences,
+    maxTopLogProbs: limits.maxTopLogProbs ?? executor.vocabSize,
+    numBlocks: poolBlocks(executor, limits),
+    tokensPerBlock: options.tokensPerBlock,
+    maxChunkMs: chunkMsOn(executor.name, maxChunkMs) ?? null,
+    maxAttentionWindow: limits.window?.maxAttentionWindow ?? null,
+    kvDtype: options.kvDtype,
+    endTokenIds,
+    padTokenId,
+    memory: { ...executor.memory(), draft: draft?.executor.memory() ?? null },
+    loadMs,
+  };
+}

@@ -1,0 +1,92 @@
+import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
+import { RopeTable } from '../batch/rope-table.js';
+import { type Engine, openEngine } from '../building/engine.js';
+import type { Executor, ExecutorOptions } from '../executors/executor.js';
+import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
+import type { EngineLimits } from '../options/engine-limits.js';
+import { checkSameVocabulary } from '../speculation/same-vocabulary.js';
+import type { FixedMemory } from './memory-budget.js';
+
+/**
+ * Most rows of one round of the draft model. Sequences that it has not seen yet are read in parts of this size, so that
+ * those beside them wait no longer than for one.
+ */
+const MAX_ROUND_ROWS = 512;
+
+/** A draft model that is ready to run. */
+export interface LoadedDraft {
+  executor: Executor;
+  rope: RopeTable;
+  /** What a round is taken to cost, as a share of a step of the model, until it was measured. */
+  costShare: number;
+}
+
+/** A draft model whose memory is known and not yet taken. */
+export interface OpenedDraft {
+  fixed: FixedMemory;
+  bytesPerBlock: number;
+  mostKvCache: MeasuredMemory['mostKvCache'];
+  /** Takes the memory: as many blocks as the model itself has. */
+  start(numBlocks: number): Promise<LoadedDraft>;
+}
+
+export interface DraftSetup {
+  /** The executor of both. */
+  kind: ExecutorKind;
+  /** The engine that it drafts for. */
+  engine: Engine;
+  limits: EngineLimits;
+  /** Of the engine's executor. */
+  options: Omit<ExecutorOptions, 'numBlocks'>;
+  kvDtype: KvDtype;
+}
+
+/**
+ * Opens the engine of a draft model. It attends to all tokens of a sequence, so one that was made for a window drafts for
+ * no longer sequences than fit into it.
+ * @throws EngineError where its vocabulary is another.
+ */
+export async function openDraft(
+  path: string,
+  { kind, engine, limits, options, kvDtype }: DraftSetup,
+): Promise<OpenedDraft> {
+  const draft = openEngine(path);
+  checkSameVocabulary(engine, draft);
+  const { plan, weightsFile, directory: packedFolder, manifest } = draft;
+  const { tensors, config } = manifest;
+  const { threads, tokensPerBlock, instructionSet, computeWeight, heartbeat } = options;
+  const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);
+  const sizes: Omit<ExecutorOptions, 'numBlocks'> = {
+    threads,
+    tokensPerBlock,
+    kvDtype,
+    maxNumTokens: Math.min(limits.microBatch.maxNumTokens, Math.max(MAX_ROUND_ROWS, limits.maxDraftRows)),
+    maxNumSequences: limits.maxDraftRows,
+    maxLogitRows: limits.maxDraftRows,
+    maxSeqLen,
+    ...(instructionSet === undefined ? {} : { instructionSet }),
+    ...(computeWeight === undefined ? {} : { computeWeight }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
+  };
+  const loadable = { plan, weightsFile, tensors, packedFolder };
+  const { fixed, mostKvCache } = await kind.measure(loadable, { ...sizes, numBlocks: 1 });
+  const perLength = ropeDependsOnLength(config.rope)
+    ? (length: number) => ropeFrequencies(config.rope, length)
+    : null;
+  return {
+    fixed,
+    mostKvCache,
+    bytesPerBlock: kvBytesPerBlock(plan.attention, tokensPerBlock, kvDtype),
+    start: async (numBlocks) => ({
+      executor: await kind.open(loadable, {
+        ...sizes,
+        maxSeqLen: Math.min(maxSeqLen, numBlocks * tokensPerBlock),
+        numBlocks,
+      }),
+      rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
+      costShare: manifest.weightsByteLength / engine.manifest.weightsByteLength,
+    }),
+  };
+}

@@ -1,0 +1,165 @@
+import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
+import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
+import { RopeTable } from '../batch/rope-table.js';
+import { EngineError, openEngine } from '../building/engine.js';
+import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
+import type { Executor, ExecutorOptions } from '../executors/executor.js';
+import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
+import {
+  DEFAULT_KV_FRACTION,
+  type EngineLimits,
+  kvBlocks,
+  resolveLimits,
+  secondaryBlocks,
+} from '../options/engine-limits.js';
+import { type LoadedDraft, openDraft } from './load-draft.js';
+import { addMemory, afterLoading, withinPools } from './memory-budget.js';
+import type { MemoryNeeds } from './memory-split.js';
+
+/** What a module given as `executorModule` exports under the name `loadExecutor`. */
+export type LoadExecutor = (request: LoadRequest) => LoadedExecutor | Promise<LoadedExecutor>;
+
+export interface LoadRequest {
+  enginePath: string;
+  params: OptionalParams;
+  /** V1 needs room for padding: EngineLimits.padding says how much. */
+  modelType: ModelType;
+  /** Default 1. The executor needs room for as many sequences of each request: EngineLimits.microBatch.maxSequences. */
+  maxBeamWidth?: number;
+  /** See ExecutorOptions.heartbeat. */
+  heartbeat?: Int32Array;
+}
+
+/** An executor ready to run, and what the loop needs to know beside it. */
+export interface LoadedExecutor {
+  executor: Executor;
+  limits: EngineLimits;
+  rope: RopeTable;
+  /** Tokens that end a generation; the first is the usual end_id. */
+  endTokenIds: number[];
+  padTokenId: number | null;
+  /** Why another executor than the fastest runs, and how to get that one; absent or null: it does not. */
+  executorFallback?: string | null;
+  /** Where OptionalParams.draftEnginePath is given. */
+  draft?: LoadedDraft;
+}
+
+/** Rows of logits of one pass: where a prompt's logits are returned, few sequences must not mean one row at a time. */
+const ROWS_PER_PASS_MIN = 16;
+
+/** What is known of an engine before any memory is taken for it. */
+async function prepare(
+  kind: ExecutorKind,
+  { enginePath, params, modelType, maxBeamWidth = 1, heartbeat }: LoadRequest,
+) {
+  const engine = openEngine(enginePath);
+  const { config, precision, tensors } = engine.manifest;
+  if (config.encoder !== undefined) {
+    throw new EngineError(
+      `${enginePath}: this model is an encoder, which embeds or scores texts; it generates none.`,
+    );
+  }
+  const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
+  const kvDtype = params.kvDtype ?? kind.kvDtypeFor(precision);
+  const { maxNumTokens, maxSequences } = limits.microBatch;
+  const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
+    threads: kind.threadsFor(params.threads),
+    maxNumTokens,
+    maxNumSequences: maxSequences + limits.padding.sequences,
+    maxLogitRows: Math.max(maxSequences + limits.maxDraftRows, Math.min(ROWS_PER_PASS_MIN, maxNumTokens)),
+    maxSeqLen: limits.maxSeqLen,
+    tokensPerBlock: limits.tokensPerBlock,
+    kvDtype,
+    ...limits.window?.options,
+    ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
+    ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
+  };
+  const { plan, weightsFile, directory: packedFolder } = engine;
+  const loadable: LoadableEngine = { plan, weightsFile, tensors, packedFolder };
+  const { fixed, mostKvCache } = await kind.measure(loadable, { ...withoutPool, numBlocks: 1 });
+  const bytesPerBlock = kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype);
+  const { draftEnginePath } = params;
+  const draft =
+    draftEnginePath === undefined
+      ? null
+      : await openDraft(draftEnginePath, { kind, engine, limits, options: withoutPool, kvDtype });
+  return {
+    config,
+    limits,
+    loadable,
+    withoutPool,
+    draft,
+    bytesPerBlock,
+    draftBytesPerBlock: draft?.bytesPerBlock ?? 0,
+    poolLimits: [
+      { most: mostKvCache, bytesPerBlock },
+      ...(draft === null ? [] : [{ most: draft.mostKvCache, bytesPerBlock: draft.bytesPerBlock }]),
+    ],
+    fixed: draft === null ? fixed : addMemory(fixed, draft.fixed),
+  };
+}
+
+/** What an engine needs of memory that it shares with others. Takes none. Throws as loadExecutor. */
+export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
+  const { params } = request;
+  const { kind } = await likelyExecutor(params);
+  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits } = await prepare(kind, request);
+  const available = withinPools({ bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' }, poolLimits);
+  const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
+  const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock);
+  const besides = (limits.padding.blocks + secondaryBlocks(params, bytesPerBlock)) * bytesPerBlock;
+  const fraction = params.kvCacheConfig?.freeGpuMemoryFraction ?? DEFAULT_KV_FRACTION;
+  return { fixed, mostBytes: Math.ceil(poolBytes / fraction) + besides };
+}
+
+/**
+ * Opens an engine directory, sizes the KV cache by what `memory` says is left beside everything else that is loaded, and
+ * starts the executor that is asked for, or the best that runs here.
+ */
+export const loadExecutor = async (
+  request: LoadRequest,
+  memory: () => AvailableMemory = availableMemory,
+): Promise<LoadedExecutor> => {
+  const { started, fallback } = await startOnExecutor(request.params, (kind) =>
+    startOn(kind, request, memory),
+  );
+  return { ...started, executorFallback: fallback };
+};
+
+async function startOn(
+  kind: ExecutorKind,
+  request: LoadRequest,
+  memory: () => AvailableMemory,
+): Promise<LoadedExecutor> {
+  const { config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, ...needs } =
+    await prepare(kind, request);
+  const { params } = request;
+  const device = await kind.deviceMemory?.();
+  // What several models of a process were given is of the system's memory.
+  const given = device ? undefined : params.availableMemory;
+  const numBlocks = kvBlocks(params, {
+    limits,
+    bytesPerBlock,
+    draftBytesPerBlock,
+    available: withinPools(given ?? afterLoading(device ?? memory(), needs.fixed), needs.poolLimits),
+  });
+  const executor = await kind.open(loadable, {
+    ...withoutPool,
+    numBlocks: numBlocks + limits.padding.blocks,
+    numSecondaryBlocks: secondaryBlocks(params, bytesPerBlock),
+  });
+  const perLength = ropeDependsOnLength(config.rope)
+    ? (length: number) => ropeFrequencies(config.rope, length)
+    : null;
+  return {
+    executor,
+    limits,
+    rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
+    endTokenIds: config.eosTokenIds,
+    padTokenId: config.padTokenId,
+    ...(draft === null ? {} : { draft: await draft.start(numBlocks) }),
+  };
+}

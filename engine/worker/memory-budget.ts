@@ -1,0 +1,61 @@
+import type { AvailableMemory } from '../../kvcache/available-memory.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import type { EngineTensor } from '../building/engine-directory.js';
+
+/** What stays in memory beside the KV cache while an engine runs, in bytes. */
+export interface FixedMemory {
+  packedWeights: number;
+  /** Of weights.bin: what is read as it is stored. */
+  storedWeights: number;
+  workspace: number;
+}
+
+/** What both take together: a model and its draft model. */
+export function addMemory(a: FixedMemory, b: FixedMemory): FixedMemory {
+  return {
+    packedWeights: a.packedWeights + b.packedWeights,
+    storedWeights: a.storedWeights + b.storedWeights,
+    workspace: a.workspace + b.workspace,
+  };
+}
+
+/**
+ * What is left for the KV cache. Weights are mapped files and come in while running: their place counts as available,
+ * but it is taken.
+ */
+export function afterLoading(memory: AvailableMemory, fixed: FixedMemory): AvailableMemory {
+  const { packedWeights, storedWeights, workspace } = fixed;
+  return {
+    bytes: Math.max(0, memory.bytes - packedWeights - storedWeights - workspace),
+    from: `${memory.bytes} bytes by ${memory.from}, less ${packedWeights} of packed weights, ${storedWeights} of weights read as stored and ${workspace} of workspace`,
+  };
+}
+
+/** One of the pools that hold the same blocks. */
+export interface PoolLimit {
+  /** The largest such pool that its executor can have; absent: any. */
+  most: { bytes: number; of: string } | undefined;
+  bytesPerBlock: number;
+}
+
+/** The available memory, or less, where the executors' pools cannot be so large. */
+export function withinPools(available: AvailableMemory, pools: readonly PoolLimit[]): AvailableMemory {
+  const perBlock = pools.reduce((sum, { bytesPerBlock }) => sum + bytesPerBlock, 0);
+  return pools.reduce((least, { most, bytesPerBlock }) => {
+    if (most === undefined) return least;
+    const bytes = Math.floor(most.bytes / bytesPerBlock) * perBlock;
+    if (bytes >= least.bytes) return least;
+    return { bytes, from: `${bytes} bytes by what ${most.of} holds (there are ${least.from})` };
+  }, available);
+}
+
+/** Bytes of weights.bin that a step reads: embeddings, norms and biases. The matrices are read from the packed file. */
+export function storedWeightBytes(plan: NetworkPlan, tensors: readonly EngineTensor[]): number {
+  const read = new Set(
+    plan.ops.flatMap((op) => {
+      if (op.op === 'linear' || op.op === 'gatedLinear') return op.bias === null ? [] : [op.bias];
+      return 'weight' in op ? [op.weight] : [];
+    }),
+  );
+  return tensors.reduce((sum, { name, byteLength }) => sum + (read.has(name) ? byteLength : 0), 0);
+}

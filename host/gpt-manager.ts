@@ -1,0 +1,311 @@
+import { ErrorReporter } from '../base/error-reporter.js';
+import { CallbackError, tellGuarded } from '../base/guarded-calls.js';
+import type { EngineFormation } from '../callbacks/formation.js';
+import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
+import type { WorkerData } from '../callbacks/worker-data.js';
+import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import { checkManagerOptions } from '../engine/options/check-manager-options.js';
+import {
+  DEFAULT_IDLE_POLL_INTERVAL_MS,
+  DEFAULT_TERMINATE_TIMEOUT_MS,
+  DEFAULT_WATCHDOG_TIMEOUT_MS,
+} from '../engine/options/engine-limits.js';
+import { generationWorkerScript } from '../engine/worker/worker-script.js';
+import { CacheResets } from './cache-resets.js';
+import type { EngineWorker } from './engine-worker.js';
+import { HostBridge, type SendNewTokens } from './host-bridge.js';
+import { LostRequests } from './lost-requests.js';
+import { WorkerSupervisor } from './worker-supervisor.js';
+
+type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
+type GenerationWorker = EngineWorker<EngineInfo, RunMessage, HostMessage>;
+
+/**
+ * Runs the token generation loop in a worker thread that its constructor spawns. The callbacks bring requests in and
+ * take responses out; see GptManagerOptions for where they run.
+ *
+ *   const manager = new GptManager({ enginePath, modelType: 'InflightFusedBatching', maxBeamWidth: 1,
+ *     schedulerPolicy: 'GUARANTEED_NO_EVICT', getInferenceRequests, sendResponse });
+ *   await manager.ready;
+ *   ...
+ *   await manager.shutdown();
+ *
+ * A worker that dies, or that the watchdog finds stuck, takes its requests with it: each gets one final response with
+ * the reason, and another worker is started (OptionalParams.workerRestart). Meanwhile no callback is called.
+ */
+export class GptManager {
+  /** Settles when the engine is loaded for the first time; rejects with the reason where it cannot be. */
+  readonly ready: Promise<EngineInfo>;
+  /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
+  readonly ended: Promise<void>;
+  readonly #options: GptManagerOptions;
+  readonly #sendNewTokens: SendNewTokens | undefined;
+  readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
+  /** With callbacks in a module: what the worker has of theirs. */
+  readonly #moduleRequests = new LostRequests();
+  readonly #cacheResets = new CacheResets();
+  readonly #errors: ErrorReporter;
+  #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
+  #state: ManagerState = 'starting';
+  #bridge: HostBridge | null = null;
+  #failure: Error | null = null;
+  /** Of the latest worker that was loaded. */
+  #info: EngineInfo | null = null;
+  #terminateReason: string | null = null;
+  #resolveReady!: (info: EngineInfo) => void;
+  #rejectReady!: (error: Error) => void;
+  #resolveEnded!: () => void;
+
+  /**
+   * Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`.
+   * @param sendNewTokens a short cut for the host of this project, with callbacks that are functions.
+   */
+  constructor(options: GptManagerOptions, sendNewTokens?: SendNewTokens) {
+    checkManagerOptions(options);
+    this.#options = options;
+    this.#errors = new ErrorReporter(options.onError);
+    this.#sendNewTokens = sendNewTokens;
+    this.ready = new Promise((resolve, reject) => {
+      this.#resolveReady = resolve;
+      this.#rejectReady = reject;
+    });
+    this.ready.catch(() => {}); // whoever awaits it hears of it; nobody has to
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+    const { workerRestart, watchdogTimeoutMs, terminateTimeoutMs } = options.optionalParams ?? {};
+    this.#supervisor = new WorkerSupervisor<EngineInfo, RunMessage, HostMessage>({
+      script: generationWorkerScript(),
+      workerData: () => ({ ...workerDataOf(options), lost: this.#moduleRequests.take() }),
+      restart: workerRestart ?? {},
+      watchdogTimeoutMs: watchdogTimeoutMs ?? DEFAULT_WATCHDOG_TIMEOUT_MS,
+      terminateTimeoutMs: terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
+      isAwaited: () => this.numInFlight > 0,
+      onReady: (worker, info) => this.#start(worker, info),
+      onMessage: (message) => this.#handle(message),
+      onLost: (error) => this.#lose(error),
+      onEnded: (error) => this.#end(error),
+    });
+  }
+
+  get state(): ManagerState {
+    return this.#state;
+  }
+
+  /** Why the state is 'failed' or 'restarting'; null in every other state. */
+  get failure(): Error | null {
+    return this.#failure;
+  }
+
+  /** The engine as it runs, or ran last: another worker may have come to another executor. null: it is not loaded yet. */
+  get info(): EngineInfo | null {
+    return this.#info;
+  }
+
+  /** Workers started after the first one. */
+  get restarts(): number {
+    return this.#supervisor.restarts;
+  }
+
+  /** Requests given to the worker whose final response has not come (0 with callbacks in a module). */
+  get numInFlight(): number {
+    return this.#bridge?.numInFlight ?? 0;
+  }
+
+  /** "I may have new requests or stop signals": the callbacks are asked at once instead of at the next poll. */
+  wake(): void {
+    this.#bridge?.wake();
+  }
+
+  /**
+   * Ends one sequence of a request that asked for several (num_return_sequences, best_of not above it), by its
+   * sequence_index; the others go on. An id that is not in flight is ignored. Not with a callbackModule.
+   */
+  stopSequence(requestId: bigint, sequenceIndex: number): void {
+    this.#bridge?.stopSequence(requestId, sequenceIndex);
+  }
+
+  /**
+   * Calls `listener` with what is in flight, at most once in `intervalMs` while iterations run, and once more when all has
+   * come to rest; null ends it. There is one listener; without one nothing is put together.
+   */
+  watchFormation(listener: ((formation: EngineFormation) => void) | null, intervalMs = 200): void {
+    this.#watch = listener === null ? null : { listener, intervalMs: Math.max(1, intervalMs) };
+    this.#supervisor.post({ type: 'watch', intervalMs: this.#watch?.intervalMs ?? 0 });
+  }
+
+  /**
+   * Forgets every block of the KV cache that later requests could find, between two iterations, and resolves with how
+   * many they were. Running requests keep what they hold; it is found by nobody any more. 0 while no worker runs: the
+   * next one begins with nothing. Rejects where the worker dies before it answers.
+   */
+  resetCache(): Promise<number> {
+    return this.#cacheResets.ask((askId) => this.#supervisor.post({ type: 'resetCache', askId }));
+  }
+
+  /**
+   * Takes no more requests and resolves once the active ones have ended and the worker is gone. Calling it again
+   * gives the same promise. After a failure it resolves too: there is nothing left to end.
+   */
+  shutdown(): Promise<void> {
+    if (this.#stopTaking()) this.#supervisor.shutdown();
+    return this.ended;
+  }
+
+  /**
+   * Ends at once: what is active gets its final response with this reason. Resolves when the worker is gone, or when
+   * it did not end within terminateTimeoutMs, because it is in a native call: then the state is 'failed'.
+   */
+  terminate(reason = 'The manager was terminated.'): Promise<void> {
+    this.#stopTaking();
+    this.#terminateReason = reason;
+    this.#supervisor.terminate(reason);
+    return this.ended;
+  }
+
+  /** False if it was done before. */
+  #stopTaking(): boolean {
+    if (this.#state !== 'starting' && this.#state !== 'running' && this.#state !== 'restarting') return false;
+    this.#bridge?.stopTaking();
+    this.#setState('draining', null);
+    return true;
+  }
+
+  #handle(message: RunMessage): void {
+    switch (message.type) {
+      case 'iteration':
+        this.#bridge?.handleIteration(message);
+        break;
+      // With callbacks in a module; otherwise the bridge does these two in their order with the other callbacks.
+      case 'stats':
+        this.#tell('onIterationStats', () => this.#options.onIterationStats?.(message.stats));
+        break;
+      case 'kvEvents':
+        this.#tell('onKvCacheEvents', () => this.#options.onKvCacheEvents?.(message.events));
+        break;
+      case 'taken':
+        this.#moduleRequests.add(message.requestIds);
+        break;
+      case 'answered':
+        this.#moduleRequests.remove(message.requestIds);
+        break;
+      case 'cacheReset':
+        this.#cacheResets.settle(message.askId, message.droppedBlocks);
+        break;
+      case 'formation':
+        this.#tell('watchFormation', () => this.#watch?.listener(message.formation));
+        break;
+      case 'error':
+        this.#errors.report(
+          message.callback === null
+            ? new Error(message.message)
+            : new CallbackError(message.message, message.callback),
+        );
+        break;
+      case 'draining':
+        if (this.#state === 'running') void this.shutdown();
+        break;
+      case 'closed':
+        this.#bridge?.failAll('The manager was shut down before this request was taken.');
+        this.#setState('stopped', null);
+        break;
+    }
+  }
+
+  #start(worker: GenerationWorker, info: EngineInfo): void {
+    this.#info = info;
+    const isOpen = this.#state === 'starting' || this.#state === 'restarting';
+    if (isOpen) this.#setState('running', null);
+    if (this.#options.callbackModule === undefined) {
+      if (this.#bridge === null) this.#bridge = this.#createBridge(this.#options, worker, info);
+      else this.#bridge.connect(worker);
+      if (isOpen) this.#bridge.wake();
+      else this.#bridge.stopTaking();
+    }
+    if (this.#watch !== null) worker.post({ type: 'watch', intervalMs: this.#watch.intervalMs });
+    this.#resolveReady(info);
+  }
+
+  #createBridge(callbacks: FunctionCallbacks, worker: GenerationWorker, info: EngineInfo): HostBridge {
+    return new HostBridge({
+      port: worker.port,
+      doorbell: worker.doorbell,
+      callbacks,
+      sendNewTokens: this.#sendNewTokens,
+      maxSeqLen: info.maxSeqLen,
+      maxNumSequences: info.maxNumSequences,
+      maxWaitingRequests: this.#options.optionalParams?.maxWaitingRequests,
+      idlePollIntervalMs: this.#options.optionalParams?.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS,
+      terminateReqId: this.#options.terminateReqId,
+      onTerminate: () => void this.shutdown(),
+      onError: (error) => this.#errors.report(error),
+      onIterationStats: this.#options.onIterationStats,
+      onKvCacheEvents: this.#options.onKvCacheEvents,
+    });
+  }
+
+  /** The worker is gone and with it all its requests. */
+  #lose(error: Error): void {
+    const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
+    this.#moduleRequests.fail(reason);
+    this.#cacheResets.failAll(reason);
+    if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
+    this.#bridge?.disconnect(reason);
+    if (this.#info !== null && this.#terminateReason === null) this.#errors.report(error);
+  }
+
+  #end(error: Error | null): void {
+    if (error !== null) {
+      const isKnown = error === this.#failure || this.#info === null;
+      this.#setState('failed', error);
+      if (!isKnown) this.#errors.report(error);
+      this.#rejectReady(error);
+    } else {
+      this.#setState('stopped', null);
+      this.#rejectReady(new Error('The manager was shut down before the engine was loaded.'));
+    }
+    this.#bridge?.failAll(
+      error === null ? 'The manager was shut down.' : `The engine failed: ${error.message}`,
+    );
+    this.#cacheResets.failAll('The manager was shut down.');
+    this.#resolveEnded();
+  }
+
+  #setState(state: ManagerState, failure: Error | null): void {
+    if (this.#state === state && this.#failure === failure) return;
+    this.#state = state;
+    this.#failure = failure;
+    this.#tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
+  }
+
+  /** A callback in this thread that brings nothing: whatever becomes of it, the manager goes on. */
+  #tell(callback: string, call: () => unknown): void {
+    tellGuarded({ callback }, call, (error) => this.#errors.report(error));
+  }
+}
+
+function workerDataOf(
+  options: GptManagerOptions,
+): Omit<WorkerData, 'port' | 'doorbell' | 'heartbeat' | 'lost'> {
+  const { executorModule, logitsPostProcessorModule, ...params } = options.optionalParams ?? {};
+  return {
+    enginePath: options.enginePath,
+    modelType: options.modelType,
+    schedulerPolicy: options.schedulerPolicy,
+    maxBeamWidth: options.maxBeamWidth,
+    params,
+    executorModule: urlOf(executorModule),
+    logitsPostProcessorModule: urlOf(logitsPostProcessorModule),
+    callbackModule: urlOf(options.callbackModule),
+    terminateReqId: options.terminateReqId ?? null,
+    wants: {
+      statsJson: options.returnBatchManagerStats !== undefined,
+      stats: options.onIterationStats !== undefined,
+      kvEvents: options.onKvCacheEvents !== undefined,
+    },
+  };
+}
+
+function urlOf(module: string | URL | undefined): string | null {
+  return module === undefined ? null : String(module);
+}

@@ -1,0 +1,365 @@
+import type { MessagePort } from 'node:worker_threads';
+import { messageOf } from '../base/error-text.js';
+import { CallbackError, callGuarded, promiseOf, tellGuarded } from '../base/guarded-calls.js';
+import { compact, idsIn, PENDING_PER_SEQUENCE, requestsIn } from '../callbacks/given-values.js';
+import type { FunctionCallbacks, IterationStats } from '../callbacks/gpt-manager-options.js';
+import type { TokenPiece } from '../callbacks/token-request.js';
+import type { InferenceRequest, NamedTensor } from '../callbacks/types.js';
+import { ResponseReader } from '../callbacks/unpack-responses.js';
+import type { Doorbell, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import { whyIdIsInvalid } from '../engine/intake/request-validation.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
+
+type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
+
+/** The way to the worker that runs now. */
+export interface BridgeConnection {
+  port: MessagePort;
+  doorbell: Doorbell;
+}
+
+/**
+ * Takes, in the place of sendResponse, the responses that are nothing but new tokens: they then need no tensors. With
+ * log-probs where the request has them; `sequence` is 0 where the request has one.
+ */
+export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPiece) => void;
+
+export interface HostBridgeOptions extends BridgeConnection {
+  callbacks: FunctionCallbacks;
+  sendNewTokens?: SendNewTokens | undefined;
+  maxSeqLen: number;
+  maxNumSequences: number;
+  /** Requests that the worker lets wait for their first step; default: as many as it has places. */
+  maxWaitingRequests?: number | undefined;
+  /** Milliseconds between polls while nothing is active; 0: only `wake` polls. */
+  idlePollIntervalMs: number;
+  /** A request with this id is no request but asks for the end: `onTerminate`. It is not answered. */
+  terminateReqId?: bigint | undefined;
+  onTerminate?: (() => void) | undefined;
+  /** Must not throw. */
+  onError: (error: Error) => void;
+  onIterationStats?: ((stats: IterationStats) => unknown) | undefined;
+  onKvCacheEvents?: ((events: KvCacheEvent[]) => unknown) | undefined;
+}
+
+/**
+ * The host's end of the bridge between the worker and callbacks that are functions of the host's thread.
+ *
+ *   worker --- responses of an iteration, freePlaces, received ---> host: sendResponse for each, in order
+ *   worker <-- requests, stop signals, then a ring of the doorbell --- host: getInferenceRequests(max)
+ *
+ * Credits: max = freePlaces - (posted - received), what the worker can still take with everything on its way counted.
+ * One call of getInferenceRequests is under way at a time. While more than PENDING_PER_SEQUENCE x maxNumSequences
+ * promises of sendResponse are unsettled, no requests are taken; what is already active goes on, so a host that
+ * stops settling them holds at most the tokens of the requests that were active then.
+ *
+ * Whatever a callback throws, or its promise is rejected with, goes to onError, and everything else goes on. A promise of
+ * getInferenceRequests or pollStopSignals that never settles brings nothing more; what is in flight goes on, and ends.
+ *
+ * Between a worker that died and the next one the bridge is disconnected: no callback is asked, and what one still
+ * brings (a promise that was under way) waits here for the next worker.
+ */
+export class HostBridge {
+  readonly #options: HostBridgeOptions;
+  readonly #inFlight = new Set<bigint>();
+  readonly #maxPending: number;
+  #freePlaces: number;
+  #posted = 0;
+  #received = 0;
+  #pendingResponses = 0;
+  #isPulling = false;
+  #isPolling = false;
+  #pullAgain = false;
+  #isOpen = true;
+  #isTerminateAsked = false;
+  /** null while there is no worker. */
+  #connection: BridgeConnection | null;
+  /** Messages for the next worker. */
+  #held: HostMessage[] = [];
+  #idleTimer: NodeJS.Timeout | null = null;
+
+  constructor(options: HostBridgeOptions) {
+    this.#options = options;
+    this.#connection = { port: options.port, doorbell: options.doorbell };
+    this.#freePlaces = this.#placesAtFirst();
+    this.#maxPending = PENDING_PER_SEQUENCE * options.maxNumSequences;
+  }
+
+  /** Requests given to the worker whose final response has not come. */
+  get numInFlight(): number {
+    return this.#inFlight.size;
+  }
+
+  /** Asks the callbacks for stop signals and, with credit, for requests; what they give is on its way at once. */
+  wake(): void {
+    this.#poll();
+  }
+
+  /** Ends one sequence of a request that is in flight. */
+  stopSequence(requestId: bigint, index: number): void {
+    if (this.#inFlight.has(requestId)) this.#post({ type: 'stopSequence', stop: { requestId, index } });
+  }
+
+  /** Takes no more requests; stop signals still go through. */
+  stopTaking(): void {
+    this.#isOpen = false;
+    this.#clearIdleTimer();
+  }
+
+  /** Takes no more requests, and ends every one that is still in flight with this error. */
+  failAll(reason: string): void {
+    this.stopTaking();
+    this.#failInFlight(reason);
+  }
+
+  /** The worker is gone: whatever was in flight ends with this error. */
+  disconnect(reason: string): void {
+    this.#connection = null;
+    this.#clearIdleTimer();
+    this.#failInFlight(reason);
+  }
+
+  /** The next worker is ready, with nothing active. */
+  connect(connection: BridgeConnection): void {
+    this.#connection = connection;
+    this.#posted = 0;
+    this.#received = 0;
+    this.#freePlaces = this.#placesAtFirst();
+    for (const message of this.#held.splice(0)) {
+      if (message.type === 'requests') this.#postRequests(message.requests);
+      else this.#post(message);
+    }
+    this.#poll();
+  }
+
+  /** Of a worker with nothing active. */
+  #placesAtFirst(): number {
+    const { maxNumSequences, maxWaitingRequests } = this.#options;
+    return Math.min(maxNumSequences, maxWaitingRequests ?? maxNumSequences);
+  }
+
+  #failInFlight(reason: string): void {
+    const requestIds = [...this.#inFlight];
+    this.#inFlight.clear();
+    this.#held = [];
+    for (const requestId of requestIds) this.#send(requestId, [], true, reason);
+  }
+
+  handleIteration(message: IterationMessage): void {
+    this.#received = message.received;
+    this.#freePlaces = message.freePlaces;
+    if (message.draining) this.stopTaking();
+    if (message.responses !== null) {
+      this.#sendAll(new ResponseReader(message.responses, this.#options.maxSeqLen));
+    }
+    this.#reportStats(message);
+    this.#poll();
+  }
+
+  #sendAll(responses: ResponseReader): void {
+    const { sendNewTokens } = this.#options;
+    while (responses.next()) {
+      if (sendNewTokens !== undefined && responses.isOnlyTokens) {
+        const { requestId, sequenceIndex } = responses;
+        const send = () => sendNewTokens(requestId, sequenceIndex, responses.newTokens());
+        callGuarded({ callback: 'sendNewTokens', requestId }, send, this.#options.onError);
+        continue;
+      }
+      const { requestId, outputs, final, error } = responses.unpack();
+      if (final) this.#inFlight.delete(requestId);
+      this.#send(requestId, outputs, final, error);
+    }
+  }
+
+  /** Requests first: a stop signal that the callbacks hold for one of them then finds it in flight. */
+  #poll(): void {
+    this.#pull();
+    this.#pollStops();
+    this.#scheduleIdlePoll();
+  }
+
+  #reportStats({ json, stats, kvEvents }: IterationMessage): void {
+    const { callbacks, onIterationStats, onKvCacheEvents } = this.#options;
+    const { returnBatchManagerStats } = callbacks;
+    if (json !== null && returnBatchManagerStats) {
+      this.#tell('returnBatchManagerStats', () => returnBatchManagerStats(json));
+    }
+    if (stats !== null && onIterationStats) this.#tell('onIterationStats', () => onIterationStats(stats));
+    if (kvEvents && onKvCacheEvents) this.#tell('onKvCacheEvents', () => onKvCacheEvents(kvEvents));
+  }
+
+  #tell(callback: string, call: () => unknown): void {
+    tellGuarded({ callback }, call, this.#options.onError);
+  }
+
+  #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+    const { callbacks, onError } = this.#options;
+    const name = { callback: 'sendResponse', requestId };
+    const pending = promiseOf(
+      callGuarded(name, () => callbacks.sendResponse(requestId, outputs, final, error), onError),
+    );
+    if (pending === null) return;
+    this.#pendingResponses++;
+    void pending
+      .catch((reason: unknown) => onError(CallbackError.of(name, reason)))
+      .finally(() => {
+        this.#pendingResponses--;
+        if (this.#pendingResponses === this.#maxPending - 1) this.#pull();
+      });
+  }
+
+  #pollStops(): void {
+    const { callbacks, onError } = this.#options;
+    const { pollStopSignals } = callbacks;
+    if (!pollStopSignals || this.#isPolling || this.#connection === null) return;
+    const name = { callback: 'pollStopSignals' };
+    this.#isPolling = true;
+    const stops = callGuarded(name, pollStopSignals, onError);
+    const pending = promiseOf(stops);
+    if (pending === null) {
+      callGuarded(name, () => this.#postStops(stops), onError);
+      this.#isPolling = false;
+      return;
+    }
+    void pending
+      .then((requestIds) => this.#postStops(requestIds))
+      .catch((reason: unknown) => onError(CallbackError.of(name, reason)))
+      .finally(() => {
+        this.#isPolling = false;
+      });
+  }
+
+  #postStops(stops: unknown): void {
+    const requestIds = idsIn(stops).filter((requestId) => this.#inFlight.has(requestId));
+    if (requestIds.length > 0) this.#post({ type: 'stop', requestIds });
+  }
+
+  #pull(): void {
+    if (this.#isPulling) {
+      this.#pullAgain = true;
+      return;
+    }
+    const max = this.#credits();
+    if (!this.#isOpen || max <= 0) return;
+    const { callbacks, onError } = this.#options;
+    this.#isPulling = true;
+    this.#pullAgain = false;
+    const requests = callGuarded(PULLING, () => callbacks.getInferenceRequests(max), onError);
+    const pending = promiseOf(requests);
+    if (pending === null) {
+      callGuarded(PULLING, () => this.#take(requests, max), onError);
+      this.#isPulling = false;
+      // A callback that called wake() gets its turn, but not inside of itself, where the credits are not counted yet.
+      if (this.#pullAgain) setImmediate(() => this.#pull());
+      return;
+    }
+    void pending
+      .then((given) => this.#take(given, max))
+      .catch((reason: unknown) => onError(CallbackError.of(PULLING, reason)))
+      .finally(() => {
+        this.#isPulling = false;
+        if (this.#pullAgain) this.#pull();
+        this.#scheduleIdlePoll();
+      });
+  }
+
+  #credits(): number {
+    if (this.#pendingResponses >= this.#maxPending || this.#connection === null) return 0;
+    return this.#freePlaces - (this.#posted - this.#received);
+  }
+
+  /** Throws where it is given no array. Each of the requests goes to the worker, or is refused by its id, or onError hears of it. */
+  #take(requests: unknown, max: number): void {
+    const taken: InferenceRequest[] = [];
+    const wasOpen = this.#isOpen;
+    for (const request of requestsIn(requests)) {
+      callGuarded(PULLING, () => this.#takeOne(request, taken, max), this.#options.onError);
+    }
+    if (taken.length > 0) this.#postRequests(taken);
+    // Behind the requests that came before it.
+    if (wasOpen && this.#isTerminateAsked) this.#options.onTerminate?.();
+  }
+
+  #takeOne(given: unknown, taken: InferenceRequest[], max: number): void {
+    const { requestId } = (given ?? {}) as Partial<InferenceRequest>;
+    const wrongId = whyIdIsInvalid(requestId);
+    if (wrongId !== null) {
+      this.#options.onError(CallbackError.of(PULLING, wrongId));
+      return;
+    }
+    if (requestId === this.#options.terminateReqId) {
+      this.#isTerminateAsked = true;
+      this.stopTaking();
+      return;
+    }
+    const refusal = this.#whyRefused(requestId!, taken.length < max ? null : max);
+    if (refusal !== null) {
+      this.#send(requestId!, [], true, refusal);
+      return;
+    }
+    try {
+      taken.push(compact(given as InferenceRequest));
+      this.#inFlight.add(requestId!);
+    } catch (error) {
+      this.#send(requestId!, [], true, `The request cannot be sent to the engine: ${messageOf(error)}`);
+    }
+  }
+
+  #whyRefused(requestId: bigint, exceededMax: number | null): string | null {
+    if (this.#inFlight.has(requestId)) {
+      return `A request with the id ${requestId} is being processed; this one is refused and that one goes on.`;
+    }
+    if (!this.#isOpen) return 'The manager is shutting down and takes no more requests.';
+    if (exceededMax === null) return null;
+    return `Only ${exceededMax} requests were asked for; this one came beyond them and is refused.`;
+  }
+
+  #postRequests(requests: InferenceRequest[]): void {
+    if (this.#connection === null) {
+      this.#held.push({ type: 'requests', requests });
+      return;
+    }
+    try {
+      this.#posted += requests.length;
+      this.#post({ type: 'requests', requests });
+    } catch (error) {
+      this.#posted -= requests.length;
+      if (requests.length > 1) {
+        for (const request of requests) this.#postRequests([request]);
+        return;
+      }
+      const { requestId } = requests[0]!;
+      this.#inFlight.delete(requestId);
+      this.#send(requestId, [], true, `The request cannot be sent to the engine: ${messageOf(error)}`);
+    }
+  }
+
+  #post(message: HostMessage): void {
+    if (this.#connection === null) {
+      this.#held.push(message);
+      return;
+    }
+    this.#connection.port.postMessage(message);
+    this.#connection.doorbell.ring();
+  }
+
+  #clearIdleTimer(): void {
+    if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
+    this.#idleTimer = null;
+  }
+
+  /** While the worker is active each of its messages leads to a poll; while it is not, a timer does. */
+  #scheduleIdlePoll(): void {
+    const { idlePollIntervalMs } = this.#options;
+    if (!this.#isOpen || this.#idleTimer !== null || idlePollIntervalMs <= 0) return;
+    if (this.#connection === null) return;
+    if (this.#inFlight.size > 0 || this.#isPulling) return;
+    this.#idleTimer = setTimeout(() => {
+      this.#idleTimer = null;
+      this.wake();
+    }, idlePollIntervalMs);
+    this.#idleTimer.unref();
+  }
+}
+
+const PULLING = { callback: 'getInferenceRequests' };

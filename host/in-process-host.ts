@@ -1,0 +1,451 @@
+import { ErrorReporter } from '../base/error-reporter.js';
+import { type CallbackName, tellGuarded } from '../base/guarded-calls.js';
+import { onAbort } from '../base/on-abort.js';
+import type { FormationListener } from '../callbacks/formation.js';
+import type {
+  FunctionCallbacks,
+  GptManagerOptions,
+  ManagerState,
+  ModuleCallbacks,
+} from '../callbacks/gpt-manager-options.js';
+import { checkRange } from '../callbacks/sampling-params.js';
+import {
+  HostClosedError,
+  QueueFullError,
+  RequestError,
+  type TokenRequest,
+  type TokenStream,
+} from '../callbacks/token-request.js';
+import type { InferenceRequest, NamedTensor } from '../callbacks/types.js';
+import type { EngineInfo } from '../callbacks/worker-messages.js';
+import { FormationWriter } from './formation-writer.js';
+import { GptManager } from './gpt-manager.js';
+import type { SendNewTokens } from './host-bridge.js';
+import { FairQueue } from './queue/fair-queue.js';
+import { QueuePace } from './queue/queue-pace.js';
+import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
+import { SequenceQueues } from './sequence-queues.js';
+import { inferenceRequestOf } from './token-inputs.js';
+import { finishReasonIn, PieceQueue } from './token-stream.js';
+
+type ManagerOptions = Omit<
+  GptManagerOptions,
+  keyof FunctionCallbacks | keyof ModuleCallbacks | 'terminateReqId'
+>;
+
+export interface InProcessHostOptions extends ManagerOptions {
+  /** Requests that wait beside those in the engine before submit throws QueueFullError; default 256. */
+  maxQueueSize?: number;
+  /** The same for the requests of one queueKey; default: as many as of all. */
+  maxQueueSizePerKey?: number;
+  /** Whose requests go next is decided by deficit round robin over queueKeys, in tokens; default false. */
+  fairQueueing?: boolean;
+  /** The batch manager's statistics string after each iteration. */
+  onStats?: (json: string) => void;
+}
+
+/** How to close a host. Nothing given: whatever was taken may end first. */
+export interface CloseOptions {
+  /** Cancel what is left at once. */
+  abort?: boolean | undefined;
+  /** Cancel what is left after this time. */
+  timeoutMs?: number | undefined;
+  /**
+   * How long what was cancelled may take to end: then the engine is ended in the middle of its iteration. Not given:
+   * the iteration ends first, however long it takes.
+   */
+  terminateAfterMs?: number | undefined;
+}
+
+export const DEFAULT_MAX_QUEUE_SIZE = 256;
+/** With fair queueing: requests that wait for their first step in the engine. */
+const MAX_WAITING = 8;
+/** Most sequences of one request. */
+const MAX_STREAMS = 4096;
+
+/** A request from submission to its last piece. */
+interface Entry {
+  request: InferenceRequest;
+  priority: number;
+  key: string;
+  weight: number;
+  cost: number;
+  promptLength: number;
+  maxNewTokens: number;
+  pieces: SequenceQueues;
+  isQueued: boolean;
+  /** Its consumers have all that they wanted; that the engine is told to stop is no cancellation. */
+  isWhole: boolean;
+  timer: NodeJS.Timeout | null;
+  label: string;
+  /** On performance.now's clock. */
+  submittedMs: number;
+  deadlineMs: number;
+  release: () => void;
+}
+
+/**
+ * A GptManager with a bounded queue in front, for programs that submit requests and stream their tokens in the same
+ * process.
+ *
+ *   submit -> queue (maxQueueSize; by priority, or fair among keys) -> getInferenceRequests -> engine -> sendResponse -> pieces
+ *
+ * Should the engine die, what it had fails with a RequestError. What waits in the queue, and what comes meanwhile, goes
+ * to the next worker; it fails with a HostClosedError where there will be none.
+ */
+export class InProcessHost {
+  readonly #manager: GptManager;
+  readonly #errors: ErrorReporter;
+  readonly #maxQueueSize: number;
+  readonly #maxQueueSizePerKey: number;
+  readonly #queue: WaitingQueue<Entry>;
+  readonly #pace = new QueuePace();
+  readonly #watchers = new Map<FormationListener, number>();
+  /** null while nobody watches. */
+  #formations: FormationWriter | null = null;
+  readonly #engine = { numBlocks: 0, tokensPerBlock: 0 };
+  readonly #entries = new Map<bigint, Entry>();
+  readonly #stops = new Set<bigint>();
+  #nextId = 1n;
+  #isClosed = false;
+  #onEmpty: (() => void) | null = null;
+
+  /** Throws a ParameterError for options that cannot work. */
+  constructor(options: InProcessHostOptions) {
+    const {
+      maxQueueSize = DEFAULT_MAX_QUEUE_SIZE,
+      maxQueueSizePerKey,
+      fairQueueing,
+      onStats,
+      ...manager
+    } = options;
+    this.#errors = new ErrorReporter(options.onError);
+    this.#maxQueueSize = maxQueueSize;
+    this.#maxQueueSizePerKey = maxQueueSizePerKey ?? maxQueueSize;
+    this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
+    // What waits inside the engine is out of the queue's hands.
+    const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
+    const sendNewTokens: SendNewTokens = (requestId, sequence, piece) =>
+      this.#entries.get(requestId)?.pieces.pushTokens(sequence, piece);
+    const all: GptManagerOptions = {
+      ...manager,
+      onError: (error) => this.#errors.report(error),
+      // Every submission and cancellation wakes the manager; nothing has to be polled for.
+      optionalParams: { ...waiting, ...manager.optionalParams, idlePollIntervalMs: 0 },
+      getInferenceRequests: (max) => this.#dequeue(max),
+      sendResponse: (requestId, outputs, final, error) => this.#respond(requestId, outputs, final, error),
+      pollStopSignals: () => this.#takeStops(),
+      ...(onStats ? { returnBatchManagerStats: onStats } : {}),
+    };
+    this.#manager = new GptManager(all, sendNewTokens);
+    void this.#manager.ended.then(() => this.#failRest());
+    this.#manager.ready.then(
+      (info) =>
+        Object.assign(this.#engine, { numBlocks: info.numBlocks, tokensPerBlock: info.tokensPerBlock }),
+      () => {},
+    );
+  }
+
+  /** Settles when the engine is loaded; rejects where it cannot be. */
+  get ready(): Promise<EngineInfo> {
+    return this.#manager.ready;
+  }
+
+  /** See GptManager.info. */
+  get info(): EngineInfo | null {
+    return this.#manager.info;
+  }
+
+  get state(): ManagerState {
+    return this.#manager.state;
+  }
+
+  /** Why the state is 'failed' or 'restarting', else null. */
+  get failure(): Error | null {
+    return this.#manager.failure;
+  }
+
+  /** Workers started after the first one. */
+  get restarts(): number {
+    return this.#manager.restarts;
+  }
+
+  /** Requests waiting for a place in the engine. */
+  get queued(): number {
+    return this.#queue.size;
+  }
+
+  /** Requests in the engine. */
+  get running(): number {
+    return this.#entries.size - this.#queue.size;
+  }
+
+  get maxQueueSize(): number {
+    return this.#maxQueueSize;
+  }
+
+  /**
+   * Takes a request; its pieces come from the stream, for one consumer. What is wrong with the request rejects the
+   * stream with a RequestError. Throws QueueFullError or HostClosedError at once.
+   */
+  submit(request: TokenRequest): TokenStream {
+    return this.submitSeveral(request)[0]!;
+  }
+
+  /**
+   * The same for a request with several sequences or beams: a stream for each, for one consumer each. Leaving one early
+   * ends its sequence, leaving all of them the request. Beams end together; each stream brings its beam whole.
+   */
+  submitSeveral(request: TokenRequest): TokenStream[] {
+    if (this.#isClosed || this.state === 'failed' || this.state === 'stopped') {
+      throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
+    }
+    this.#checkRoom(request.queueKey ?? '');
+    const requestId = this.#nextId++;
+    const width = request.beams?.width ?? 1;
+    // What cannot be is refused below, and needs one stream to say so.
+    const asked = width > 1 ? width : (request.numSequences ?? 1);
+    const count = Number.isInteger(asked) ? Math.min(Math.max(1, asked), MAX_STREAMS) : 1;
+    const left = new Set<number>();
+    const whole = new Set<number>();
+    const leave = (index: number, isWhole: boolean) => {
+      left.add(index);
+      if (isWhole) whole.add(index);
+      const entry = this.#entries.get(requestId);
+      if (entry !== undefined) entry.isWhole = whole.size === count;
+      if (left.size === count) this.cancel(requestId);
+      else if (width === 1 && entry?.isQueued === false) {
+        this.#manager.stopSequence(requestId, index);
+      }
+    };
+    const tell = (callback: string, call: () => unknown) => this.#tell({ callback, requestId }, call);
+    const queues = Array.from(
+      { length: count },
+      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole), tell),
+    );
+    const pieces = new SequenceQueues(queues, request.promptTokens.length);
+    try {
+      checkRange(width > 1 ? 'beams.width' : 'numSequences', asked, {
+        min: 1,
+        max: MAX_STREAMS,
+        integer: true,
+      });
+      const arrivalTimeMs = performance.timeOrigin + performance.now();
+      this.#enqueue({ ...inferenceRequestOf(requestId, request), arrivalTimeMs }, request, pieces);
+    } catch (error) {
+      pieces.fail(new RequestError((error as Error).message, { cause: error, isInvalid: true }));
+    }
+    return queues;
+  }
+
+  /** Stops a request wherever it is; its stream ends with the finish reason 'cancelled'. Unknown ids are ignored. */
+  cancel(requestId: bigint): void {
+    const entry = this.#entries.get(requestId);
+    if (!entry) return;
+    if (entry.isQueued) {
+      this.#formations?.noteEnd(entry, 'cancelled');
+      this.#forget(entry);
+      entry.pieces.finish('cancelled');
+    } else {
+      this.#stops.add(requestId);
+      this.#manager.wake();
+    }
+  }
+
+  /**
+   * Calls the listener with what is in flight, at most once in `intervalMs` while iterations run and once more when all has
+   * come to rest, until the function that it returns is called. Costs nothing while nobody watches.
+   */
+  watchFormation(listener: FormationListener, intervalMs = 200): () => void {
+    this.#watchers.set(listener, intervalMs);
+    this.#watch();
+    return () => {
+      this.#watchers.delete(listener);
+      this.#watch();
+    };
+  }
+
+  #watch(): void {
+    if (this.#watchers.size === 0) {
+      this.#formations = null;
+      this.#manager.watchFormation(null);
+      return;
+    }
+    this.#formations ??= new FormationWriter(this.#engine);
+    const writer = this.#formations;
+    this.#manager.watchFormation(
+      (formation) => {
+        const whole = writer.write(formation, this.#entries, this.#queue);
+        for (const watcher of [...this.#watchers.keys()]) {
+          this.#tell({ callback: 'watchFormation' }, () => watcher(whole));
+        }
+      },
+      Math.min(...this.#watchers.values()),
+    );
+  }
+
+  /** Forgets every block of the KV cache that later requests could find; see GptManager.resetCache. */
+  resetCache(): Promise<number> {
+    return this.#manager.resetCache();
+  }
+
+  /**
+   * Takes no more requests, lets all that were taken end, and ends the engine. May be called again, to abort a close
+   * that is draining.
+   */
+  async close({ abort = false, timeoutMs, terminateAfterMs }: CloseOptions = {}): Promise<void> {
+    this.#isClosed = true;
+    const timers: NodeJS.Timeout[] = [];
+    const cancel = () => {
+      if (terminateAfterMs !== undefined) timers.push(setTimeout(() => this.#terminate(), terminateAfterMs));
+      this.#cancelAll();
+    };
+    if (abort) cancel();
+    else if (timeoutMs !== undefined) timers.push(setTimeout(cancel, timeoutMs));
+    await this.#whenEmpty();
+    await this.#manager.shutdown();
+    for (const timer of timers) clearTimeout(timer);
+  }
+
+  /** What was cancelled and has not ended yet need not hear it from the engine. */
+  #terminate(): void {
+    for (const entry of [...this.#entries.values()]) {
+      this.#forget(entry);
+      entry.pieces.finish('cancelled');
+    }
+    void this.#manager.terminate();
+  }
+
+  /** A function of the program that brings nothing: whatever becomes of it, requests and others of them go on. */
+  #tell(name: CallbackName, call: () => unknown): void {
+    tellGuarded(name, call, (error) => this.#errors.report(error));
+  }
+
+  #checkRoom(key: string): void {
+    const { size } = this.#queue;
+    const retryAfterMs = () => this.#pace.waitMs(size, performance.now());
+    if (size >= this.#maxQueueSize) {
+      throw new QueueFullError(this.#maxQueueSize, { retryAfterMs: retryAfterMs() });
+    }
+    if (
+      this.#maxQueueSizePerKey < this.#maxQueueSize &&
+      this.#queue.sizeOf(key) >= this.#maxQueueSizePerKey
+    ) {
+      throw new QueueFullError(this.#maxQueueSizePerKey, { ofOneKey: true, retryAfterMs: retryAfterMs() });
+    }
+  }
+
+  #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: SequenceQueues): void {
+    const { requestId, priority = 0.5 } = inference;
+    const { signal, timeLimitMs } = request;
+    if (signal?.aborted) {
+      pieces.finish('cancelled');
+      return;
+    }
+    const release = signal && onAbort(signal, () => this.cancel(requestId));
+    const entry: Entry = {
+      request: inference,
+      priority,
+      key: request.queueKey ?? '',
+      weight: request.queueWeight ?? 1,
+      cost: costOf(request),
+      promptLength: request.promptTokens.length,
+      maxNewTokens: request.maxNewTokens,
+      pieces,
+      isQueued: true,
+      isWhole: false,
+      timer: null,
+      label: request.label ?? '',
+      submittedMs: performance.now(),
+      deadlineMs: performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY),
+      release: () => release?.(),
+    };
+    if (timeLimitMs !== undefined) entry.timer = this.#startTimer(entry, timeLimitMs);
+    this.#entries.set(requestId, entry);
+    this.#queue.push(entry);
+    this.#manager.wake();
+  }
+
+  /** The time limit counts from submission: it ends a request that still waits, and the engine gets what is left. */
+  #startTimer(entry: Entry, timeLimitMs: number): NodeJS.Timeout {
+    const timer = setTimeout(() => {
+      if (!entry.isQueued) return;
+      this.#formations?.noteEnd(entry, 'timeout');
+      this.#forget(entry);
+      entry.pieces.finish('timeout');
+    }, timeLimitMs);
+    return timer.unref();
+  }
+
+  #dequeue(max: number): InferenceRequest[] {
+    const taken = this.#queue.take(max);
+    const nowMs = performance.now();
+    this.#pace.note(taken.length, nowMs);
+    for (const { request, deadlineMs } of taken) {
+      const limit = request.inputs.time_limit_ms;
+      if (limit) limit.data[0] = Math.max(1, Math.ceil(deadlineMs - nowMs));
+    }
+    for (const entry of taken) entry.isQueued = false;
+    return taken.map((entry) => entry.request);
+  }
+
+  #takeStops(): Set<bigint> {
+    const stops = new Set(this.#stops);
+    this.#stops.clear();
+    return stops;
+  }
+
+  #respond(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+    const entry = this.#entries.get(requestId);
+    if (!entry) return;
+    if (final) this.#forget(entry);
+    if (error !== '') {
+      const isInvalid = outputs.some((output) => output.name === 'invalid_request');
+      entry.pieces.fail(new RequestError(error, { isInvalid }));
+    } else entry.pieces.push(outputs, final);
+    if (final) {
+      const reason = error === '' ? finishReasonIn(outputs) : 'error';
+      this.#formations?.noteEnd(entry, entry.isWhole && reason === 'cancelled' ? 'stop' : reason);
+    }
+  }
+
+  #forget(entry: Entry): void {
+    if (entry.timer !== null) clearTimeout(entry.timer);
+    entry.release();
+    this.#entries.delete(entry.request.requestId);
+    this.#stops.delete(entry.request.requestId);
+    if (entry.isQueued) this.#queue.remove(entry);
+    else this.#queue.settle(entry, entry.pieces.usedTokens);
+    if (this.#entries.size === 0) this.#onEmpty?.();
+  }
+
+  #cancelAll(): void {
+    for (const requestId of [...this.#entries.keys()]) this.cancel(requestId);
+  }
+
+  async #whenEmpty(): Promise<void> {
+    if (this.#entries.size === 0) return;
+    const before = this.#onEmpty;
+    await new Promise<void>((resolve) => {
+      this.#onEmpty = () => {
+        before?.();
+        resolve();
+      };
+    });
+  }
+
+  /** The engine is gone: whoever still waits hears why. */
+  #failRest(): void {
+    const { failure } = this;
+    const why = failure === null ? 'The engine was shut down.' : `The engine failed: ${failure.message}`;
+    for (const entry of [...this.#entries.values()]) {
+      this.#forget(entry);
+      entry.pieces.fail(new HostClosedError(why));
+    }
+  }
+}
+
+/** Tokens that a request may take at most. */
+function costOf({ promptTokens, maxNewTokens, numSequences = 1, beams }: TokenRequest): number {
+  return promptTokens.length + maxNewTokens * Math.max(numSequences, beams?.width ?? 1);
+}

@@ -1,0 +1,179 @@
+import { retentionInputs } from '../callbacks/retention-inputs.js';
+import { checkRange, ParameterError, resolveSamplingParams } from '../callbacks/sampling-params.js';
+import { SharedTensors } from '../callbacks/shared-tensors.js';
+import { encodeWordList } from '../callbacks/stop-words.js';
+import type { TokenRequest } from '../callbacks/token-request.js';
+import type { InferenceRequest, Tensor } from '../callbacks/types.js';
+
+const COUNT = { min: 1, max: 2 ** 31 - 1, integer: true };
+
+/** The tensors of a token request. Throws ParameterError for what a tensor could not carry unchanged. */
+export function inferenceRequestOf(requestId: bigint, request: TokenRequest): InferenceRequest {
+  const sampling = resolveSamplingParams(request);
+  checkRange('maxNewTokens', request.maxNewTokens, COUNT);
+  if (request.timeLimitMs !== undefined) {
+    checkRange('timeLimitMs', request.timeLimitMs, { ...COUNT, integer: false });
+  }
+  const { shared = new SharedTensors() } = request;
+  const promptTokens = shared.of(request.promptTokens, () => {
+    const data = tokensOf('promptTokens', request.promptTokens);
+    return { shape: [1, data.length], data };
+  });
+  const [endId = -1, ...otherEnds] = tokensOf('endTokenIds', request.endTokenIds ?? []);
+  const words = [...otherEnds.map((token) => [token]), ...wordsOf('stopWords', request.stopWords)];
+  const inputs: Record<string, Tensor> = {
+    input_ids: promptTokens,
+    request_output_len: i32(request.maxNewTokens),
+    temperature: f32(sampling.temperature),
+    runtime_top_k: i32(sampling.topK),
+    runtime_top_p: f32(sampling.topP),
+    runtime_min_p: f32(sampling.minP),
+    repetition_penalty: f32(sampling.repetitionPenalty),
+    presence_penalty: f32(sampling.presencePenalty),
+    frequency_penalty: f32(sampling.frequencyPenalty),
+    no_repeat_ngram_size: i32(sampling.noRepeatNgramSize),
+    min_length: i32(sampling.minLength),
+    end_id: i32(endId),
+    streaming: bool(streams(request)),
+    ...sequenceInputs(request),
+    return_log_probs: bool(request.returnLogProbs ?? false),
+    top_log_probs: i32(request.topLogProbs ?? 0),
+    return_context_logits: bool(request.returnContextLogits ?? false),
+    return_generation_logits: bool(request.returnGenerationLogits ?? false),
+    return_context_log_probs: bool(request.returnContextLogProbs ?? false),
+    top_context_log_probs: i32(request.topContextLogProbs ?? 0),
+    ...biasInputs(request, shared),
+    ...promptInputs(request),
+    ...retentionInputs(request.retention ?? {}),
+  };
+  if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
+  if (words.length > 0) inputs.stop_words_list = encodeWordList(words);
+  const { badWords = [] } = request;
+  if (badWords.length > 0) {
+    inputs.bad_words_list = shared.of(badWords, () => encodeWordList(wordsOf('badWords', badWords)));
+  }
+  if (request.timeLimitMs !== undefined) inputs.time_limit_ms = i32(Math.ceil(request.timeLimitMs));
+  if (request.cacheSalt !== undefined) inputs.cache_salt = u64('cacheSalt', request.cacheSalt);
+  if (request.clientId !== undefined) inputs.client_id = u64('clientId', request.clientId);
+  const draft = tokensOf('draftTokens', request.draftTokens ?? []);
+  if (draft.length > 0) inputs.draft_input_ids = { shape: [draft.length], data: draft };
+  if (request.maxDraftLen !== undefined) {
+    checkRange('maxDraftLen', request.maxDraftLen, { ...COUNT, min: 0 });
+    inputs.max_draft_len = i32(request.maxDraftLen);
+  }
+  if (request.logitsPostProcessor !== undefined) {
+    inputs.logits_post_processor_name = text(request.logitsPostProcessor);
+  }
+  if (request.guide !== undefined) {
+    inputs.guided_decoding_guide_type = text(request.guide.type);
+    const { guide } = request;
+    inputs.guided_decoding_guide = shared.of(guide, () => text(guide.guide));
+  }
+  return { requestId, inputs, ...(request.priority === undefined ? {} : { priority: request.priority }) };
+}
+
+/** Beams are told of at their end only. */
+export function streams({ streaming = true, beams }: TokenRequest): boolean {
+  return streaming && (beams?.width ?? 1) === 1;
+}
+
+function sequenceInputs({
+  numSequences = 1,
+  firstSequenceIndex = 0,
+  beams,
+}: TokenRequest): Record<string, Tensor> {
+  checkRange('numSequences', numSequences, COUNT);
+  checkRange('firstSequenceIndex', firstSequenceIndex, { ...COUNT, min: 0 });
+  const inputs: Record<string, Tensor> = {};
+  if (numSequences > 1) inputs.num_return_sequences = i32(numSequences);
+  if (firstSequenceIndex > 0) inputs.first_sequence_index = i32(firstSequenceIndex);
+  if (beams === undefined) return inputs;
+  const { width, lengthPenalty = 1, earlyStopping = false } = beams;
+  checkRange('beams.width', width, COUNT);
+  return {
+    ...inputs,
+    beam_width: i32(width),
+    len_penalty: f32(lengthPenalty),
+    early_stopping: i32(earlyStopping === 'never' ? 2 : Number(earlyStopping)),
+  };
+}
+
+function biasInputs(
+  { logitBias, embeddingBias }: TokenRequest,
+  shared: Pick<SharedTensors, 'of'>,
+): Record<string, Tensor> {
+  const inputs: Record<string, Tensor> = {};
+  if (embeddingBias !== undefined) {
+    inputs.embedding_bias = shared.of(embeddingBias, () => ({
+      shape: [1, embeddingBias.length],
+      data: embeddingBias.slice(),
+    }));
+  }
+  if (logitBias !== undefined && logitBias.size > 0) {
+    const shape = [1, logitBias.size];
+    inputs.logit_bias_tokens = shared.of(logitBias, () => ({
+      shape,
+      data: tokensOf('logitBias', [...logitBias.keys()]),
+    }));
+    const values = () => ({ shape, data: Float32Array.from(logitBias.values()) });
+    inputs.logit_bias = shared.of(logitBias, values, 'values');
+  }
+  return inputs;
+}
+
+function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Record<string, Tensor> {
+  const inputs: Record<string, Tensor> = {};
+  if (rows !== undefined && rows.length > 0) {
+    const width = rows[0]!.length;
+    const data = new Float32Array(rows.length * width);
+    for (const [i, row] of rows.entries()) {
+      if (row.length !== width) {
+        throw new ParameterError(
+          'promptEmbeddings',
+          `promptEmbeddings has ${row.length} values in row ${i} and ${width} in row 0; all rows have the same length.`,
+        );
+      }
+      data.set(row, i * width);
+    }
+    inputs.prompt_embedding_table = { shape: [rows.length, width], data };
+  }
+  if (positionIds !== undefined) {
+    const data = tokensOf('positionIds', positionIds);
+    inputs.position_ids = { shape: [1, data.length], data };
+  }
+  return inputs;
+}
+
+/** None of them empty: the layout of words could not tell an empty one from none. */
+function wordsOf(field: string, words: TokenRequest['stopWords']): number[][] {
+  if (words?.some((word) => word.length === 0)) {
+    throw new ParameterError(field, `${field} holds a word without tokens; at least 1 token is needed.`);
+  }
+  return words?.map((word) => [...tokensOf(field, word)]) ?? [];
+}
+
+/** A copy as Int32Array; a number that is not a whole one would silently become another token. */
+function tokensOf(field: string, tokens: Int32Array | readonly number[]): Int32Array {
+  const copy = Int32Array.from(tokens);
+  for (let i = 0; i < copy.length; i++) {
+    if (copy[i] === tokens[i]) continue;
+    throw new ParameterError(field, `${field} holds ${tokens[i]} at place ${i}; whole numbers are expected.`);
+  }
+  return copy;
+}
+
+const i32 = (value: number): Tensor => ({ shape: [1], data: Int32Array.of(value) });
+const f32 = (value: number): Tensor => ({ shape: [1], data: Float32Array.of(value) });
+const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(value ? 1 : 0) });
+
+function u64(field: string, value: bigint): Tensor {
+  if (BigInt.asUintN(64, value) !== value) {
+    throw new ParameterError(field, `${field} is ${value}; it must be from 0 to 2^64 - 1.`);
+  }
+  return { shape: [1], data: BigUint64Array.of(value) };
+}
+
+function text(value: string): Tensor {
+  const data = new TextEncoder().encode(value);
+  return { shape: [data.length], data };
+}

@@ -1,0 +1,121 @@
+import type { TokenPiece, TokenTiming } from '../callbacks/token-request.js';
+import type { NamedTensor } from '../callbacks/types.js';
+
+/** The tensors of a response by name. */
+export type Tensors = ReadonlyMap<string, NamedTensor>;
+
+/** What one response adds to its request's output: every array has as many entries as tokens, times a width. */
+export type Part = Pick<TokenPiece, 'tokens' | 'logProbs' | 'topTokens' | 'topLogProbs' | 'generationLogits'>;
+
+/** What of a part a request asked for. */
+export interface PartOptions {
+  returnLogProbs: boolean;
+  topLogProbs: number;
+  returnGenerationLogits: boolean;
+}
+
+export function tensorsOf(outputs: readonly NamedTensor[]): Tensors {
+  return new Map(outputs.map((output) => [output.name, output]));
+}
+
+export function numberOf(tensors: Tensors, name: string): number | undefined {
+  return tensors.get(name)?.data[0] as number | undefined;
+}
+
+/** `promptLength`: of a request that does not stream, whose output_ids begin with its prompt; else null. */
+export function readPart(tensors: Tensors, promptLength: number | null, options: PartOptions): Part {
+  const ids = tensors.get('output_ids')!.data as Int32Array;
+  const tokens = promptLength === null ? ids : ids.slice(promptLength, numberOf(tensors, 'sequence_length'));
+  const part: Part = { tokens };
+  if (options.returnLogProbs) part.logProbs = floats(tensors, 'output_log_probs');
+  if (options.topLogProbs > 0) {
+    part.topTokens = (tensors.get('top_token_ids')?.data as Int32Array | undefined) ?? new Int32Array(0);
+    part.topLogProbs = floats(tensors, 'top_log_probs');
+  }
+  if (options.returnGenerationLogits) part.generationLogits = floats(tensors, 'generation_logits');
+  return part;
+}
+
+function floats(tensors: Tensors, name: string): Float32Array {
+  return (tensors.get(name)?.data as Float32Array | undefined) ?? new Float32Array(0);
+}
+
+/** The part without its last token and all that belongs to it. */
+export function withoutLast(part: Part): Part {
+  const { length } = part.tokens;
+  const kept = <T extends Int32Array | Float32Array>(array: T) =>
+    array.slice(0, (array.length / length) * (length - 1)) as T;
+  const rest: Part = { tokens: kept(part.tokens) };
+  if (part.logProbs !== undefined) rest.logProbs = kept(part.logProbs);
+  if (part.topTokens !== undefined) rest.topTokens = kept(part.topTokens);
+  if (part.topLogProbs !== undefined) rest.topLogProbs = kept(part.topLogProbs);
+  if (part.generationLogits !== undefined) rest.generationLogits = kept(part.generationLogits);
+  return rest;
+}
+
+/** Several parts, or none, as the beginning of one piece. */
+export function joinParts(parts: readonly Part[], options: PartOptions): Part {
+  if (parts.length === 1) return { ...parts[0]! };
+  const floats = (pick: (part: Part) => Float32Array | undefined) =>
+    join(
+      Float32Array,
+      parts.map((part) => pick(part)!),
+    );
+  const integers = (pick: (part: Part) => Int32Array | undefined) =>
+    join(
+      Int32Array,
+      parts.map((part) => pick(part)!),
+    );
+  const whole: Part = { tokens: integers((part) => part.tokens) };
+  if (options.returnLogProbs) whole.logProbs = floats((part) => part.logProbs);
+  if (options.topLogProbs > 0) {
+    whole.topTokens = integers((part) => part.topTokens);
+    whole.topLogProbs = floats((part) => part.topLogProbs);
+  }
+  if (options.returnGenerationLogits) whole.generationLogits = floats((part) => part.generationLogits);
+  return whole;
+}
+
+/** What the first response of a request says of its prompt; null: it is another one. */
+export function readContext(tensors: Tensors): Partial<TokenPiece> | null {
+  const cachedTokens = numberOf(tensors, 'cached_tokens');
+  if (cachedTokens === undefined) return null;
+  const context: Partial<TokenPiece> = { cachedTokens };
+  const logits = tensors.get('context_logits')!;
+  // [1, 1, 1] is the dummy: a vocabulary has more than one token.
+  if (logits.shape[2]! > 1) context.contextLogits = logits.data as Float32Array;
+  const logProbs = tensors.get('context_log_probs');
+  if (logProbs) context.contextLogProbs = logProbs.data as Float32Array;
+  const topTokens = tensors.get('context_top_token_ids');
+  if (topTokens) {
+    context.contextTopTokens = topTokens.data as Int32Array;
+    context.contextTopLogProbs = tensors.get('context_top_log_probs')!.data as Float32Array;
+  }
+  return context;
+}
+
+export function readTiming(tensors: Tensors): TokenTiming {
+  const times = tensors.get('request_times_ms')!.data as Float32Array;
+  const [firstScheduledMs, firstTokenMs, lastTokenMs] = Array.from(times, (ms) => (ms < 0 ? null : ms));
+  return {
+    firstScheduledMs: firstScheduledMs!,
+    firstTokenMs: firstTokenMs!,
+    lastTokenMs: lastTokenMs!,
+    numIterations: numberOf(tensors, 'num_iterations')!,
+    numPauses: numberOf(tensors, 'num_pauses')!,
+    reusedBlocks: numberOf(tensors, 'reused_blocks')!,
+    missedBlocks: numberOf(tensors, 'missed_blocks')!,
+  };
+}
+
+/** One array where there is one; a new one of all of them where there are several. */
+function join<T extends Int32Array | Float32Array>(Type: new (length: number) => T, arrays: readonly T[]): T {
+  if (arrays.length === 1) return arrays[0]!;
+  const joined = new Type(arrays.reduce((sum, array) => sum + array.length, 0));
+  let offset = 0;
+  for (const array of arrays) {
+    joined.set(array, offset);
+    offset += array.length;
+  }
+  return joined;
+}

@@ -1,0 +1,49 @@
+import type { Heartbeat } from '../callbacks/heartbeat.js';
+
+/** Looks within one time-out. The more there are, the closer to it a stuck worker is noticed. */
+const CHECKS = 8;
+
+export interface WatchdogOptions {
+  heartbeat: Pick<Heartbeat, 'beats' | 'isAsleep'>;
+  /** Time without a beat after which the worker counts as stuck. */
+  timeoutMs: number;
+  /** Something waits for the worker even if it sleeps: then the sleep is no excuse. */
+  isAwaited: () => boolean;
+  /** Called once. */
+  onStuck: () => void;
+}
+
+/**
+ * Notices a worker that has stopped iterating while something is active. It counts its own looks, not the clock: a
+ * process that was stopped, or whose host thread was busy for minutes, has looked only once in that time.
+ */
+export class Watchdog {
+  readonly #options: WatchdogOptions;
+  readonly #timer: NodeJS.Timeout;
+  #seen: number;
+  #checksWithoutBeat = 0;
+
+  constructor(options: WatchdogOptions) {
+    this.#options = options;
+    this.#seen = options.heartbeat.beats;
+    this.#timer = setInterval(() => this.check(), options.timeoutMs / CHECKS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** One look; called by the timer. */
+  check(): void {
+    const { heartbeat, isAwaited, onStuck } = this.#options;
+    const { beats } = heartbeat;
+    if (beats !== this.#seen || (heartbeat.isAsleep && !isAwaited())) {
+      this.#seen = beats;
+      this.#checksWithoutBeat = 0;
+      return;
+    }
+    if (++this.#checksWithoutBeat < CHECKS) return;
+    this.stop();
+    onStuck();
+  }
+}

@@ -1,0 +1,207 @@
+import { RestartPolicy, type WorkerRestartOptions } from '../callbacks/restart-policy.js';
+import type { WorkerLife } from '../callbacks/worker-messages.js';
+import { EngineWorker } from './engine-worker.js';
+import { Watchdog } from './watchdog.js';
+
+/** The worker's thread was told to end and did not: it is in a native call, which nothing can interrupt. */
+export class WorkerStuckError extends Error {
+  override name = 'WorkerStuckError';
+}
+
+/** Info: what a worker says of its engine once it is loaded; Message: all else that it sends; Command: what it is sent. */
+export interface SupervisorOptions<Info, Message extends { type: string }, Command> {
+  /** The module that the worker runs. */
+  script: URL;
+  workerData: () => object;
+  /** false: a worker that dies is the end. */
+  restart: WorkerRestartOptions | false;
+  /** 0: no watchdog. */
+  watchdogTimeoutMs: number;
+  /** How long a worker that was told to end may take. */
+  terminateTimeoutMs: number;
+  /** Something waits for the worker. */
+  isAwaited: () => boolean;
+  /** A worker has loaded the engine and runs. */
+  onReady: (worker: EngineWorker<Info, Message, Command>, info: Info) => void;
+  /** Every other message of the worker that runs. */
+  onMessage: (message: Message | { type: 'closed' }) => void;
+  /** The worker is lost, with everything it had. Either another one or onEnded follows. */
+  onLost: (error: Error) => void;
+  /** There will be no other worker. `error` is null where the end was asked for. */
+  onEnded: (error: Error | null) => void;
+}
+
+/**
+ * Keeps a worker running: starts it, watches its heartbeat, and starts another one after a while where it died.
+ *
+ *   loading --ready--> running --death, watchdog--> lost --thread gone--> waiting --delay--> loading
+ *      |                  |                           |
+ *      '--first load      '--closed------ended--------'--thread does not end, start fails too often, end asked for
+ */
+export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
+  readonly #options: SupervisorOptions<Info, Message, Command>;
+  readonly #policy: RestartPolicy;
+  #worker: EngineWorker<Info, Message, Command>;
+  #watchdog: Watchdog | null = null;
+  /** On performance.now's clock; null while the worker loads. */
+  #readySinceMs: number | null = null;
+  #wasEverReady = false;
+  #isEndAsked = false;
+  /** Whatever still happens, the end is the one that was asked for. */
+  #endsWell = false;
+  /** Why the present worker is given up; null while it is not. */
+  #lost: Error | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #isWaiting = false;
+  #hasEnded = false;
+  #restarts = 0;
+
+  constructor(options: SupervisorOptions<Info, Message, Command>) {
+    this.#options = options;
+    this.#policy = new RestartPolicy(options.restart === false ? {} : options.restart);
+    this.#worker = this.#start();
+  }
+
+  /** Workers started after the first one. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Sends a message to the worker that runs. False where there is none now. */
+  post(message: Command): boolean {
+    if (this.#hasEnded || this.#isWaiting || this.#lost !== null || this.#readySinceMs === null) return false;
+    this.#worker.post(message);
+    return true;
+  }
+
+  /** The worker ends once nothing is active; none follows. */
+  shutdown(): void {
+    if (this.#hasEnded) return;
+    this.#isEndAsked = true;
+    if (this.#isWaiting) this.#end(null);
+    else if (this.#lost === null) this.#worker.post({ type: 'shutdown' });
+    else this.#endsWell = true;
+  }
+
+  /** The worker ends at once, with whatever it has; none follows. */
+  terminate(reason: string): void {
+    if (this.#hasEnded) return;
+    this.#isEndAsked = true;
+    this.#endsWell = true;
+    if (this.#isWaiting) this.#end(null);
+    else if (this.#lost === null) this.#lose(new Error(reason));
+  }
+
+  #start(): EngineWorker<Info, Message, Command> {
+    this.#lost = null;
+    this.#readySinceMs = null;
+    const { script, workerData } = this.#options;
+    const worker = new EngineWorker<Info, Message, Command>(script, workerData(), {
+      onMessage: (message) => this.#handle(message),
+      onExit: (error) => this.#handleExit(error),
+    });
+    this.#worker = worker;
+    return worker;
+  }
+
+  #handle(message: Message | WorkerLife<Info>): void {
+    if (isReady<Info>(message)) {
+      this.#handleReady(message.info);
+      return;
+    }
+    if (message.type === 'closed') {
+      this.#watchdog?.stop();
+      // What runs in the thread beside the loop, such as a timer of a callback module, must not keep it for ever.
+      this.#timer = setTimeout(() => this.#worker.terminate(), this.#options.terminateTimeoutMs);
+    }
+    this.#options.onMessage(message as Message | { type: 'closed' });
+  }
+
+  #handleReady(info: Info): void {
+    const { watchdogTimeoutMs: timeoutMs, isAwaited } = this.#options;
+    const worker = this.#worker;
+    this.#wasEverReady = true;
+    this.#readySinceMs = performance.now();
+    if (timeoutMs > 0) {
+      const onStuck = () =>
+        this.#lose(new Error(`The engine's worker thread finished no iteration within ${timeoutMs} ms.`));
+      this.#watchdog = new Watchdog({ heartbeat: worker.heartbeat, timeoutMs, isAwaited, onStuck });
+    }
+    this.#options.onReady(worker, info);
+  }
+
+  /** The worker has to go. What it sent before still counts; what it says from now on does not. */
+  #lose(error: Error): void {
+    this.#worker.desert();
+    this.#noteLoss(error);
+    this.#worker.terminate();
+    this.#timer = setTimeout(() => this.#giveUpThread(error), this.#options.terminateTimeoutMs);
+  }
+
+  #noteLoss(error: Error): void {
+    this.#watchdog?.stop();
+    this.#watchdog = null;
+    this.#lost = error;
+    this.#options.onLost(error);
+  }
+
+  #handleExit(error: Error | null): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    if (this.#hasEnded) return;
+    if (this.#lost === null && error === null) {
+      this.#watchdog?.stop();
+      this.#end(null);
+      return;
+    }
+    if (this.#lost === null) this.#noteLoss(error!);
+    this.#startAnother(this.#lost!);
+  }
+
+  #startAnother(error: Error): void {
+    if (this.#isEndAsked || this.#options.restart === false || !this.#wasEverReady) {
+      this.#end(this.#endsWell ? null : error);
+      return;
+    }
+    const ranMs = this.#readySinceMs === null ? null : performance.now() - this.#readySinceMs;
+    const delayMs = this.#policy.next(ranMs);
+    if (delayMs === null) {
+      const times = this.#policy.failedStarts;
+      const message = `The engine died and could not be started again in ${times} attempts; the last one failed: ${error.message}`;
+      this.#end(new Error(message, { cause: error }));
+      return;
+    }
+    this.#isWaiting = true;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#isWaiting = false;
+      this.#restarts++;
+      try {
+        this.#start();
+      } catch (error) {
+        this.#startAnother(error as Error); // too little memory for a thread may pass
+      }
+    }, delayMs);
+  }
+
+  #giveUpThread(error: Error): void {
+    this.#timer = null;
+    this.#worker.unref();
+    const limit = this.#options.terminateTimeoutMs;
+    const message =
+      `${error.message} It was told to end, but is in a native call and did not within ${limit} ms; ` +
+      'its memory cannot be had back, so this process has to be restarted.';
+    this.#end(new WorkerStuckError(message, { cause: error }));
+  }
+
+  #end(error: Error | null): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#hasEnded = true;
+    this.#options.onEnded(error);
+  }
+}
+
+function isReady<Info>(message: { type: string }): message is { type: 'ready'; info: Info } {
+  return message.type === 'ready';
+}

@@ -1,0 +1,50 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  type ConvertWeights,
+  convertPortably,
+  weightConverter,
+} from '../../../engine/building/weight-converter.js';
+import type { ConvertJob } from '../../../engine/executors/native/addon.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-converter-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const target = join(folder, 'target.bin');
+/** Large enough that a signal comes in between. */
+const values = Float32Array.from({ length: 2 ** 21 }, (_, i) => Math.sin(i));
+const source = join(folder, 'source.bin');
+writeFileSync(source, values);
+const job: ConvertJob = {
+  source,
+  sourceOffset: 0,
+  sourceByteLength: values.byteLength,
+  type: 'F32',
+  rows: 2 ** 11,
+  columns: 2 ** 10,
+  interleavedHeads: 0,
+  targetOffset: 0,
+  targetType: 'int4',
+};
+
+async function converted(convert: ConvertWeights, signal?: AbortSignal): Promise<Buffer> {
+  writeFileSync(target, Buffer.alloc((values.length / 32) * 20));
+  await convert(target, [job], { threads: 2, signal });
+  return readFileSync(target);
+}
+
+describe('weights', () => {
+  it('come out the same whether the addon converts them or TypeScript', async () => {
+    expect((await converted(convertPortably)).equals(await converted(weightConverter()))).toBe(true);
+  });
+
+  it('are given up within a moment of the signal', async () => {
+    const abort = new AbortController();
+    setTimeout(() => abort.abort(new Error('enough')), 1);
+    await expect(converted(convertPortably, abort.signal)).rejects.toThrow('enough');
+    const rest = readFileSync(target).subarray(-20 * 32);
+    expect(rest.every((byte) => byte === 0)).toBe(true);
+  });
+});

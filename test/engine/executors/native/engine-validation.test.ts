@@ -1,0 +1,297 @@
+import { truncateSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { chooseInstructionSet } from '../../../../engine/executors/native/instruction-set.js';
+import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
+import type { NetworkPlan, PlanOp } from '../../../../network/plan.js';
+import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
+import { executorOptions } from '../../../support/native-options.js';
+
+type Spoil = (plan: NetworkPlan, engine: TinyNetwork) => void;
+
+function opOf<K extends PlanOp['op']>(plan: NetworkPlan, kind: K): Extract<PlanOp, { op: K }> {
+  return plan.ops.find((op): op is Extract<PlanOp, { op: K }> => op.op === kind)!;
+}
+
+describe('an engine that does not fit together', () => {
+  it.each<[string, Spoil, RegExp]>([
+    [
+      'an op nobody knows',
+      (p) => {
+        Object.assign(p.ops[1]!, { op: 'convolution' });
+      },
+      /ops\[1\]: op is "convolution", .*gatedLinear/,
+    ],
+    [
+      'a value index beyond the values',
+      (p) => {
+        opOf(p, 'rmsNorm').input = 999;
+      },
+      /Op 1 \(rmsNorm\).*input names value 999/,
+    ],
+    [
+      'a value read before it is written',
+      (p) => {
+        p.ops.shift();
+      },
+      /reads value 0 before any op writes it/,
+    ],
+    [
+      'a slot used too early',
+      (p) => {
+        const norm = opOf(p, 'rmsNorm');
+        p.values[opOf(p, 'linear').output]!.slot = p.values[norm.output]!.slot;
+        p.slots[p.values[norm.output]!.slot]!.width = 999;
+      },
+      /share slot/,
+    ],
+    [
+      'a weight nobody declares',
+      (p) => {
+        opOf(p, 'linear').weight = 'nothing';
+      },
+      /weight names nothing/,
+    ],
+    [
+      'a weight of another shape',
+      (p) => {
+        opOf(p, 'linear').weight = 'layers.0.down';
+      },
+      /weight layers\.0\.down must be a matrix \[128 x 48\]/,
+    ],
+    [
+      'a matrix where a vector belongs',
+      (p) => {
+        opOf(p, 'rmsNorm').weight = 'layers.0.o';
+      },
+      /must be a vector of 48/,
+    ],
+    [
+      'a bias of another length',
+      (p) => {
+        opOf(p, 'linear').bias = 'layers.0.o.bias';
+      },
+      /bias layers\.0\.o\.bias must be a vector of 128/,
+    ],
+    [
+      'a residual of another shape',
+      (p) => {
+        opOf(p, 'rmsNorm').residual = opOf(p, 'linear').output;
+      },
+      /\(rmsNorm\).*residual reads value/,
+    ],
+    [
+      'a window of nothing',
+      (p) => {
+        opOf(p, 'attention').window = -3;
+      },
+      /\(attention\).*window must be at least 1, but it is -3/,
+    ],
+    [
+      'a cap that is no number',
+      (p) => {
+        opOf(p, 'attention').softCap = Number.NaN;
+      },
+      /softCap must be a number greater than 0/,
+    ],
+    [
+      'a cap of 0',
+      (p) => {
+        p.ops.push({ op: 'softCap', value: p.logits, cap: 0 });
+      },
+      /\(softCap\).*cap must be a number greater than 0/,
+    ],
+    [
+      'heads beyond the value',
+      (p) => {
+        const { input, weight } = opOf(p, 'rmsNorm');
+        p.ops.splice(2, 0, { op: 'rmsNormHeads', value: input, first: 1, heads: 1, weight, epsilon: 0 });
+      },
+      /\(rmsNormHeads\).*1 heads of 48 from column 1 on must lie in value 0/,
+    ],
+    [
+      'a RoPE table that is not there',
+      (p) => {
+        opOf(p, 'ropeAndCache').table = 0;
+      },
+      /table names RoPE table 0, but the plan has 0/,
+    ],
+    [
+      'a RoPE table of another length',
+      (p) => {
+        p.attention.ropeTables = [[1, 2]];
+      },
+      /A RoPE table of the plan has 2 frequencies, but 8 are expected/,
+    ],
+    [
+      'RoPE tables that are none',
+      (p) => {
+        Object.assign(p.attention, { ropeTables: [['a']] });
+      },
+      /ropeTables must be a list of lists of numbers/,
+    ],
+    [
+      'a layer too many',
+      (p) => {
+        opOf(p, 'ropeAndCache').layer = 2;
+      },
+      /layer 2 is not one of the 2 layers/,
+    ],
+    [
+      'attention before its cache',
+      (p) => {
+        opOf(p, 'attention').layer = 1;
+      },
+      /layer 1 is attended to before/,
+    ],
+    [
+      'a row per token behind the selection',
+      (p) => {
+        const embedding = p.ops.find(({ op }) => op === 'embedding')!;
+        p.ops.push(embedding);
+      },
+      /embedding.* has a row per token, but rows have been selected before/,
+    ],
+    [
+      'a value wider than its slot',
+      (p) => {
+        p.values[0]!.width = 4096;
+      },
+      /does not fit into its slot/,
+    ],
+    [
+      'a slot that does not exist',
+      (p) => {
+        p.values[0]!.slot = 77;
+      },
+      /slot 77/,
+    ],
+    [
+      'a slot without width that no value lives in',
+      (p) => {
+        p.slots.unshift({ rows: 'tokens', width: -4096 });
+        for (const value of p.values) value.slot++;
+      },
+      /Slot 0 of the plan has width -4096/,
+    ],
+    [
+      'slots that no address could count together',
+      (p) => {
+        for (let i = 0; i < 80; i++) p.slots.push({ rows: 'tokens', width: 2 ** 31 - 1 });
+      },
+      /brings the workspace to \d+ values; at most/,
+    ],
+    [
+      'logits of another width',
+      (p) => {
+        p.logits = 0;
+      },
+      /logits must be/,
+    ],
+    [
+      'heads that do not group',
+      (p) => {
+        p.attention.numKvHeads = 3;
+      },
+      /multiple of numKvHeads/,
+    ],
+    [
+      'an odd rotary width',
+      (p) => {
+        p.attention.rotaryDim = 3;
+      },
+      /rotaryDim must be even/,
+    ],
+    [
+      'a tensor that is missing',
+      (_, e) => {
+        e.tensors.splice(2, 1);
+      },
+      /has no tensor layers\.0\.qkv,/,
+    ],
+    [
+      'a tensor of another shape',
+      (_, e) => {
+        e.tensors[0]!.rows = 130;
+      },
+      /tensor embedding is \[130 x 48\], .* \[131 x 48\]/,
+    ],
+    [
+      'a tensor of another size',
+      (_, e) => {
+        e.tensors[0]!.byteLength = 4;
+      },
+      /tensor embedding takes 25152 bytes/,
+    ],
+    [
+      'a tensor beyond the file',
+      (_, e) => {
+        e.tensors[0]!.offset = 64 * 100000;
+      },
+      /tensor embedding must lie within the file/,
+    ],
+    [
+      'a vector in bf16',
+      (_, e) => {
+        e.tensors[1]!.dtype = 'bf16';
+      },
+      /is a vector and must be f32/,
+    ],
+    [
+      'a weights file that was cut',
+      (_, e) => {
+        truncateSync(e.weightsFile, 1000);
+      },
+      /must lie within the file/,
+    ],
+    [
+      'no weights file',
+      (_, e) => {
+        e.weightsFile += '.gone';
+      },
+      /weights\.bin\.gone cannot be opened/,
+    ],
+  ])('%s', (_, spoil, message) => {
+    const engine = makeTinyNetwork({ bias: true });
+    spoil(engine.plan, engine);
+    expect(() => new NativeExecutor(engine, executorOptions())).toThrow(message);
+    engine.remove();
+  });
+
+  it.each<[Partial<Parameters<typeof executorOptions>[0]>, RegExp]>([
+    [{ threads: 0 }, /threads must be between 1 and/],
+    [{ tokensPerBlock: 24 }, /power of two/],
+    [{ tokensPerBlock: 4 }, /tokensPerBlock must be between 8/],
+    [{ maxNumTokens: 0 }, /maxNumTokens/],
+    [{ numBlocks: 2 ** 27 }, /numBlocks x tokensPerBlock/],
+    [{ numBlocks: 2 ** 30, tokensPerBlock: 8 }, /numBlocks x tokensPerBlock/],
+  ])('options %o', (changes, message) => {
+    const engine = makeTinyNetwork({ bias: true });
+    expect(() => new NativeExecutor(engine, executorOptions(changes))).toThrow(message);
+    engine.remove();
+  });
+
+  it('memory that the machine does not have: an error with the bytes', () => {
+    const wide = makeTinyNetwork({ numHeads: 2, numKvHeads: 2, headDim: 512, numLayers: 8, hiddenSize: 8 });
+    // 8 layers x 2^26 blocks x 16 tokens x 2 heads x 512 x 2 x 4 bytes = 64 TiB
+    expect(() => new NativeExecutor(wide, executorOptions({ numBlocks: 2 ** 26 }))).toThrow(
+      /The KV pool \(8 layers x 67108864 blocks of 16 tokens\) needs 70368744177664 bytes/,
+    );
+    wide.remove();
+  });
+});
+
+describe('the instruction set', () => {
+  it('is the fastest unless one is named', () => {
+    expect(chooseInstructionSet(['scalar', 'avx2'], undefined, undefined)).toBe('avx2');
+    expect(chooseInstructionSet(['scalar', 'avx2'], undefined, '')).toBe('avx2');
+    expect(chooseInstructionSet(['scalar', 'avx2'], undefined, 'scalar')).toBe('scalar');
+    expect(chooseInstructionSet(['scalar', 'avx2'], 'avx2', 'scalar')).toBe('avx2');
+  });
+
+  it('that is unknown, or not of this machine, is an error that lists what there is', () => {
+    expect(() => chooseInstructionSet(['scalar', 'avx2'], undefined, 'avx512')).toThrow(
+      'SKEIN_ISA is "avx512", but this machine runs scalar, avx2',
+    );
+    expect(() => chooseInstructionSet(['scalar'], 'avx2', undefined)).toThrow('instructionSet is "avx2"');
+  });
+});

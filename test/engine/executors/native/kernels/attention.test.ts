@@ -1,0 +1,411 @@
+import { describe, expect, it } from 'vitest';
+import type { KvDtype } from '../../../../../kvcache/kv-dtype.js';
+import { quantsOf } from '../../../../support/kv-quants.js';
+import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
+import {
+  bitsOf,
+  expectSameBits,
+  fromBf16,
+  guarded,
+  isEmulated,
+  kernels,
+  randomFloats,
+  randomOf,
+  tables,
+  toBf16,
+  twins,
+} from './kernel-hooks.js';
+import { inCache, KV_DTYPES, poisonedPool, zeroBlock } from './kv-pool.js';
+
+interface Shape {
+  dtype: KvDtype;
+  tokens: number;
+  tokensPerBlock: number;
+  kvHeads: number;
+  /** Query heads per KV head. */
+  group: number;
+  headDim: number;
+  /** On the scores; absent: none. */
+  softCap?: number;
+}
+
+/**
+ * A pool whose blocks the sequence takes in a shuffled order. Its own blocks are zeroed before they are written, as the
+ * executor does; all others, and the table's entries behind the last block, are poison (NaN, a block far outside).
+ */
+function cacheOf(table: string, s: Shape, k: Float32Array, v: Float32Array) {
+  const { tokensPerBlock, kvHeads, headDim, dtype } = s;
+  const width = kvHeads * headDim;
+  const blocks = Math.ceil(s.tokens / tokensPerBlock);
+  const cache = poisonedPool(s, 2 * blocks + 1);
+  // Every other block, from the last to the first: neighbours on both sides belong to nobody.
+  const blockTable = Int32Array.from({ length: blocks }, (_, i) => 2 * (blocks - 1 - i) + 1);
+  for (const block of blockTable) zeroBlock(cache, s, block);
+  const layer = { dtype, cache, tokensPerBlock, kvHeads, headDim };
+  for (let t = 0; t < s.tokens; t++) {
+    const slot = blockTable[Math.floor(t / tokensPerBlock)]! * tokensPerBlock + (t % tokensPerBlock);
+    const row = (x: Float32Array) => x.subarray(t * width, (t + 1) * width);
+    kernels.storeKv(table, { ...layer, slot, k: row(k), v: row(v) });
+  }
+  return { layer, blockTable };
+}
+
+/** Attention of one position to the `seen` first ones over the exact values that the cache holds, in double precision: [numHeads * headDim]. */
+function expectedRow(
+  table: string,
+  s: Shape,
+  { q, keys, values }: Record<'q' | 'keys' | 'values', Float32Array>,
+  position: number,
+  seen = position + 1,
+): Expected {
+  const width = s.kvHeads * s.headDim;
+  const numHeads = s.kvHeads * s.group;
+  const heads = Array.from({ length: numHeads }, (_, head) => {
+    const at = Math.floor(head / s.group) * s.headDim;
+    const query = (position * numHeads + head) * s.headDim;
+    const scores = Array.from({ length: seen }, (_, t) => {
+      let sum = 0;
+      for (let d = 0; d < s.headDim; d++) sum += q[query + d]! * keys[t * width + at + d]!;
+      const score = sum / Math.sqrt(s.headDim);
+      return s.softCap === undefined ? score : s.softCap * Math.tanh(score / s.softCap);
+    });
+    const { dtype, headDim } = s;
+    return expectedHead({ table, dtype, scores, headDim, value: (t, d) => values[t * width + at + d]! });
+  });
+  return joined(heads);
+}
+
+function sequenceOf(
+  table: string,
+  s: Shape,
+  seed = 1,
+  changeKeys: (k: Float32Array) => void = () => {},
+  changeValues: (v: Float32Array) => void = () => {},
+) {
+  const numHeads = s.kvHeads * s.group;
+  const stride = numHeads * s.headDim;
+  const q = randomFloats(s.tokens * stride, seed).map((x) => 3 * x);
+  const k = randomFloats(s.tokens * s.kvHeads * s.headDim, seed + 1);
+  const v = randomFloats(s.tokens * s.kvHeads * s.headDim, seed + 2);
+  changeKeys(k);
+  changeValues(v);
+  const { layer, blockTable } = cacheOf(table, s, k, v);
+  /** One call for the chunk of positions [begin, end), of which it computes the rows [rowBegin, rowEnd). */
+  const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin, bothWays = 0) => {
+    const rows = rowEnd - rowBegin;
+    const queries = guarded(end - begin, stride, stride + 4, q.subarray(begin * stride, end * stride));
+    const y = guarded(1, rows * stride, rows * stride);
+    const needed = Math.ceil(Math.max(bothWays, begin + rowEnd) / s.tokensPerBlock);
+    kernels.attention(table, {
+      ...layer,
+      blockTable: blockTable.map((block, i) => (i < needed ? block : 1 << 24)),
+      q: queries.view,
+      ldq: stride + 4,
+      numHeads,
+      firstPosition: begin,
+      bothWays,
+      scale: 1 / Math.sqrt(s.headDim),
+      softCap: s.softCap ?? 0,
+      rowBegin,
+      rowEnd,
+      y: y.view,
+    });
+    expect(y.guardsIntact()).toBe(true);
+    return Array.from({ length: rows }, (_, r) => y.view.slice(r * stride, (r + 1) * stride));
+  };
+  let cached: Record<'q' | 'keys' | 'values', Float32Array> | null = null;
+  const asMultiplied = () => {
+    cached ??= {
+      q: queriesOf(table, s.dtype, q, s.headDim),
+      keys: inCache(s.dtype, k, s.headDim),
+      values: inCache(s.dtype, v, s.headDim),
+    };
+    return cached;
+  };
+  const expected = (position: number) => expectedRow(table, s, asMultiplied(), position);
+  const expectedBothWays = (position: number) => expectedRow(table, s, asMultiplied(), position, s.tokens);
+  return { run, expected, expectedBothWays };
+}
+
+const LAYOUTS = [
+  ['f32', 1, 8],
+  ['bf16', 3, 16],
+  ['f32', 4, 32],
+  ['bf16', 1, 64],
+  ['bf16', 4, 128],
+  ['int8', 3, 16],
+  ['int8', 1, 32],
+  ['int8', 7, 64],
+] as const;
+
+describe.each(tables)('attention, %s', (table) => {
+  const below = (random: () => number, n: number) => Math.floor(((random() + 1) / 2) * n);
+
+  it('agrees with a double precision softmax for every head size, group and block size', () => {
+    for (const headDim of [1, 8, 9, 16, 40, 64, 80, 128])
+      for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
+        const shape = { dtype, tokens: 70, tokensPerBlock, kvHeads: 2, group, headDim };
+        const sequence = sequenceOf(table, shape);
+        const rows = sequence.run(0, 70);
+        for (const position of [0, 1, 31, 32, 33, 69])
+          expectNear(rows[position]!, sequence.expected(position));
+      }
+  });
+
+  it('caps scores softly before the softmax', () => {
+    for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
+      const shape = { dtype, tokens: 70, tokensPerBlock, kvHeads: 2, group, headDim: 24 };
+      const sequence = sequenceOf(table, { ...shape, softCap: 0.7 });
+      const rows = sequence.run(0, 70);
+      const uncapped = sequenceOf(table, shape).run(0, 70);
+      for (const position of [0, 1, 31, 32, 33, 69]) {
+        expectNear(rows[position]!, sequence.expected(position));
+        if (position > 0) expect(rows[position]).not.toEqual(uncapped[position]);
+      }
+    }
+  });
+
+  it('gives a token in any chunk the bits of its generation step', () => {
+    const random = randomOf(11);
+    for (let trial = 0; trial < (isEmulated(table) ? 20 : 60); trial++) {
+      const tokens = 1 + below(random, isEmulated(table) ? 120 : 300);
+      const shape: Shape = {
+        dtype: KV_DTYPES[below(random, 3)]!,
+        tokens,
+        tokensPerBlock: 8 << below(random, 5),
+        kvHeads: 1 + below(random, 2),
+        group: [1, 3, 4][below(random, 3)]!,
+        headDim: [8, 16, 24, 64, 80, 128][below(random, 6)]!,
+      };
+      const sequence = sequenceOf(table, shape, trial);
+      const alone = Array.from({ length: tokens }, (_, t) => sequence.run(t, t + 1)[0]!);
+      for (let begin = 0; begin < tokens; ) {
+        const end = Math.min(tokens, begin + 1 + below(random, 90));
+        sequence.run(begin, end).forEach((row, r) => {
+          expectSameBits(
+            row,
+            alone[begin + r]!,
+            () => `position ${begin + r} in ${begin}..${end} of ${JSON.stringify(shape)}`,
+          );
+        });
+        begin = end;
+      }
+    }
+  });
+
+  it.each(['bf16', 'int8'] as const)('gives the rows of any part of a chunk the same bits, %s', (dtype) => {
+    const shape = {
+      dtype,
+      tokens: 75,
+      tokensPerBlock: 16,
+      kvHeads: 1,
+      group: 3,
+      headDim: 24,
+    } as const;
+    const sequence = sequenceOf(table, shape, 5);
+    const whole = sequence.run(20, 75);
+    for (let rowBegin = 0; rowBegin < 55; rowBegin += 3)
+      for (const count of [1, 2, 5, 16, 40]) {
+        const rowEnd = Math.min(55, rowBegin + count);
+        sequence.run(20, 75, rowBegin, rowEnd).forEach((row, r) => {
+          expectSameBits(row, whole[rowBegin + r]!, () => `row ${rowBegin + r} of ${rowBegin}..${rowEnd}`);
+        });
+      }
+  });
+
+  it('merges several splits of the cache to the same bits and the right values', () => {
+    const tokens = isEmulated(table) ? 1100 : 1500;
+    for (const [dtype, tokensPerBlock, headDim] of [
+      ['bf16', 16, 16],
+      ['f32', 64, 24],
+      ['int8', 32, 32],
+    ] as const) {
+      const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 1, group: 3, headDim });
+      const chunk = sequence.run(500, tokens);
+      for (const position of [500, 511, 512, 513, 543, 544, 1023, 1024, tokens - 1]) {
+        const alone = sequence.run(position, position + 1)[0]!;
+        expectSameBits(chunk[position - 500]!, alone, () => `position ${position}`);
+        expectNear(alone, sequence.expected(position));
+      }
+    }
+  });
+
+  it('attends both ways to whole sequences, with the same bits for any part of their rows', () => {
+    for (const [dtype, tokensPerBlock, headDim, tokens] of [
+      ['f32', 32, 32, 1],
+      ['f32', 32, 10, 33],
+      ['f32', 32, 16, 64],
+      ['bf16', 16, 64, 90],
+      ['int8', 32, 64, 90],
+      ['f32', 32, 24, isEmulated(table) ? 530 : 1100],
+    ] as const) {
+      const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 2, group: 1, headDim });
+      const whole = sequence.run(0, tokens, 0, tokens, tokens);
+      for (const position of [0, 1, 31, 32, 511, 512, tokens - 1].filter((one) => one < tokens)) {
+        expectNear(whole[position]!, sequence.expectedBothWays(position));
+      }
+      for (let begin = 0; begin < tokens; begin += 37) {
+        const end = Math.min(tokens, begin + 16);
+        sequence.run(0, tokens, begin, end, tokens).forEach((row, r) => {
+          expectSameBits(row, whole[begin + r]!, () => `row ${begin + r} of ${tokens}`);
+        });
+      }
+    }
+  });
+
+  it('gives the same bits whatever the block size', () => {
+    for (const dtype of KV_DTYPES) {
+      const shape = { dtype, tokens: 100, kvHeads: 2, group: 3, headDim: 64 };
+      const [first, ...others] = [8, 16, 32, 64, 128].map((tokensPerBlock) =>
+        Buffer.concat(
+          sequenceOf(table, { ...shape, tokensPerBlock })
+            .run(0, 100)
+            .map(bitsOf),
+        ),
+      );
+      for (const other of others) expect(other.equals(first!)).toBe(true);
+    }
+  });
+
+  it('writes a token into its slot, K transposed by groups and V row by row, and nothing else', () => {
+    for (const [dtype, , tokensPerBlock] of LAYOUTS.filter(([type]) => type !== 'int8')) {
+      const [kvHeads, headDim] = [3, 24];
+      const width = kvHeads * headDim;
+      const [k, v] = [randomFloats(width, 3), randomFloats(width, 4)];
+      const cache =
+        dtype === 'f32'
+          ? new Float32Array(3 * 2 * width * tokensPerBlock).fill(Number.NaN)
+          : new Uint16Array(3 * 2 * width * tokensPerBlock).fill(0x7fc0);
+      const wanted = cache.slice();
+      const group = Math.min(32, tokensPerBlock);
+      for (const offset of [0, 5, tokensPerBlock - 1]) {
+        const slot = tokensPerBlock + offset;
+        kernels.storeKv(table, { dtype, cache, tokensPerBlock, kvHeads, headDim, slot, k, v });
+        const [storedK, storedV] = dtype === 'f32' ? [k, v] : [toBf16(k), toBf16(v)];
+        for (let head = 0; head < kvHeads; head++)
+          for (let d = 0; d < headDim; d++) {
+            const base = (kvHeads + head) * 2 * tokensPerBlock * headDim;
+            const inGroup = (Math.floor(offset / group) * headDim + d) * group + (offset % group);
+            wanted[base + inGroup] = storedK[head * headDim + d]!;
+            wanted[base + (tokensPerBlock + offset) * headDim + d] = storedV[head * headDim + d]!;
+          }
+      }
+      expect(Buffer.from(cache.buffer).equals(Buffer.from(wanted.buffer))).toBe(true);
+    }
+  });
+
+  it('writes quants of a token into its slot, each number beside its neighbour in a row, and the scales behind them', () => {
+    for (const [tokensPerBlock, headDim] of [
+      [8, 24],
+      [32, 9],
+      [64, 16],
+    ] as const) {
+      const kvHeads = 2;
+      const [k, v] = [randomFloats(kvHeads * headDim, 3), randomFloats(kvHeads * headDim, 4)];
+      const shape = { dtype: 'int8', tokensPerBlock, kvHeads, headDim } as const;
+      const cache = poisonedPool(shape, 3);
+      const wanted = new DataView(cache.slice().buffer);
+      const keyBytes = 2 * Math.ceil(headDim / 2);
+      const headBytes = tokensPerBlock * (keyBytes + headDim + 8);
+      const group = Math.min(32, tokensPerBlock);
+      for (const offset of [0, 5, tokensPerBlock - 1]) {
+        kernels.storeKv(table, { ...shape, cache, slot: tokensPerBlock + offset, k, v });
+        for (let head = 0; head < kvHeads; head++) {
+          const base = (kvHeads + head) * headBytes;
+          const scales = base + tokensPerBlock * (keyBytes + headDim);
+          const ofHead = (x: Float32Array) => quantsOf(x.subarray(head * headDim, (head + 1) * headDim), 127);
+          const [keys, values] = [ofHead(k), ofHead(v)];
+          for (let d = 0; d < headDim; d++) {
+            const inGroup =
+              ((Math.floor(offset / group) * Math.ceil(headDim / 2) + (d >> 1)) * group + (offset % group)) *
+              2;
+            wanted.setInt8(base + inGroup + (d % 2), keys.quants[d]!);
+            const ofValue = ((offset >> 1) * headDim + d) * 2 + (offset % 2);
+            wanted.setInt8(base + tokensPerBlock * keyBytes + ofValue, values.quants[d]!);
+          }
+          wanted.setFloat32(scales + 4 * offset, keys.scale, true);
+          wanted.setFloat32(scales + 4 * (tokensPerBlock + offset), values.scale, true);
+        }
+      }
+      expect(Buffer.from(cache.buffer).equals(Buffer.from(wanted.buffer))).toBe(true);
+    }
+  });
+
+  it('quantises the greatest magnitude to 127, rows of nothing to 0, and gives a row that is not finite a scale of NaN', () => {
+    const shape = { dtype: 'int8', tokensPerBlock: 8, kvHeads: 1, headDim: 4 } as const;
+    const stored = (row: readonly number[]) => {
+      const cache = poisonedPool(shape, 1);
+      const values = Float32Array.from(row);
+      kernels.storeKv(table, { ...shape, cache, slot: 0, k: values, v: values });
+      const view = new DataView(cache.buffer);
+      const quants = [0, 1, 2, 3].map((d) => view.getInt8(32 + 2 * d));
+      return { quants, scale: view.getFloat32(96, true), keyScale: view.getFloat32(64, true) };
+    };
+    const great = stored([3.4e38, -3.4e38, 1.7e38, 0]);
+    expect(great.quants).toEqual([127, -127, 64, 0]);
+    expect(great.scale).toBe(Math.fround(Math.fround(3.4e38) / 127));
+    expect(stored([0.5, -127, 1.5, 2.5]).quants).toEqual([0, -127, 2, 2]);
+    expect(stored([0, 0, -0, 0])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });
+    expect(stored([1e-38, -2e-38, 0, 1e-42])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });
+    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+      const { scale, keyScale } = stored([1, bad, 3.4e38, -2]);
+      expect([scale, keyScale]).toEqual([Number.NaN, Number.NaN]);
+    }
+  });
+
+  it('makes NaN of the rows that see quants of what is not finite, and by its keys of no others', () => {
+    for (const [headDim, tokensPerBlock] of [
+      [16, 32],
+      [9, 8],
+    ] as const)
+      for (const isKey of [true, false]) {
+        const shape = { dtype: 'int8', tokens: 40, tokensPerBlock, kvHeads: 1, group: 3, headDim } as const;
+        const poison = (x: Float32Array) => x.fill(Number.NaN, 33 * headDim + 2, 33 * headDim + 3);
+        const whole = sequenceOf(table, shape, 1);
+        const rows = sequenceOf(table, shape, 1, isKey ? poison : undefined, isKey ? undefined : poison);
+        if (isKey) expect(rows.run(32, 33)).toEqual(whole.run(32, 33));
+        for (const row of rows.run(33, 40)) expect(row.every(Number.isNaN)).toBe(true);
+      }
+  });
+
+  it('rounds to the nearest bf16, ties to even, and keeps infinities and NaN', () => {
+    const k = Float32Array.of(
+      1.00390625,
+      1.01171875,
+      -1.0039064,
+      3.4e38,
+      Number.NEGATIVE_INFINITY,
+      -0,
+      1e-40,
+      Number.NaN,
+    );
+    const cache = new Uint16Array(2 * 8 * 8);
+    kernels.storeKv(table, {
+      dtype: 'bf16',
+      cache,
+      tokensPerBlock: 8,
+      kvHeads: 1,
+      headDim: 8,
+      slot: 0,
+      k,
+      v: k,
+    });
+    const v = cache.subarray(64, 72);
+    expect([...v.subarray(0, 7)]).toEqual([0x3f80, 0x3f82, 0xbf81, 0x7f80, 0xff80, 0x8000, 0x0001]);
+    expect(fromBf16(v)[7]).toBeNaN();
+    for (let d = 0; d < 8; d++) expect(cache[d * 8]).toBe(v[d]);
+  });
+});
+
+it.each(twins)('attention, %s gives the bits of %s', (vector, scalar) => {
+  for (const headDim of [5, 8, 24, 40, 64, 80, 128])
+    for (const [dtype, group, tokensPerBlock] of LAYOUTS) {
+      const plain: Shape = { dtype, tokens: 90, tokensPerBlock, kvHeads: 2, group, headDim };
+      for (const shape of headDim === 40 ? [plain, { ...plain, softCap: 2 }] : [plain]) {
+        const wanted = sequenceOf(scalar, shape).run(0, 90);
+        const rows = sequenceOf(vector, shape).run(0, 90);
+        for (const [i, row] of rows.entries())
+          expectSameBits(row, wanted[i]!, () => `position ${i} of ${JSON.stringify(shape)}`);
+      }
+    }
+});

@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest';
+import { roundedActivations } from '../../../../../tools/support/quantized.js';
+import {
+  DTYPES,
+  type Dtype,
+  expectSameBits,
+  fromBf16,
+  guarded,
+  guardedRow,
+  isEmulated,
+  isQuantized,
+  kernels,
+  randomFloats,
+  tables,
+  toBf16,
+  twins,
+  weightsOf,
+} from './kernel-hooks.js';
+
+/** Outputs and inner dimension: odd ones, and those around a panel's and a vector's width. */
+const SIZES = [
+  [1, 1],
+  [7, 17],
+  [17, 7],
+  [33, 33],
+  [64, 40],
+  [65, 1],
+] as const;
+
+const ACTIVATIONS: ((x: number) => number)[] = [
+  (x) => x,
+  (x) => x / (1 + Math.exp(-x)),
+  (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
+  (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  Math.tanh,
+  (x) => Math.max(0, x),
+];
+
+/** The series of erf in double precision; beyond 4 it cancels, and erf is 1 to 2e-8. */
+function erf(x: number): number {
+  if (Math.abs(x) > 4) return Math.sign(x);
+  let term = x;
+  let sum = x;
+  for (let n = 1; n < 200; n++) {
+    term *= (-x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}
+
+interface Problem {
+  rows: number;
+  n: number;
+  k: number;
+  dtype: Dtype;
+  activation?: number;
+  gated?: boolean;
+  bias?: boolean;
+  residual?: 'own' | 'output';
+}
+
+/** The fields of `rows` rows of x, `ldx` apart: x itself or, where the weights want it rounded, never that. */
+function inputOf(table: string, dtype: Dtype, x: Float32Array, ldx: number, rows: number, k: number) {
+  const rounded = kernels.round(table, { dtype, x, ldx, k, rows });
+  return rounded.length === 0 ? { x } : { rounded, roundedRows: rows };
+}
+
+/** Inputs with NaN around every row of theirs, and a way to run any part of the product into a fresh output. */
+function problemOf(table: string, p: Problem) {
+  const parts = p.gated ? 2 : 1;
+  const { stored, exact } = weightsOf(p.dtype, parts * p.n, p.k, 3);
+  const input = randomFloats(p.rows * p.k, 5);
+  const bias = p.bias === false ? null : randomFloats(parts * p.n, 7);
+  const before = randomFloats(p.rows * p.n, 9);
+  const residual = guarded(p.rows, p.n, p.n + 9, randomFloats(p.rows * p.n, 11));
+  const packed = kernels.pack(table, { dtype: p.dtype, w: stored, n: p.n, k: p.k, gated: p.gated ? 1 : 0 });
+  const panels = Math.ceil(p.n / kernels.shape(table).panelWidth);
+  const x = guarded(p.rows, p.k, p.k + 3, input);
+  const source = inputOf(table, p.dtype, x.view, p.k + 3, p.rows, p.k);
+  const seen = (r: number) => {
+    const row = input.subarray(r * p.k, (r + 1) * p.k);
+    if (isQuantized(p.dtype)) return roundedActivations(row, p.dtype);
+    return 'rounded' in source ? fromBf16(toBf16(row)) : row;
+  };
+  const run = (rowBegin = 0, rowEnd = p.rows, panelBegin = 0, panelEnd = panels) => {
+    const y = guarded(p.rows, p.n, p.n + 5, before);
+    const added = { own: residual.view, output: y.view, none: null }[p.residual ?? 'none'];
+    kernels[p.gated ? 'gatedGemm' : 'gemm'](table, {
+      ...source,
+      ldx: p.k + 3,
+      packed,
+      dtype: p.dtype,
+      n: p.n,
+      k: p.k,
+      bias: bias && guardedRow(bias),
+      residual: added,
+      ldr: p.residual === 'own' ? p.n + 9 : p.n + 5,
+      y: y.view,
+      ldy: p.n + 5,
+      activation: p.activation ?? 0,
+      rowBegin,
+      rowEnd,
+      panelBegin,
+      panelEnd,
+    });
+    return y;
+  };
+  const rows = Array.from({ length: p.rows }, (_, r) => seen(r));
+  const expected = (r: number, j: number) => {
+    const dot = (line: number) => {
+      let sum = bias ? bias[line]! : 0;
+      for (let i = 0; i < p.k; i++) sum += rows[r]![i]! * exact[line * p.k + i]!;
+      return sum;
+    };
+    const value = ACTIVATIONS[p.activation ?? 0]!(dot(j)) * (p.gated ? dot(p.n + j) : 1);
+    if (!p.residual) return value;
+    return value + (p.residual === 'own' ? residual.row(r)[j]! : before[r * p.n + j]!);
+  };
+  return { run, expected, panels };
+}
+
+describe.each(tables)('GEMM, %s', (table) => {
+  const { tileRows, panelWidth } = kernels.shape(table);
+
+  it.each(DTYPES)('agrees with a double precision product and stays inside, %s', (dtype) => {
+    const extras = [
+      { gated: true },
+      { gated: true, bias: false },
+      { residual: 'own' },
+      { residual: 'output' },
+      { bias: false },
+    ] as const;
+    for (const [n, k] of SIZES)
+      for (const rows of [1, 2, 3, 4, tileRows + 1])
+        for (const [i, extra] of extras.entries()) {
+          const activation = (rows + i + n) % 6;
+          const problem = problemOf(table, { rows, n, k, dtype, activation, ...extra });
+          const y = problem.run();
+          expect(y.guardsIntact()).toBe(true);
+          let worst = 0;
+          for (let r = 0; r < rows; r++)
+            for (let j = 0; j < n; j++) {
+              const wanted = problem.expected(r, j);
+              const error = Math.abs(y.row(r)[j]! - wanted) / (1 + Math.abs(wanted));
+              if (!(error <= worst)) worst = error; // NaN counts
+            }
+          expect(worst).toBeLessThan(2e-5);
+        }
+  });
+
+  it.each(DTYPES)('gives every activation its values, %s', (dtype) => {
+    for (const activation of [0, 1, 2, 3, 4, 5])
+      for (const gated of [false, true]) {
+        const problem = problemOf(table, { rows: 5, n: 35, k: 60, dtype, activation, gated });
+        const y = problem.run();
+        for (let r = 0; r < 5; r++)
+          for (let j = 0; j < 35; j++) {
+            const wanted = problem.expected(r, j);
+            if (!(Math.abs(y.row(r)[j]! - wanted) < 2e-5 * (1 + Math.abs(wanted))))
+              throw new Error(`activation ${activation}, gated ${gated}: ${y.row(r)[j]} for ${wanted}`);
+          }
+      }
+  });
+
+  it.each(DTYPES)('gives a row the same bits in every number of rows, %s', (dtype) => {
+    const counts = [...Array(24).keys()].map((m) => m + 1).concat([31, 48, 65, 96, 127, 128]);
+    for (const gated of [false, true]) {
+      const problem = { rows: 128, n: 75, k: 23, dtype, activation: 1, gated } as const;
+      const most = problemOf(table, gated ? problem : { ...problem, residual: 'output' });
+      const alone = Array.from({ length: 128 }, (_, r) => most.run(r, r + 1).row(r));
+      for (const count of counts)
+        for (const begin of [0, (count * 7) % (129 - count), 128 - count]) {
+          const y = most.run(begin, begin + count);
+          for (let r = begin; r < begin + count; r++)
+            expectSameBits(
+              y.row(r),
+              alone[r]!,
+              () => `row ${r} of ${begin}..${begin + count}, gated ${gated}`,
+            );
+        }
+    }
+  });
+
+  it.each(['bf16', 'int8', 'int4'] as const)(
+    'gives the same bits where rows and inner dimension pass every block of the kernel, %s',
+    (dtype) => {
+      const rows = isEmulated(table) ? 50 : 128;
+      for (const gated of [false, true]) {
+        const problem = problemOf(table, { rows, n: panelWidth + 1, k: 1999, dtype, gated });
+        const whole = problem.run();
+        for (let r = 0; r < rows; r += 5)
+          expectSameBits(whole.row(r), problem.run(r, r + 1).row(r), () => `row ${r}, gated ${gated}`);
+      }
+    },
+  );
+
+  it.each(['bf16', 'int8', 'int4'] as const)(
+    'gives the same bits however the panels are split, and writes only its own, %s',
+    (dtype) => {
+      const n = 6 * panelWidth + 11;
+      for (const gated of [false, true])
+        for (const rows of [1, 2, 3, 5]) {
+          const problem = problemOf(table, { rows, n, k: 19, dtype, gated });
+          const whole = problem.run();
+          const untouched = problem.run(0, 0);
+          for (let begin = 0; begin < problem.panels; begin++)
+            for (let end = begin + 1; end <= problem.panels; end++) {
+              const part = problem.run(0, rows, begin, end);
+              for (let r = 0; r < rows; r++) {
+                const wanted = untouched.row(r).slice();
+                const inside = whole.row(r).subarray(begin * panelWidth, end * panelWidth);
+                wanted.set(inside, begin * panelWidth);
+                expectSameBits(
+                  part.row(r),
+                  wanted,
+                  () => `row ${r}, panels ${begin}..${end}, gated ${gated}`,
+                );
+              }
+            }
+        }
+    },
+  );
+
+  it.each(DTYPES)('takes a NaN or an infinity of one row to no other row, and swallows none, %s', (dtype) => {
+    const [n, k, rows] = [40, 70, 12];
+    const { stored } = weightsOf(dtype, n, k, 1);
+    const packed = kernels.pack(table, { dtype, w: stored, n, k, gated: 0 });
+    const x = randomFloats(k * rows, 2);
+    x[k * 4] = Number.NaN;
+    x[k * 6 + 69] = Number.POSITIVE_INFINITY;
+    x[k * 9 + 40] = Number.NEGATIVE_INFINITY;
+    const y = new Float32Array(rows * n);
+    const source = inputOf(table, dtype, x, k, rows, k);
+    const shape = { dtype, n, k, bias: null, residual: null, ldr: 0, activation: 0 };
+    const range = { rowBegin: 0, rowEnd: rows, panelBegin: 0, panelEnd: Math.ceil(n / panelWidth) };
+    kernels.gemm(table, { ...shape, ...range, ...source, ldx: k, packed, y, ldy: n });
+    for (let i = 0; i < y.length; i++)
+      if (Number.isFinite(y[i]!) === [4, 6, 9].includes(Math.floor(i / n)))
+        throw new Error(`row ${Math.floor(i / n)}: ${y[i]}`);
+  });
+});
+
+it.each(twins)('GEMM, %s gives the bits of %s', (vector, scalar) => {
+  for (const dtype of DTYPES)
+    for (const rows of [1, 2, 3, 4, 5, 6, 7, 13])
+      for (const activation of [0, 1, 2, 3, 4, 5])
+        for (const gated of [false, true]) {
+          const problem = { rows, n: 145, k: 77, dtype, activation, gated };
+          const [actual, wanted] = [problemOf(vector, problem).run(), problemOf(scalar, problem).run()];
+          for (let r = 0; r < rows; r++)
+            expectSameBits(actual.row(r), wanted.row(r), () => `row ${r} of ${JSON.stringify(problem)}`);
+        }
+});

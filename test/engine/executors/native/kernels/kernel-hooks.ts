@@ -1,0 +1,124 @@
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { type QuantizedType, randomBlocks } from '../../../../../tools/support/quantized.js';
+
+export type Dtype = 'f32' | 'bf16' | QuantizedType;
+export const DTYPES: readonly Dtype[] = ['f32', 'bf16', 'int8', 'int4'];
+export const isQuantized = (dtype: Dtype): dtype is QuantizedType => dtype === 'int8' || dtype === 'int4';
+type Arrays = Float32Array | Uint16Array | Int32Array | Uint8Array | null;
+type Fields = Record<string, number | string | Arrays>;
+
+/** What engine/executors/native/kernels/test_hooks.cpp exports; the first argument names the table. */
+interface KernelHooks {
+  names(): string[];
+  shape(table: string): { panelWidth: number; tileRows: number };
+  pack(table: string, fields: Fields): Uint8Array;
+  round(table: string, fields: Fields): Uint8Array;
+  gemm(table: string, fields: Fields): void;
+  gatedGemm(table: string, fields: Fields): void;
+  storeKv(table: string, fields: Fields): void;
+  attention(table: string, fields: Fields): void;
+  rmsNorm(table: string, fields: Fields): void;
+  scaleRow(table: string, fields: Fields): void;
+  softCapRow(table: string, fields: Fields): void;
+  layerNorm(table: string, fields: Fields): void;
+  meanRows(table: string, fields: Fields): void;
+  unitRow(table: string, fields: Fields): void;
+  addEmbeddingRow(table: string, fields: Fields): void;
+  embeddingRow(table: string, fields: Fields): void;
+  ropeAngles(table: string, fields: Fields): void;
+  rope(table: string, fields: Fields): void;
+  argmax(table: string, fields: Fields): { index: number; maximum: number };
+  sumExp(table: string, fields: Fields): number;
+  expRow(table: string, fields: Fields): void;
+  chunkExp(table: string, fields: Fields): void;
+  chunkExpAbove(table: string, fields: Fields): void;
+  indicesFrom(table: string, fields: Fields): number;
+  peak(table: string, fields: Fields): number;
+}
+
+const require = createRequire(import.meta.url);
+const root = fileURLToPath(new URL('../../../../../', import.meta.url));
+export const kernels: KernelHooks = require('node-gyp-build')(root).kernels;
+export const tables = kernels.names();
+
+/** Tables that must agree bit for bit: the instruction sets of this processor and their twins in plain C++. */
+export const twins = [
+  ['avx2', 'scalar'],
+  ['avx512', 'emulated16'],
+  ['avx512vnni', 'emulated16'],
+  ['avx512bf16', 'emulated16pairs'],
+].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
+
+/** Emulated vectors are far slower: tests give them less. */
+export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated16');
+
+/** A small generator with a fixed seed: values in -1 .. 1. */
+export function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 31 - 1;
+  };
+}
+
+export function randomFloats(length: number, seed: number): Float32Array {
+  return Float32Array.from({ length }, randomOf(seed));
+}
+
+/** f32 -> bf16 bits, to nearest even (finite values). */
+export function toBf16(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.slice().buffer);
+  return Uint16Array.from(bits, (b) => (b + 0x7fff + ((b >>> 16) & 1)) >>> 16);
+}
+
+export function fromBf16(values: Uint16Array): Float32Array {
+  return new Float32Array(Uint32Array.from(values, (v) => v << 16).buffer);
+}
+
+/** Row-major weights as an engine holds them, f32 and bf16 with NaN on both sides, and the values that they stand for. */
+export function weightsOf(dtype: Dtype, rows: number, columns: number, seed: number) {
+  const length = rows * columns;
+  if (isQuantized(dtype)) {
+    const random = randomOf(seed);
+    const { stored, exact } = randomBlocks(dtype, rows, columns, () => (random() + 1) / 2);
+    return { stored, exact: Float32Array.from(exact) };
+  }
+  const exact = randomFloats(length, seed);
+  if (dtype === 'f32') return { stored: guardedRow(exact), exact };
+  const rounded = toBf16(exact);
+  const all = new Uint16Array(length + 64).fill(0x7fc0);
+  all.set(rounded, 32);
+  return { stored: all.subarray(32, 32 + length), exact: fromBf16(rounded) };
+}
+
+/** A matrix of NaN with guards before, between (stride > width) and after its rows. */
+export function guarded(rows: number, width: number, stride: number, fill?: Float32Array) {
+  const guard = 64;
+  const all = new Float32Array(2 * guard + rows * stride).fill(Number.NaN);
+  for (let r = 0; fill && r < rows; r++)
+    all.set(fill.subarray(r * width, (r + 1) * width), guard + r * stride);
+  const inside = all.subarray(guard, guard + rows * stride);
+  const row = (r: number) => inside.subarray(r * stride, r * stride + width);
+  const guardsIntact = () =>
+    all.every((value, i) => {
+      const at = i - guard;
+      const isInside = at >= 0 && at < rows * stride && at % stride < width;
+      return isInside || Number.isNaN(value);
+    });
+  return { view: inside, row, guardsIntact };
+}
+
+/** One row between guards of NaN: what lies around it must be neither read nor written. */
+export function guardedRow(values: Float32Array) {
+  return guarded(1, values.length, values.length, values).view;
+}
+
+export function bitsOf(values: Float32Array): Buffer {
+  return Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+}
+
+/** Throws naming the place where two rows differ in a bit; cheap enough for loops over thousands of rows. */
+export function expectSameBits(actual: Float32Array, wanted: Float32Array, place: () => string) {
+  if (!bitsOf(actual).equals(bitsOf(wanted))) throw new Error(`rows differ: ${place()}`);
+}

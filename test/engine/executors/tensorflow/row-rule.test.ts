@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import {
+  cpuRowDevice,
+  filledRows,
+  type RowDevice,
+  rowRuleOf,
+} from '../../../../engine/executors/tensorflow/row-rule.js';
+import type { NetworkPlan } from '../../../../network/plan.js';
+
+/** A network with one matrix, and an activation of values so wide. */
+const planOf = (columns: number, width: number) =>
+  ({
+    ops: [{ op: 'linear', input: 0, output: 1, weight: 'w', bias: null, activation: 'silu', residual: null }],
+    values: [
+      { rows: 'tokens', width: columns, slot: 0 },
+      { rows: 'tokens', width, slot: 1 },
+    ],
+    weights: [{ name: 'w', kind: 'matrix', rows: width, columns, sources: [] }],
+  }) as unknown as NetworkPlan;
+const rule = (device: RowDevice, threads = 2, columns = 576, width = 1536) =>
+  rowRuleOf(planOf(columns, width), device, threads);
+const filled = (counts: number[], of: ReturnType<typeof rule>) =>
+  counts.map((count) => filledRows(count, of));
+
+describe('rows of a step', () => {
+  it('are four at least on AVX-512, and no more than 96 where sums are long', () => {
+    expect(filled([1, 4, 5, 1000], rule('avx512'))).toEqual([4, 4, 5, 1000]);
+    expect(rule('avx512').most).toBe(Infinity);
+    expect(rule('avx512', 16, 2048).most).toBe(96);
+  });
+
+  it('are sixes on AVX2, and threads share whole sixes of them', () => {
+    expect(filled([1, 6, 7, 48, 49, 73], rule('avx2', 4))).toEqual([6, 6, 12, 48, 72, 144]);
+    expect([1, 2, 3, 4, 5, 6, 7, 8, 16].map((threads) => rule('avx2', threads).most)).toEqual([
+      216, 216, 216, 216, 48, 72, 48, 72, 48,
+    ]);
+    expect(rule('avx2', 3)).toMatchObject({ attentionRows: 6, attentionProducts: 3 });
+  });
+
+  it('fill whole vectors where an activation is of another width', () => {
+    expect(filled([1, 17], rule('avx512', 2, 24, 40))).toEqual([4, 18]);
+    expect(filled([1, 17], rule('avx512', 2, 24, 67))).toEqual([16, 32]);
+    expect(filled([1, 49], rule('avx2', 2, 24, 67))).toEqual([48, 144]);
+    expect(rule('avx2', 2, 24, 67).most).toBe(144);
+    expect(rule('avx2', 6, 24, 67).most).toBe(48);
+  });
+
+  it('are as they come where nobody asks for their bits', () => {
+    expect(filled([1, 5, 1000], rule('any', 2, 24, 67))).toEqual([4, 5, 1000]);
+  });
+});
+
+describe('the kernels of a CPU', () => {
+  const avx512 = new Set(['avx2', 'avx512f', 'avx512bw', 'avx512dq', 'avx512vl']);
+
+  it('are those of its instructions, as far as the environment allows them', () => {
+    expect(cpuRowDevice({}, avx512)).toBe('avx512');
+    expect(cpuRowDevice({}, new Set(['avx2', 'avx512f']))).toBe('avx2');
+    expect(cpuRowDevice({}, new Set())).toBe('avx2');
+    expect(cpuRowDevice({ ONEDNN_MAX_CPU_ISA: 'AVX2' }, avx512)).toBe('avx2');
+    expect(cpuRowDevice({ DNNL_MAX_CPU_ISA: 'avx512_core' }, avx512)).toBe('avx512');
+    expect(cpuRowDevice({ TF_ENABLE_ONEDNN_OPTS: '0' }, avx512)).toBe('avx2');
+  });
+
+  it('may be asked to be fast and nothing else', () => {
+    expect(cpuRowDevice({ SKEIN_TENSORFLOW_ROWS: 'free' }, avx512)).toBe('any');
+    expect(cpuRowDevice({ SKEIN_TENSORFLOW_ROWS: 'own' }, avx512)).toBe('avx512');
+    expect(() => cpuRowDevice({ SKEIN_TENSORFLOW_ROWS: 'fast' }, avx512)).toThrow(
+      'SKEIN_TENSORFLOW_ROWS is "fast"; it must be own or free.',
+    );
+  });
+});

@@ -1,0 +1,314 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Tensor, TensorData } from '../../../callbacks/types.js';
+import { INPUT_TENSORS } from '../../../engine/intake/input-tensors.js';
+import { validateRequest } from '../../../engine/intake/request-validation.js';
+import { makeRequest } from '../../../tools/support/loop-harness.js';
+
+const VOCAB = 10;
+const LIMITS = {
+  vocabSize: VOCAB,
+  hiddenSize: 2,
+  maxSeqLen: 100,
+  attendsToAll: true,
+  maxBeamWidth: 1,
+  maxTopLogProbs: 5,
+  postProcessors: ['own'],
+};
+
+const validate = (inputs: Record<string, Tensor>) => {
+  const request = makeRequest(1n, [1, 2, 3], 4, inputs);
+  return validateRequest(request, LIMITS, () => 99n);
+};
+
+const i32 = (shape: number[], ...values: number[]): Tensor => ({ shape, data: Int32Array.from(values) });
+const f32 = (shape: number[], ...values: number[]): Tensor => ({ shape, data: Float32Array.from(values) });
+const u64 = (shape: number[], ...values: bigint[]): Tensor => ({ shape, data: BigUint64Array.from(values) });
+const bool = (value: number): Tensor => ({ shape: [1], data: Uint8Array.of(value) });
+const ZEROS = Array.from({ length: VOCAB }, () => 0);
+
+interface Case {
+  good: Tensor[];
+  wrongShape: Tensor;
+  /** Right in shape and type; refused for its values, with a sentence that has this in it. */
+  refused: [Tensor, RegExp][];
+}
+
+const oneInt = (good: number[], refused: [number, RegExp][]): Case => ({
+  good: good.flatMap((value) => [i32([1], value), i32([1, 1], value)]),
+  wrongShape: i32([2], 1, 1),
+  refused: refused.map(([value, message]) => [i32([1], value), message]),
+});
+const oneFloat = (good: number[], refused: [number, RegExp][]): Case => ({
+  good: good.map((value) => f32([1], value)),
+  wrongShape: f32([1, 1, 1], 0.5),
+  refused: [...refused, [Number.NaN, /is NaN/] as [number, RegExp]].map(([v, m]) => [f32([1], v), m]),
+});
+const FLAG: Case = {
+  good: [bool(0), bool(1)],
+  wrongShape: { shape: [0], data: new Uint8Array(0) },
+  refused: [[bool(2), /is 2; it must be an integer from 0 to 1/]],
+};
+const U64: Case = {
+  good: [u64([1], 0n), u64([1], 2n ** 64n - 1n)],
+  wrongShape: u64([2], 1n, 2n),
+  refused: [],
+};
+const bytes = (shape: number[], text: string): Tensor => ({ shape, data: new TextEncoder().encode(text) });
+const words = (...row: number[]): Tensor => i32([1, 2, row.length / 2], ...row);
+
+const CASES: Record<string, Case> = {
+  input_ids: {
+    good: [i32([1, 1], 0), i32([1, 3], 1, 2, 9)],
+    wrongShape: i32([3], 1, 2, 3),
+    refused: [
+      [i32([1, 2], 1, 10), /input_ids holds 10 at place 1; tokens are from 0 to 9/],
+      [i32([1, 1], -1), /input_ids holds -1 at place 0/],
+      [i32([1, 0]), /input_ids is empty/],
+    ],
+  },
+  request_output_len: oneInt([1, 1000], [[0, /request_output_len is 0; .* from 1/]]),
+  beam_width: oneInt(
+    [1],
+    [
+      [0, /beam_width is 0; .* from 1/],
+      [2, /beam_width is 2; this engine takes at most maxBeamWidth = 1/],
+    ],
+  ),
+  num_return_sequences: oneInt([1, 4], [[0, /num_return_sequences is 0; .* from 1/]]),
+  best_of: oneInt([1], [[0, /best_of is 0; .* from 1/]]),
+  first_sequence_index: oneInt([0, 7], [[-1, /first_sequence_index is -1; .* from 0/]]),
+  temperature: oneFloat([0, 0.5, 100], [[-1, /temperature is -1; .* from 0 to 100/]]),
+  runtime_top_k: oneInt([0, 5], [[-1, /runtime_top_k is -1/]]),
+  runtime_top_p: oneFloat([0, 1], [[1.5, /runtime_top_p is 1.5; .* from 0 to 1/]]),
+  runtime_min_p: oneFloat([0, 1], [[-0.5, /runtime_min_p is -0.5; .* from 0 to 1/]]),
+  repetition_penalty: oneFloat([1, 1.5], [[0, /repetition_penalty is 0; .* from 0.0078125 to 100/]]),
+  presence_penalty: oneFloat([-2, 2], [[101, /presence_penalty is 101; .* from -100 to 100/]]),
+  frequency_penalty: oneFloat([-2, 2], [[-101, /frequency_penalty is -101/]]),
+  min_length: oneInt([0, 3], [[-1, /min_length is -1/]]),
+  random_seed: U64,
+  end_id: oneInt(
+    [-1, 9],
+    [
+      [10, /end_id is 10; .* from -1 to 9/],
+      [-2, /end_id is -2/],
+    ],
+  ),
+  pad_id: oneInt([-1, 0, 9], [[-2, /pad_id is -2/]]),
+  stop_words_list: {
+    good: [words(5, 7, 3, 2, 3, -1), i32([1, 2, 0])],
+    wrongShape: i32([2, 2], 1, 2, 1, 2),
+    refused: [[words(1, 2, 2, 1), /stop_words_list has the offset 1 at place 1/]],
+  },
+  streaming: FLAG,
+  return_log_probs: FLAG,
+  top_log_probs: oneInt([0, 5], [[6, /top_log_probs is 6; .* from 0 to 5/]]),
+  return_context_logits: FLAG,
+  return_generation_logits: FLAG,
+  return_context_log_probs: FLAG,
+  top_context_log_probs: oneInt(
+    [0, 5],
+    [
+      [6, /top_context_log_probs is 6; .* from 0 to 5/],
+      [-1, /top_context_log_probs is -1/],
+    ],
+  ),
+  time_limit_ms: oneInt([1, 1000], [[0, /time_limit_ms is 0; .* from 1/]]),
+  cache_salt: U64,
+  retention_ranges: {
+    good: [i32([1, 0, 4]), i32([1, 2, 4], 0, 2, 100, 0, 2, -1, 0, 5000)],
+    wrongShape: i32([1, 1, 3], 0, 2, 35),
+    refused: [
+      [i32([1, 1, 4], 0, 2, 101, 0), /retention_ranges: A retention priority is 101; .* from 0 to 100/],
+      [i32([1, 1, 4], 2, 2, 35, 0), /retention_ranges: A retention range is \[2, 2\)/],
+      [i32([1, 1, 4], -1, 2, 35, 0), /A retention range is \[-1, 2\)/],
+      [i32([1, 1, 4], 0, 2, 35, -1), /retention_ranges has the duration -1 ms; at least 0/],
+    ],
+  },
+  decode_retention: {
+    good: [i32([1, 2], 0, 0), i32([1, 2], 100, 60_000)],
+    wrongShape: i32([2], 0, 0),
+    refused: [
+      [i32([1, 2], -1, 0), /decode_retention: A retention priority is -1/],
+      [i32([1, 2], 35, -7), /decode_retention has the duration -7 ms/],
+    ],
+  },
+  len_penalty: oneFloat([0, 1], [[101, /len_penalty is 101; .* from -100 to 100/]]),
+  early_stopping: oneInt([0, 1], [[-1, /early_stopping is -1/]]),
+  embedding_bias: {
+    good: [f32([1, VOCAB], ...ZEROS), f32([1, VOCAB], ...ZEROS.slice(1), -Infinity)],
+    wrongShape: f32([1, 9], ...ZEROS.slice(1)),
+    refused: [
+      [
+        f32([1, VOCAB], ...ZEROS.slice(1), Infinity),
+        /embedding_bias holds Infinity at place 9; a number from/,
+      ],
+      [f32([1, VOCAB], ...ZEROS.slice(1), Number.NaN), /embedding_bias holds NaN at place 9/],
+      [f32([1, VOCAB], ...ZEROS.map(() => -Infinity)), /embedding_bias is refused: .* all 10 tokens/],
+    ],
+  },
+  logit_bias_tokens: {
+    good: [],
+    wrongShape: i32([2], 1, 2),
+    refused: [[i32([1, 2], 1, 2), /logit_bias is missing; logit_bias_tokens is of no use/]],
+  },
+  logit_bias: {
+    good: [],
+    wrongShape: f32([2], 1, 2),
+    refused: [[f32([1, 2], 1, 2), /logit_bias_tokens is missing; logit_bias is of no use/]],
+  },
+  bad_words_list: {
+    good: [i32([1, 2, 0]), words(0, 0, -1, -1), words(5, 7, 3, 2, 3, -1)],
+    wrongShape: i32([1, 3, 1], 1, 2, 3),
+    refused: [
+      [words(1, 2, 2, 1), /bad_words_list has the offset 1 at place 1/],
+      [words(4, 10, 1, 2), /bad_words_list holds 10 at place 0; tokens are from 0 to 9/],
+      [
+        words(...ZEROS.map((_, i) => i), ...ZEROS.map((_, i) => i + 1)),
+        /bad_words_list is refused: .* all 10/,
+      ],
+    ],
+  },
+  no_repeat_ngram_size: oneInt([0, 3], [[-1, /no_repeat_ngram_size is -1/]]),
+  prompt_embedding_table: {
+    good: [f32([0, 2]), f32([2, 2], 1, 2, 3, 4)],
+    wrongShape: f32([1, 3], 1, 2, 3),
+    refused: [
+      [f32([2, 2], 1, 2, 3, Number.NaN), /prompt_embedding_table holds NaN in row 1; finite/],
+      [f32([1, 2], Infinity, 2), /prompt_embedding_table holds Infinity in row 0/],
+    ],
+  },
+  prompt_vocab_size: oneInt(
+    [0],
+    [
+      [8, /prompt_vocab_size is 8; there is no prompt_embedding_table/],
+      [-1, /prompt_vocab_size is -1/],
+    ],
+  ),
+  position_ids: {
+    good: [i32([1, 3], 0, 1, 2), i32([1, 3], 7, 0, 95), i32([1, 3], 5, 5, 5)],
+    wrongShape: i32([3], 0, 1, 2),
+    refused: [
+      [i32([1, 2], 0, 1), /position_ids has 2 positions; the prompt has 3 tokens/],
+      [i32([1, 3], 0, -1, 2), /position_ids holds -1 at place 1; positions are from 0 to 99/],
+      [i32([1, 3], 0, 100, 2), /position_ids holds 100 at place 1/],
+      [
+        i32([1, 3], 0, 1, 96),
+        /position_ids ends with 96, and request_output_len is 4; .* position 100, .* 99/,
+      ],
+    ],
+  },
+  client_id: U64,
+  guided_decoding_guide_type: {
+    good: [],
+    wrongShape: bytes([1, 4], 'json'),
+    refused: [[bytes([4], 'json'), /guided_decoding_guide_type is refused: this engine has no tokenizer/]],
+  },
+  guided_decoding_guide: {
+    good: [],
+    wrongShape: bytes([1, 2], '{}'),
+    refused: [[bytes([2], '{}'), /guided_decoding_guide_type is refused: this engine has no tokenizer/]],
+  },
+  logits_post_processor_name: {
+    good: [bytes([3], 'own'), bytes([0], '')],
+    wrongShape: bytes([1, 3], 'own'),
+    refused: [
+      [bytes([2], 'on'), /logits_post_processor_name is "on", .*; there are own\./],
+      [{ shape: [1], data: Uint8Array.of(0xff) }, /logits_post_processor_name is not UTF-8/],
+    ],
+  },
+  lora_task_id: {
+    good: [],
+    wrongShape: u64([2], 1n, 2n),
+    refused: [[u64([1], 0n), /lora_task_id is refused: LoRA/]],
+  },
+  lora_weights: {
+    good: [f32([0, 8])],
+    wrongShape: f32([2], 1, 2),
+    refused: [[f32([1, 2], 1, 2), /lora_weights is refused: LoRA/]],
+  },
+  lora_config: {
+    good: [i32([0, 3])],
+    wrongShape: i32([1, 4], 0, 0, 8, 0),
+    refused: [[i32([1, 3], 0, 0, 8), /lora_config is refused: LoRA/]],
+  },
+  draft_input_ids: {
+    good: [i32([0]), i32([2], 1, 9)],
+    wrongShape: i32([1, 2], 1, 2),
+    refused: [
+      [i32([2], 1, 10), /draft_input_ids holds 10 at place 1; tokens are from 0 to 9/],
+      [i32([1], -1), /draft_input_ids holds -1 at place 0; tokens are from 0 to 9/],
+    ],
+  },
+  max_draft_len: oneInt([0, 5], [[-1, /max_draft_len is -1/]]),
+  draft_logits: {
+    good: [f32([0, VOCAB])],
+    wrongShape: f32([1, 9], ...ZEROS.slice(1)),
+    refused: [[f32([1, VOCAB], ...ZEROS), /draft_logits has 1 rows; draft_input_ids has 0 tokens/]],
+  },
+};
+
+/** The same values as another type. */
+function otherType({ shape, data }: Tensor): Tensor {
+  const numbers = Array.from(data as Iterable<number | bigint>, Number);
+  const other = data instanceof Float32Array ? Int32Array.from(numbers) : Float32Array.from(numbers);
+  return { shape, data: other as TensorData };
+}
+
+it('has a case for every input tensor', () => {
+  expect(Object.keys(CASES).sort()).toEqual(Object.keys(INPUT_TENSORS).sort());
+});
+
+it('is explained in docs/tensors.md, all of it', () => {
+  const page = readFileSync(new URL('../../../docs/tensors.md', import.meta.url), 'utf8');
+  for (const name of Object.keys(INPUT_TENSORS)) expect(page).toContain(`\`${name}\``);
+});
+
+describe.each(Object.entries(CASES))('%s', (name, { good, wrongShape, refused }) => {
+  const any = good[0] ?? refused[0]![0];
+
+  it('takes a good value', () => {
+    for (const tensor of good) expect(() => validate({ [name]: tensor })).not.toThrow();
+  });
+
+  it('refuses another type, naming what it holds and what is expected', () => {
+    const wrong = otherType(any);
+    const found = wrong.data.constructor.name;
+    expect(() => validate({ [name]: wrong })).toThrow(
+      `${name} holds ${found}; ${any.data.constructor.name} (`,
+    );
+    const plain = { shape: any.shape, data: [0] as unknown as Int32Array };
+    expect(() => validate({ [name]: plain })).toThrow(`${name} holds Array;`);
+  });
+
+  it('refuses another shape, naming both', () => {
+    const { shape } = wrongShape;
+    expect(() => validate({ [name]: wrongShape })).toThrow(`${name} has the shape [${shape.join(', ')}]; [`);
+    const longer = {
+      shape: any.shape,
+      data: any.data.constructor === Int32Array ? new Int32Array(99) : null,
+    };
+    if (longer.data !== null) {
+      expect(() => validate({ [name]: longer as Tensor })).toThrow(`values; its data has 99`);
+    }
+    const shapeless = { data: any.data } as Tensor;
+    expect(() => validate({ [name]: shapeless })).toThrow(`${name} has no shape`);
+  });
+
+  it('refuses values that are out of range or cannot work', () => {
+    for (const [tensor, message] of refused) expect(() => validate({ [name]: tensor })).toThrow(message);
+  });
+});
+
+describe('a name that there is not', () => {
+  it.each([
+    ['tempurature', 'tempurature is not the name of an input tensor; did you mean temperature?'],
+    ['top_k', 'top_k is not the name of an input tensor; known are input_ids, request_output_len, '],
+    ['return_logprobs', 'did you mean return_log_probs?'],
+    ['stopwords_list', 'did you mean stop_words_list?'],
+    ['toString', 'toString is not the name of an input tensor'],
+    ['__proto_', '__proto_ is not the name'],
+  ])('%s', (name, message) => {
+    expect(() => validate({ [name]: i32([1], 1) })).toThrow(message);
+  });
+});

@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { NetworkBuilder } from '../../network/network-builder.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import { valuesOf } from '../../network/slot-assignment.js';
+
+const attention = { numLayers: 1, numHeads: 2, numKvHeads: 1, headDim: 4, rotaryDim: 4 };
+
+function builder(vocabSize = 10, hiddenSize = 8) {
+  return new NetworkBuilder({ architecture: 'test', vocabSize, hiddenSize, attention });
+}
+
+/** Runs the plan over tags: each write marks its slot with the value; each read must still find its own mark there. */
+function checkSlots(plan: NetworkPlan): void {
+  const owner = new Map<number, number>();
+  for (const op of plan.ops) {
+    const { reads, writes } = valuesOf(op);
+    for (const value of reads) expect(owner.get(plan.values[value]!.slot)).toBe(value);
+    for (const value of writes) {
+      const { slot, rows, width } = plan.values[value]!;
+      for (const read of reads) if (read !== value) expect(plan.values[read]!.slot).not.toBe(slot);
+      expect(plan.slots[slot]!.rows).toBe(rows);
+      expect(plan.slots[slot]!.width).toBeGreaterThanOrEqual(width);
+      owner.set(slot, value);
+    }
+  }
+  expect(owner.get(plan.values[plan.logits]!.slot)).toBe(plan.logits);
+}
+
+describe('NetworkBuilder', () => {
+  it('never gives a slot away while its value is still read, in any network', () => {
+    const step = fc.record({
+      width: fc.integer({ min: 1, max: 40 }),
+      from: fc.nat(),
+      kind: fc.constantFrom('linear', 'gated', 'add'),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+        const net = builder();
+        const x = net.embedding(net.matrix('embedding', [{ name: 'e', rows: 10, columns: 8 }]));
+        const values = [x];
+        for (const [i, { width, from, kind }] of steps.entries()) {
+          const input = values[from % values.length]!;
+          const matrix = (rows: number) =>
+            net.matrix(`w${i}`, [{ name: `w${i}`, rows, columns: input.width }]);
+          if (kind === 'linear') values.push(net.linear(input, { weight: matrix(width) }));
+          else if (kind === 'gated') {
+            values.push(net.gatedLinear(input, { weight: matrix(2 * width), activation: 'silu' }));
+          } else if (input !== x) net.addLinear(x, input, { weight: matrix(8) });
+        }
+        const output = net.matrix('output', [{ name: 'o', rows: 10, columns: 8 }]);
+        checkSlots(net.build(net.linear(net.selectRows(x), { weight: output })));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('stacks sources and reuses slots', () => {
+    const net = builder();
+    const x = net.embedding(net.matrix('embedding', [{ name: 'e', rows: 10, columns: 8 }]));
+    const sources = ['q', 'k', 'v'].map((name, i) => ({ name, rows: i === 0 ? 8 : 4, columns: 8 }));
+    const norm = net.vector('norm', [{ name: 'n', columns: 8 }]);
+    const qkv = net.linear(net.rmsNorm(x, norm, 1e-5), { weight: net.matrix('qkv', sources) });
+    net.addLinear(x, net.attention(qkv, 0, 0.5), {
+      weight: net.matrix('o', [{ name: 'o', rows: 8, columns: 8 }]),
+    });
+    const plan = net.build(net.linear(net.selectRows(x), { weight: 'embedding' }));
+    checkSlots(plan);
+    expect(plan.weights.find(({ name }) => name === 'qkv')).toMatchObject({ rows: 16, columns: 8, sources });
+    expect(plan.slots.filter(({ rows }) => rows === 'tokens').length).toBe(3);
+  });
+
+  it('refuses what does not fit together', () => {
+    const net = builder();
+    const x = net.embedding(net.matrix('embedding', [{ name: 'e', rows: 10, columns: 8 }]));
+    const wide = net.matrix('wide', [{ name: 'w', rows: 3, columns: 9 }]);
+    const odd = net.matrix('odd', [{ name: 'w', rows: 3, columns: 8 }]);
+    const bias = net.vector('bias', [{ name: 'b', columns: 2 }]);
+    expect(() => net.linear(x, { weight: wide })).toThrow(/wide: 9 columns for a width of 8/);
+    expect(() => net.linear(x, { weight: odd, bias })).toThrow(/bias: 2 entries for 3 rows/);
+    expect(() => net.gatedLinear(x, { weight: odd, activation: 'silu' })).toThrow(/cannot be halved/);
+    expect(() => net.addLinear(x, x, { weight: odd })).toThrow(/residual/);
+    expect(() => net.linear(x, { weight: 'nowhere' })).toThrow(/nowhere is not a matrix/);
+    expect(() => net.linear(x, { weight: bias })).toThrow(/bias is not a matrix/);
+    expect(() => net.attention(x, 0, 1)).toThrow(/qkv is 8 wide/);
+    expect(() => net.matrix('odd', [{ name: 'w', rows: 3, columns: 8 }])).toThrow(/declared twice/);
+    expect(() => net.build(x)).toThrow(/logits/);
+    const uneven = [
+      { name: 'a', rows: 1, columns: 8 },
+      { name: 'b', rows: 1, columns: 9 },
+    ];
+    expect(() => net.matrix('uneven', uneven)).toThrow(/differ in columns/);
+  });
+});

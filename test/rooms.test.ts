@@ -1,0 +1,59 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readDocument, repository } from './support/documents.js';
+import { FLOORS, STRANGERS } from './support/floors.js';
+
+interface Arrow {
+  from: string;
+  to: string;
+}
+
+const sources = FLOORS.flatMap((room) =>
+  readdirSync(join(repository, room), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /(?<!\.d)\.(ts|mjs|js)$/.test(path) && !path.includes('node_modules'))
+    .map((path) => `${room}/${path.replaceAll('\\', '/')}`),
+);
+const known = new Set(sources);
+
+/** What a module imports, loads when it is needed, or starts a thread with; types too. */
+function arrowsFrom(from: string): Arrow[] {
+  const text = readFileSync(join(repository, from), 'utf8');
+  const named = text.matchAll(
+    /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*|\bnew URL\(\s*)['"](\.{1,2}\/[^'"]+)['"]/g,
+  );
+  return Array.from(named, ([, name]) => posix.join(posix.dirname(from), name!))
+    .map((path) => [path, path.replace(/\.js$/, '.ts')].find((one) => known.has(one)) ?? path)
+    .map((to) => ({ from, to }));
+}
+
+const arrows = sources.flatMap(arrowsFrom);
+const roomOf = (path: string) => path.split('/', 1)[0]!;
+const floorOf = (path: string) => FLOORS.findIndex((room) => room === roomOf(path));
+
+describe('the rooms', () => {
+  it('hold all sources, and are found by their imports', () => {
+    expect(sources.length).toBeGreaterThan(500);
+    expect(arrows.filter(({ to }) => known.has(to)).length).toBeGreaterThan(2000);
+  });
+
+  it('have no arrow that runs upwards', () => {
+    const upward = arrows.filter(({ from, to }) => known.has(to) && floorOf(to) > floorOf(from));
+    expect(upward).toEqual([]);
+  });
+
+  it('import no code of the tests', () => {
+    expect(arrows.filter(({ to }) => /^test\/.*\.(js|mjs|ts)$/.test(to))).toEqual([]);
+  });
+
+  it('know no strangers', () => {
+    const isStranger = ({ from, to }: Arrow) => STRANGERS[roomOf(from)]?.includes(roomOf(to)) ?? false;
+    expect(arrows.filter(isStranger)).toEqual([]);
+  });
+
+  it('are the rows of the table in ARCHITECTURE.md, from the ground up', () => {
+    const table = readDocument('ARCHITECTURE.md').split('## The rooms')[1]!.split('\n### ')[0]!;
+    const rows = Array.from(table.matchAll(/^\| `([\w-]+)\/` \|/gm), (match) => match[1]!);
+    expect(rows.filter((room) => FLOORS.some((floor) => floor === room))).toEqual([...FLOORS]);
+  });
+});

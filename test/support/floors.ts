@@ -1,0 +1,19 @@
+/** The rooms of the house from the ground up: each may import from those in front of it, types included. */
+export const FLOORS = [
+  'base',
+  'scheduler',
+  'kvcache',
+  'network',
+  'models',
+  'callbacks',
+  'engine',
+  'host',
+  'loadgen',
+  'src',
+  'tools',
+] as const;
+
+/** What a room may not know although it lies below: the load generator is a client that knows nothing of the engine. */
+export const STRANGERS: Readonly<Record<string, readonly string[]>> = {
+  loadgen: ['scheduler', 'kvcache', 'network', 'models', 'callbacks', 'engine', 'host'],
+};

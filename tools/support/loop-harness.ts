@@ -1,0 +1,265 @@
+import type { IterationStats, ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
+import type { InferenceRequest, NamedTensor, Tensor } from '../../callbacks/types.js';
+import { type Response, unpackResponses } from '../../callbacks/unpack-responses.js';
+import type { SequenceStop } from '../../callbacks/worker-messages.js';
+import { RopeTable } from '../../engine/batch/rope-table.js';
+import type { PostProcessors } from '../../engine/decoding/post-processors.js';
+import { FakeExecutor, type FakeExecutorOptions } from '../../engine/executors/fake/fake-executor.js';
+import { GenerationLoop } from '../../engine/generation-loop.js';
+import type { GuideThread } from '../../engine/guided/guide-messages.js';
+import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
+import type { LoopOptions } from '../../engine/loop/loop-options.js';
+import { paddingRoom } from '../../engine/schemes/padding-room.js';
+import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
+import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
+
+export interface HarnessOptions {
+  modelType?: ModelType;
+  statsFormat?: StatsFormat;
+  maxWaitIterations?: number;
+  startHorizon?: number;
+  maxInterTokenLatencyMs?: number;
+  maxChunkMs?: number;
+  schedulerPolicy?: SchedulerPolicy;
+  numBlocks?: number;
+  tokensPerBlock?: number;
+  maxNumSequences?: number;
+  maxBatchSize?: number;
+  maxNumTokens?: number;
+  maxBeamWidth?: number;
+  chunkingPolicy?: ChunkingPolicy;
+  maxInputLen?: number;
+  maxSeqLen?: number;
+  terminateReqId?: bigint;
+  enableBlockReuse?: boolean;
+  numSecondaryBlocks?: number;
+  maxReturnedLogitsBytes?: number;
+  enableTrtOverlap?: boolean;
+  minMicroBatchSize?: number;
+  maxAttentionWindow?: number;
+  sinkTokenLength?: number;
+  postProcessors?: PostProcessors;
+  guideThread?: GuideThread;
+  logitsPostProcessorTimeoutMs?: number;
+  drafts?: DraftPolicy;
+  /** Rows of logits for drafts; default 0. */
+  maxDraftRows?: number;
+  fake?: Partial<FakeExecutorOptions>;
+}
+
+/** A generation loop over the fake executor, in this thread, with its queues in plain view. */
+export class LoopHarness implements LoopCallbacks {
+  readonly wantsStatsJson = true;
+  readonly waiting: InferenceRequest[] = [];
+  readonly stops = new Set<bigint>();
+  readonly sequenceStops: SequenceStop[] = [];
+  readonly responses: Response[] = [];
+  readonly stats: IterationStats[] = [];
+  readonly statsJson: string[] = [];
+  readonly errors: Error[] = [];
+  readonly executor: FakeExecutor;
+  readonly kvCache: KvCacheManager;
+  readonly loop: GenerationLoop;
+  readonly maxSeqLen: number;
+  /** Called with each response, while the loop is still in its iteration. */
+  onResponse: (response: Response) => void = () => {};
+  /** Ignore `max` and give everything. */
+  ignoresMax = false;
+  nowMs = 0;
+
+  constructor(options: HarnessOptions = {}) {
+    const tokensPerBlock = options.tokensPerBlock ?? 8;
+    const maxSeqLen = options.maxSeqLen ?? 64;
+    const numBlocks = options.numBlocks ?? 64;
+    const maxNumTokens = options.maxNumTokens ?? 64;
+    const maxNumSequences = options.maxNumSequences ?? 8;
+    const maxBatchSize = options.maxBatchSize ?? maxNumSequences;
+    const modelType = options.modelType ?? 'InflightFusedBatching';
+    const maxBeamWidth = options.maxBeamWidth ?? 1;
+    const maxSequences = maxBatchSize * maxBeamWidth;
+    const padding = paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock });
+    const { maxAttentionWindow, sinkTokenLength = 0 } = options;
+    const window = maxAttentionWindow === undefined ? {} : { maxAttentionWindow, sinkTokenLength };
+    this.maxSeqLen = maxSeqLen;
+    this.executor = new FakeExecutor({
+      threads: 1,
+      maxNumTokens,
+      maxNumSequences: maxSequences + padding.sequences,
+      maxLogitRows: maxSequences + (options.maxDraftRows ?? 0),
+      maxSeqLen,
+      numBlocks: numBlocks + padding.blocks,
+      numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
+      firstPaddingBlock: numBlocks,
+      tokensPerBlock,
+      kvDtype: 'f32',
+      vocabSize: 100,
+      allowsOverwriting: options.enableBlockReuse ?? false,
+      ...window,
+      ...options.fake,
+    });
+    this.kvCache = new KvCacheManager({
+      numBlocks,
+      tokensPerBlock,
+      maxSeqLen,
+      enableBlockReuse: options.enableBlockReuse ?? false,
+      numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
+      ...window,
+    });
+    const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
+    const loopOptions: LoopOptions = {
+      modelType,
+      statsFormat: options.statsFormat ?? 'BatchManager',
+      maxWaitIterations: options.maxWaitIterations,
+      startHorizon: options.startHorizon,
+      maxInterTokenLatencyMs: options.maxInterTokenLatencyMs,
+      maxChunkMs: options.maxChunkMs,
+      schedulerPolicy: options.schedulerPolicy ?? 'GUARANTEED_NO_EVICT',
+      microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
+      maxNumSequences,
+      maxInputLen: options.maxInputLen ?? maxSeqLen,
+      maxSeqLen,
+      maxBeamWidth,
+      maxTopLogProbs: null,
+      checkIntegrity: true,
+      enableTrtOverlap: options.enableTrtOverlap ?? false,
+      logitsPostProcessorTimeoutMs: options.logitsPostProcessorTimeoutMs,
+      ...(options.minMicroBatchSize === undefined ? {} : { minMicroBatchSize: options.minMicroBatchSize }),
+      ...(options.maxReturnedLogitsBytes === undefined
+        ? {}
+        : { maxReturnedLogitsBytes: options.maxReturnedLogitsBytes }),
+      ...(options.terminateReqId === undefined ? {} : { terminateReqId: options.terminateReqId }),
+    };
+    this.loop = new GenerationLoop(loopOptions, {
+      executor: this.executor,
+      kvCache: this.kvCache,
+      rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences),
+      callbacks: this,
+      ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
+      ...(options.guideThread ? { guideThread: options.guideThread } : {}),
+      ...(options.drafts ? { drafts: options.drafts } : {}),
+      clock: () => this.nowMs,
+      drawSeed: () => 4711n,
+    });
+  }
+
+  getInferenceRequests(max: number): InferenceRequest[] {
+    return this.waiting.splice(0, this.ignoresMax ? this.waiting.length : max);
+  }
+
+  pollStopSignals(): Iterable<bigint> {
+    const stops = [...this.stops];
+    this.stops.clear();
+    return stops;
+  }
+
+  pollSequenceStops(): Iterable<SequenceStop> {
+    return this.sequenceStops.splice(0);
+  }
+
+  endIteration(report: IterationReport): void {
+    for (const response of unpackResponses(report.responses.snapshot(), this.maxSeqLen)) {
+      this.responses.push(response);
+      this.onResponse(response);
+    }
+    if (report.stats) this.stats.push(report.stats);
+    if (report.json !== null) this.statsJson.push(report.json);
+  }
+
+  reportError(error: Error): void {
+    this.errors.push(error);
+  }
+
+  /** Iterates until nothing is active or waiting. Throws if that takes more than `limit` iterations. */
+  runToEnd(limit = 100_000): void {
+    for (let i = 0; i < limit; i++) {
+      if (!this.loop.iterate() && this.waiting.length === 0) return;
+    }
+    throw new Error(`The loop was still busy after ${limit} iterations.`);
+  }
+
+  /** All that was sent for one of the sequences of a request with several, put together. */
+  sequenceOf(requestId: bigint, index: number): RequestResult {
+    const all = this.responses.filter((response) => response.requestId === requestId);
+    const own = all.filter(({ outputs }) => tensorOf(outputs, 'sequence_index')?.data[0] === index);
+    return collectResult(own.map((response, i) => ({ ...response, final: i === own.length - 1 })));
+  }
+
+  /** All that was sent for a request, put together. */
+  resultOf(requestId: bigint): RequestResult {
+    return collectResult(this.responses.filter((response) => response.requestId === requestId));
+  }
+}
+
+export interface RequestResult {
+  tokens: number[];
+  logProbs: number[];
+  topTokens: number[];
+  finishReason: number;
+  sequenceLength: number;
+  cumLogProb: number | undefined;
+  error: string;
+  numResponses: number;
+}
+
+/** Puts the responses of one request together; throws unless exactly the last one is final. */
+export function collectResult(responses: readonly Response[]): RequestResult {
+  const last = responses.at(-1);
+  if (!last?.final) throw new Error('The last response is not final.');
+  if (responses.slice(0, -1).some((response) => response.final)) throw new Error('Two final responses.');
+  const all = (name: string) =>
+    responses.flatMap((r) => Array.from(tensorOf(r.outputs, name)?.data ?? [], Number));
+  const finalNumber = (name: string) => tensorOf(last.outputs, name)?.data[0];
+  return {
+    tokens: all('output_ids'),
+    logProbs: all('output_log_probs'),
+    topTokens: all('top_token_ids'),
+    finishReason: Number(finalNumber('finish_reasons') ?? 0),
+    sequenceLength: Number(finalNumber('sequence_length') ?? 0),
+    cumLogProb: finalNumber('cum_log_probs') as number | undefined,
+    error: last.error,
+    numResponses: responses.length,
+  };
+}
+
+export function tensorOf(outputs: readonly NamedTensor[], name: string): NamedTensor | undefined {
+  return outputs.find((output) => output.name === name);
+}
+
+const one = (data: Tensor['data']): Tensor => ({ shape: [1], data });
+export const i32 = (value: number): Tensor => one(Int32Array.of(value));
+export const f32 = (value: number): Tensor => one(Float32Array.of(value));
+export const u64 = (value: bigint): Tensor => one(BigUint64Array.of(value));
+export const text = (value: string): Tensor => {
+  const data = new TextEncoder().encode(value);
+  return { shape: [data.length], data };
+};
+export const bool = (value: boolean): Tensor => one(Uint8Array.of(value ? 1 : 0));
+
+/** A request with the tensors that are always needed; streams unless told otherwise. */
+export function makeRequest(
+  requestId: bigint,
+  promptTokens: readonly number[],
+  maxNewTokens: number,
+  inputs: Record<string, Tensor> = {},
+  priority?: number,
+): InferenceRequest {
+  return {
+    requestId,
+    inputs: {
+      input_ids: { shape: [1, promptTokens.length], data: Int32Array.from(promptTokens) },
+      request_output_len: { shape: [1, 1], data: Int32Array.of(maxNewTokens) },
+      streaming: bool(true),
+      ...inputs,
+    },
+    ...(priority === undefined ? {} : { priority }),
+  };
+}
+
+/** The result of a request that has the engine to itself. */
+export function runAlone(request: InferenceRequest, options: HarnessOptions = {}): RequestResult {
+  const harness = new LoopHarness(options);
+  harness.waiting.push(request);
+  harness.runToEnd();
+  return harness.resultOf(request.requestId);
+}

@@ -1,0 +1,65 @@
+import type { PackedBatch } from '../../engine/batch/packed-batch.js';
+import type { AttentionWindow } from '../../kvcache/attention-window.js';
+
+/** What one sequence brings to a step. */
+export interface StepSequence {
+  /** All tokens up to and with the last one of this step. */
+  tokens: readonly number[];
+  /** How many of them are in the cache already. */
+  cached: number;
+  blocks: readonly number[];
+  /** Rows whose logits are wanted; the last one if not given. */
+  logits?: 'last' | 'all' | 'none';
+  ropeRow?: number;
+}
+
+export interface StepOptions {
+  tokensPerBlock: number;
+  inverseFrequencies: Float32Array;
+  ropeScale?: number;
+  newBlocks?: readonly number[];
+  window?: AttentionWindow | null;
+}
+
+/** Writes a PackedBatch as the loop does, at its exact size. */
+export function makeStepBatch(sequences: readonly StepSequence[], options: StepOptions): PackedBatch {
+  const { tokensPerBlock, inverseFrequencies, ropeScale = 1, newBlocks = [], window } = options;
+  const maxBlocks = Math.max(...sequences.map((sequence) => sequence.blocks.length));
+  const tokenIds: number[] = [];
+  const positions: number[] = [];
+  const slots: number[] = [];
+  const logitRows: number[] = [];
+  const queryStart = [0];
+  const blockTables = new Int32Array(sequences.length * maxBlocks);
+  for (const [s, { tokens, cached, blocks, logits = 'last' }] of sequences.entries()) {
+    blockTables.set(blocks, s * maxBlocks);
+    for (let position = cached; position < tokens.length; position++) {
+      const wanted = logits === 'all' || (logits === 'last' && position === tokens.length - 1);
+      if (wanted) logitRows.push(tokenIds.length);
+      tokenIds.push(tokens[position]!);
+      positions.push(position);
+      const index = Math.floor(position / tokensPerBlock);
+      const block = blocks[window?.entryOf(index) ?? index]!;
+      slots.push(block * tokensPerBlock + (position % tokensPerBlock));
+    }
+    queryStart.push(tokenIds.length);
+  }
+  return {
+    numTokens: tokenIds.length,
+    numSequences: sequences.length,
+    numLogitRows: logitRows.length,
+    numNewBlocks: newBlocks.length,
+    maxBlocks,
+    tokenIds: Int32Array.from(tokenIds),
+    positions: Int32Array.from(positions),
+    slots: Int32Array.from(slots),
+    queryStart: Int32Array.from(queryStart),
+    contextLength: Int32Array.from(sequences, (sequence) => sequence.tokens.length),
+    blockTables,
+    logitRows: Int32Array.from(logitRows),
+    newBlocks: Int32Array.from(newBlocks),
+    ropeRows: Int32Array.from(sequences, (sequence) => sequence.ropeRow ?? 0),
+    ropeFrequencies: inverseFrequencies,
+    ropeScales: Float32Array.of(ropeScale),
+  };
+}

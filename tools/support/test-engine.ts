@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
+import { buildEngine } from '../../engine/building/builder.js';
+import type { Engine } from '../../engine/building/engine.js';
+import type { ExecutorOptions, WeightPrecision } from '../../engine/executors/executor.js';
+import { loadAddon } from '../../engine/executors/native/load-addon.js';
+import { type NativeEngine, NativeExecutor } from '../../engine/executors/native/native-executor.js';
+
+/** Instruction sets that this machine runs, from the slowest to the fastest. */
+export const INSTRUCTION_SETS: readonly InstructionSet[] = loadAddon().supportedInstructionSets();
+
+/** Weights with the KV cache that they have by default, or those of bf16 with one in int8. */
+export type Format = WeightPrecision | 'bf16 with an int8 cache';
+export const INT8_CACHE = 'bf16 with an int8 cache' as const;
+export const precisionOf = (format: Format): WeightPrecision => (format === INT8_CACHE ? 'bf16' : format);
+export const cacheOf = (format: Format): TestExecutorOptions =>
+  format === INT8_CACHE ? { kvDtype: 'int8' } : {};
+
+/** Path of a committed tiny model: see tools/reference/tiny-models.py. */
+export function tinyModelPath(variant: string): string {
+  return fileURLToPath(new URL(`../../test/fixtures/tiny-${variant}`, import.meta.url));
+}
+
+/** Builds engines into a temporary folder; `remove` deletes it. */
+export class TestEngines {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'skein-test-'));
+  readonly #engines = new Map<string, Promise<Engine>>();
+
+  /** The engine of a model in a precision, built once. */
+  get(model: string, precision: WeightPrecision): Promise<Engine> {
+    const key = `${precision} ${model}`;
+    const known = this.#engines.get(key);
+    if (known) return known;
+    const outputDirectory = join(this.#folder, String(this.#engines.size));
+    const engine = buildEngine({ model, outputDirectory, precision, threads: 1 });
+    this.#engines.set(key, engine);
+    return engine;
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** What a test changes of the executor's options; the rest is small and enough for a few hundred tokens. */
+export type TestExecutorOptions = Partial<ExecutorOptions>;
+
+/** A native executor on an engine. The KV cache is bf16 unless the weights are f32 or the options say otherwise. */
+export function openExecutor(engine: Engine, options: TestExecutorOptions = {}): NativeExecutor {
+  return new NativeExecutor(nativeEngine(engine), engineOptions(engine, options));
+}
+
+/** What of an engine executors take. */
+export function nativeEngine({ plan, weightsFile, directory, manifest }: Engine): NativeEngine {
+  return { plan, weightsFile, tensors: manifest.tensors, packedFolder: directory };
+}
+
+/** Options with which executors are opened on an engine, where a test does not say otherwise. */
+export function engineOptions({ manifest }: Engine, options: TestExecutorOptions): ExecutorOptions {
+  const maxSeqLen = options.maxSeqLen ?? 256;
+  const tokensPerBlock = options.tokensPerBlock ?? 32;
+  return {
+    threads: 1,
+    maxNumTokens: 256,
+    maxNumSequences: 1,
+    maxLogitRows: 32,
+    maxSeqLen,
+    tokensPerBlock,
+    numBlocks: Math.ceil(maxSeqLen / tokensPerBlock),
+    kvDtype: manifest.precision === 'f32' ? 'f32' : 'bf16',
+    ...options,
+  };
+}

@@ -1,0 +1,188 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { EngineTensor } from '../../engine/building/engine-directory.js';
+import type { WeightPrecision } from '../../engine/executors/executor.js';
+import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
+import { NetworkBuilder } from '../../network/network-builder.js';
+import type { Activation, NetworkPlan } from '../../network/plan.js';
+import { bf16Bits, roundToBf16 } from './bf16.js';
+import { randomBlocks } from './quantized.js';
+import { Random } from './random.js';
+
+export interface TinyShape {
+  vocabSize: number;
+  hiddenSize: number;
+  intermediateSize: number;
+  numLayers: number;
+  numHeads: number;
+  numKvHeads: number;
+  headDim: number;
+  activation: Activation;
+  bias: boolean;
+  precision: WeightPrecision;
+  seed: number;
+  /**
+   * Whether it has what other architectures have beside Llama's: embeddings that are scaled, normed heads, norms behind
+   * attention, a window, a cap and a RoPE of the first layer's own, capped logits.
+   */
+  varied: boolean;
+}
+
+/** Of the first layer of a varied network. */
+export const OWN_WINDOW = 40;
+
+const DEFAULT_SHAPE: TinyShape = {
+  vocabSize: 131,
+  hiddenSize: 48,
+  intermediateSize: 80,
+  numLayers: 2,
+  numHeads: 4,
+  numKvHeads: 2,
+  headDim: 16,
+  activation: 'silu',
+  bias: false,
+  precision: 'f32',
+  seed: 1,
+  varied: false,
+};
+
+/** A random network of Llama's shape with its weights in a folder of its own. */
+export interface TinyNetwork extends NativeEngine {
+  shape: TinyShape;
+  /** As the executor sees them: already rounded to the precision. */
+  weights: Map<string, Float32Array>;
+  inverseFrequencies: Float32Array;
+  folder: string;
+  remove(): void;
+}
+
+/** Tiny networks of a test file, removed together. */
+export class TinyNetworks {
+  readonly #made: TinyNetwork[] = [];
+
+  make(changes: Partial<TinyShape> = {}): TinyNetwork {
+    const network = makeTinyNetwork(changes);
+    this.#made.push(network);
+    return network;
+  }
+
+  remove(): void {
+    for (const network of this.#made) network.remove();
+  }
+}
+
+export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
+  const shape = { ...DEFAULT_SHAPE, ...changes };
+  const plan = makePlan(shape);
+  const folder = mkdtempSync(join(tmpdir(), 'skein-tiny-'));
+  const weightsFile = join(folder, 'weights.bin');
+  const { weights, tensors, bytes } = makeWeights(plan, shape);
+  writeFileSync(weightsFile, bytes);
+  const half = shape.headDim / 2;
+  const inverseFrequencies = Float32Array.from({ length: half }, (_, i) => 10000 ** (-i / half));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  return {
+    shape,
+    plan,
+    weights,
+    tensors,
+    weightsFile,
+    packedFolder: folder,
+    inverseFrequencies,
+    folder,
+    remove,
+  };
+}
+
+function makePlan(shape: TinyShape): NetworkPlan {
+  const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, numKvHeads, headDim, bias } = shape;
+  const { varied } = shape;
+  const ropeTables = varied ? [Array.from({ length: headDim / 2 }, (_, i) => 20 ** (-i / headDim))] : [];
+  const network = new NetworkBuilder({
+    architecture: 'tiny',
+    vocabSize,
+    hiddenSize,
+    attention: { numLayers, numHeads, numKvHeads, headDim, rotaryDim: headDim, ropeTables },
+  });
+  const matrix = (name: string, rows: number, columns: number) =>
+    network.matrix(name, [{ name, rows, columns }]);
+  const vector = (name: string, columns: number) => network.vector(name, [{ name, columns }]);
+  const biased = (name: string, columns: number) => (bias ? vector(name, columns) : null);
+  const embedding = matrix('embedding', vocabSize, hiddenSize);
+  const qkvWidth = (numHeads + 2 * numKvHeads) * headDim;
+  const x = network.embedding(embedding, varied ? 1.7 : 1);
+  for (let layer = 0; layer < numLayers; layer++) {
+    const name = (part: string) => `layers.${layer}.${part}`;
+    const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
+    const qkv = network.linear(normed, {
+      weight: matrix(name('qkv'), qkvWidth, hiddenSize),
+      bias: biased(name('qkv.bias'), qkvWidth),
+    });
+    if (varied) {
+      network.rmsNormHeads(qkv, 0, numHeads, vector(name('qNorm'), headDim), 1e-5);
+      network.rmsNormHeads(qkv, numHeads, numKvHeads, vector(name('kNorm'), headDim), 1e-5);
+    }
+    const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
+    const attended = network.attention(qkv, layer, headDim ** -0.5, own);
+    const o = {
+      weight: matrix(name('o'), hiddenSize, numHeads * headDim),
+      bias: biased(name('o.bias'), hiddenSize),
+    };
+    if (varied) {
+      network.addRmsNorm(x, network.linear(attended, o), vector(name('norm3'), hiddenSize), 1e-5);
+    } else network.addLinear(x, attended, o);
+    const normedAgain = network.rmsNorm(x, vector(name('norm2'), hiddenSize), 1e-5);
+    const gated = network.gatedLinear(normedAgain, {
+      weight: matrix(name('gateUp'), 2 * intermediateSize, hiddenSize),
+      bias: biased(name('gateUp.bias'), 2 * intermediateSize),
+      activation: shape.activation,
+    });
+    network.addLinear(x, gated, { weight: matrix(name('down'), hiddenSize, intermediateSize) });
+  }
+  const selected = network.selectRows(x);
+  const normed = network.rmsNorm(selected, vector('norm', hiddenSize), 1e-5);
+  const logits = network.linear(normed, { weight: embedding });
+  if (varied) network.softCap(logits, 1.5);
+  return network.build(logits);
+}
+
+function makeWeights(plan: NetworkPlan, shape: TinyShape) {
+  const random = new Random(shape.seed);
+  const weights = new Map<string, Float32Array>();
+  const blocks = new Map<string, Uint8Array>();
+  const tensors: EngineTensor[] = [];
+  let offset = 0;
+  for (const { name, kind, rows, columns } of plan.weights) {
+    const dtype = kind === 'vector' ? 'f32' : shape.precision;
+    const spread = kind === 'vector' ? 0.2 : 1 / Math.sqrt(columns);
+    if (dtype === 'int8' || dtype === 'int4') {
+      const { stored, exact } = randomBlocks(dtype, rows, columns, () => random.uniform(), 2 * spread);
+      weights.set(name, Float32Array.from(exact));
+      blocks.set(name, stored);
+      tensors.push({ name, dtype, rows, columns, offset, byteLength: stored.length });
+      offset = Math.ceil((offset + stored.length) / 64) * 64;
+      continue;
+    }
+    const values = Float32Array.from({ length: rows * columns }, () => {
+      const value = (kind === 'vector' && !name.endsWith('bias') ? 1 : 0) + random.normal() * spread;
+      return dtype === 'bf16' ? roundToBf16(value) : value;
+    });
+    weights.set(name, values);
+    const byteLength = values.length * (dtype === 'f32' ? 4 : 2);
+    tensors.push({ name, dtype, rows, columns, offset, byteLength });
+    offset = Math.ceil((offset + byteLength) / 64) * 64;
+  }
+  const bytes = new Uint8Array(offset);
+  for (const { name, dtype, offset: begin, byteLength } of tensors) {
+    const quantized = blocks.get(name);
+    if (quantized) {
+      bytes.set(quantized, begin);
+      continue;
+    }
+    const values = weights.get(name)!;
+    const stored = dtype === 'f32' ? values : Uint16Array.from(values, bf16Bits);
+    bytes.set(new Uint8Array(stored.buffer, stored.byteOffset, byteLength), begin);
+  }
+  return { weights, tensors, bytes };
+}
