@@ -11,6 +11,7 @@ import type { LiveRequest } from '../request-registry.js';
 import type { RequestTerms } from '../request-terms.js';
 import type { ServedGenerator } from '../served-model.js';
 import { shuttingDown } from './errors.js';
+import { TurnShare } from './turn-share.js';
 
 /** How many answers there are to each prompt. */
 export interface ChoiceCounts {
@@ -42,6 +43,14 @@ export class ChoiceRun {
   readonly #live: LiveRequest;
   #isCancelled = false;
   #isPaused = false;
+  /** The reader is. */
+  #isBehind = false;
+  readonly #share = new TurnShare({
+    onUsed: () => this.#hold(),
+    onNext: () => {
+      if (!this.#isBehind) this.#tell();
+    },
+  });
   /** The candidate that `resume` begins with. */
   #next = 0;
   readonly numChoices: number;
@@ -139,12 +148,22 @@ export class ChoiceRun {
 
   /** The reader is behind: pieces gather, and nothing is told until `resume`. */
   pause(): void {
+    this.#isBehind = true;
+    this.#hold();
+  }
+
+  resume(): void {
+    this.#isBehind = false;
+    if (!this.#share.isUsed) this.#tell();
+  }
+
+  #hold(): void {
     this.#isPaused = true;
     for (const { pieces } of this.#candidates) pieces.pause();
   }
 
-  /** What has gathered is told, choice by choice, until `pause` is called again: the others are the first the next time. */
-  resume(): void {
+  /** What has gathered is told, choice by choice, until there is a reason to wait: the others are the first the next time. */
+  #tell(): void {
     this.#isPaused = false;
     const { length } = this.#candidates;
     for (let i = 0; i < length && !this.#isPaused; i++) {
@@ -231,7 +250,17 @@ export class ChoiceRun {
       if (!this.#isCancelled) throw shuttingDown();
     } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
     onPiece(candidate, piece);
+    this.#share.use(logProbsOf(piece, this.#requests[prompt]!));
   }
+}
+
+/** Log-probs that a piece tells, those of other tokens at its places included. */
+function logProbsOf(
+  { logProbs, contextLogProbList }: TextPiece,
+  { logProbs: top = 0, contextLogProbs: contextTop = 0 }: TextRequest,
+): number {
+  const ofPrompt = contextLogProbList === undefined ? 0 : contextLogProbList.length * (1 + contextTop);
+  return logProbs.length * (1 + top) + ofPrompt;
 }
 
 /** A seed that a number of JSON holds, so that it can be told and sent again. */

@@ -1,0 +1,44 @@
+/** Log-probs of one request that are told in a turn of the event loop: some milliseconds of work. */
+export const LOG_PROBS_A_TURN = 4096;
+
+export interface TurnShareEvents {
+  /** The share is used up: nothing more is to be told in this turn. */
+  onUsed: () => void;
+  /** The next turn has come, after one whose share was used up. */
+  onNext: () => void;
+}
+
+/**
+ * What one request may do in a turn of the event loop. The log-probs of a hundred sequences come in one message of the engine, and
+ * to write them all at once would hold up everybody else's tokens; what is left over gathers, and is told in the next turn.
+ */
+export class TurnShare {
+  readonly #events: TurnShareEvents;
+  #told = 0;
+  #isUsed = false;
+
+  constructor(events: TurnShareEvents) {
+    this.#events = events;
+  }
+
+  get isUsed(): boolean {
+    return this.#isUsed;
+  }
+
+  /** So many log-probs have been told. Costs nothing where there are none. */
+  use(logProbs: number): void {
+    if (logProbs === 0) return;
+    if (this.#told === 0) setImmediate(() => this.#next());
+    this.#told += logProbs;
+    if (this.#told < LOG_PROBS_A_TURN || this.#isUsed) return;
+    this.#isUsed = true;
+    this.#events.onUsed();
+  }
+
+  #next(): void {
+    const wasUsed = this.#isUsed;
+    this.#told = 0;
+    this.#isUsed = false;
+    if (wasUsed) this.#events.onNext();
+  }
+}
