@@ -67,7 +67,7 @@ export interface KvCacheConfig {
   hostCacheSize?: number;
   /** Lowest retention priority, 0 to 100, with which a block is swapped out; default 30. */
   secondaryOffloadMinPriority?: number;
-  /** Events about cached blocks that are kept within one iteration for onKvCacheEvents; default 0: none. */
+  /** Events about cached blocks that are kept within one iteration for onKvCacheEvents; default 16 384 where that is given, else 0. */
   eventBufferMaxSize?: number;
 }
 
@@ -250,7 +250,7 @@ export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & {
   onIterationStats?: (stats: IterationStats) => void;
   /**
    * Called in this thread after each iteration that stored, removed or changed cached blocks, also where the callbacks are
-   * a module, which may export one of its own beside it. Needs kvCacheConfig.eventBufferMaxSize.
+   * a module, which may export one of its own beside it. There are such events with kvCacheConfig.enableBlockReuse.
    */
   onKvCacheEvents?: OnKvCacheEventsCallback;
 };

@@ -60,6 +60,6 @@ export interface CallbackModule {
   sendResponse: SendResponseCallback;
   pollStopSignals?: PollStopSignalsCallback;
   returnBatchManagerStats?: ReturnBatchManagerStatsCallback;
-  /** Needs kvCacheConfig.eventBufferMaxSize. */
+  /** What happened to cached blocks in an iteration: see KvCacheEvent. There is something with kvCacheConfig.enableBlockReuse. */
   onKvCacheEvents?: OnKvCacheEventsCallback;
 }

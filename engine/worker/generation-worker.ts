@@ -17,6 +17,8 @@ import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../options/engine-limits.js';
 import { createLoop, poolBlocks } from './create-loop.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 
+/** Events of one iteration that are kept where somebody listens: more than a long prompt has blocks. */
+const DEFAULT_EVENT_BUFFER_SIZE = 16_384;
 /** How long promises of a callback module are waited for when the loop has ended. */
 const MODULE_END_MS = 1000;
 /** A thread that lets promises go on cannot sleep at the doorbell: it looks so often. */
@@ -39,13 +41,14 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     heartbeat: new Int32Array(setup.heartbeat),
   });
   const portCallbacks = new PortCallbacks(port, setup.wants);
-  const moduleCallbacks = setup.callbackModule
-    ? new ModuleLoopCallbacks(
-        callbacksOfModule(await import(setup.callbackModule), setup.callbackModule),
-        { ...loaded.limits, terminateReqId: setup.terminateReqId },
-        portCallbacks,
-      )
-    : null;
+  let wantsKvEvents = setup.wants.kvEvents;
+  let moduleCallbacks: ModuleLoopCallbacks | null = null;
+  if (setup.callbackModule) {
+    const module = callbacksOfModule(await import(setup.callbackModule), setup.callbackModule);
+    wantsKvEvents ||= module.onKvCacheEvents !== undefined;
+    const limits = { ...loaded.limits, terminateReqId: setup.terminateReqId };
+    moduleCallbacks = new ModuleLoopCallbacks(module, limits, portCallbacks);
+  }
   const postProcessors = setup.logitsPostProcessorModule
     ? postProcessorsOf(await import(setup.logitsPostProcessorModule), setup.logitsPostProcessorModule)
     : new PostProcessors(new Map());
@@ -53,7 +56,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const loop = createLoop(
     loaded,
     { callbacks, postProcessors, ...guidesOf(port, setup.enginePath, loaded) },
-    { ...setup, params },
+    { ...setup, params: wantsKvEvents ? withEventBuffer(params) : params },
   );
   const info = describe(loaded, params, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
@@ -68,6 +71,12 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   loaded.executor.close();
   port.postMessage({ type: 'closed' } satisfies WorkerMessage);
   port.close();
+}
+
+/** Who has a callback for events gets some without asking for a buffer too. */
+function withEventBuffer(params: WorkerData['params']): WorkerData['params'] {
+  const { eventBufferMaxSize = DEFAULT_EVENT_BUFFER_SIZE, ...config } = params.kvCacheConfig ?? {};
+  return { ...params, kvCacheConfig: { ...config, eventBufferMaxSize } };
 }
 
 /** While there is work: one iteration after another. While there is none: asleep at the doorbell. */

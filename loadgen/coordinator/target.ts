@@ -52,6 +52,7 @@ export async function firstModel(target: Target): Promise<string> {
       if (typeof id === 'string') return id;
     } catch {}
   }
+  if (response.status === 401) throw new InputError(`${url} wants an API key that it knows (apiKey).`);
   throw new InputError(
     `Which model? ${url} answers ${response.status} and names none; give it with the option model.`,
   );

@@ -28,7 +28,7 @@ export function defineBench(command: Command): void {
   option('--model <NAME>', 'default: the first that the server names');
   command.addOption(new Option('--backend <API>', 'default: chat').choices(BACKEND_NAMES));
   option('--path <PATH>', "path of the requests, over the backend's own");
-  option('--api-key <KEY>', 'sent as a bearer token (OPENAI_API_KEY)');
+  option('--api-key <KEY>', 'sent as a bearer token (SKEIN_API_KEY, or OPENAI_API_KEY)');
   command.addOption(
     new Option('--header <NAME: VALUE>', 'a header of every request; may be repeated').argParser(gather),
   );

@@ -105,7 +105,8 @@ export function benchOptionsOf(
   if (flags.path !== undefined) options.path = flags.path;
   if (flags.ca !== undefined) options.ca = flags.ca;
   if (flags.insecure) options.insecure = true;
-  const apiKey = flags.apiKey ?? environment.OPENAI_API_KEY;
+  const apiKey =
+    flags.apiKey ?? environment.SKEIN_API_KEY?.split(',')[0]?.trim() ?? environment.OPENAI_API_KEY;
   if (apiKey !== undefined) options.apiKey = apiKey;
   if (flags.body !== undefined) options.fields = fieldsOf(flags.body);
   if (flags.sweep !== undefined) options.sweep = sweepOf(flags);

@@ -8,6 +8,7 @@ import type { EncoderInfoOfModel } from '../load-encoder-model.js';
 import type { LoadedAny } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
+import { isLoopbackName } from '../server/loopback.js';
 import { threadCount } from '../thread-count.js';
 import { loadConfigured } from './load-configured.js';
 import type { RunningModel } from './open-server.js';
@@ -28,6 +29,11 @@ export async function serve(config: Config): Promise<void> {
   const { server, failed } = await openServer(running, config, security);
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, server.url));
+  if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
+    process.stderr.write(
+      'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
+    );
+  }
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');

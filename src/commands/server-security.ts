@@ -141,12 +141,20 @@ function corsOriginsOf(origins: readonly string[]): AllowedOrigins {
   if (origins[0] === '*') return '*';
   if (origins[0] === 'none') return [];
   for (const origin of origins) {
-    if (origin === LOOPBACK_ORIGINS || (URL.canParse(origin) && new URL(origin).origin === origin)) continue;
+    if (origin === LOOPBACK_ORIGINS || isOrigin(origin)) continue;
     throw new UsageError(
       `--cors-origin is "${origin}"; it must be an origin such as https://example.com:8080, without a path, or loopback, * or none.`,
     );
   }
   return origins;
+}
+
+/** As browsers send them: those of the web, and those of programs and extensions, such as app://obsidian.md. */
+function isOrigin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, origin } = new URL(text);
+  if (/^(https?|wss?|ftp):$/.test(protocol)) return origin === text;
+  return /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(:\d+)?$/.test(text);
 }
 
 function readTls({ tlsCert, tlsKey }: Config): ServerSecurity['tls'] {

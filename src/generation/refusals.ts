@@ -70,6 +70,8 @@ export function inCallersWords(
   const known = Object.hasOwn(FIELDS, field) ? FIELDS[field]! : null;
   const option = known === 'guided' ? (guideParam ?? known) : known;
   if (option !== null) return new InvalidRequestError(`${option}${rest}`, option);
-  if (error.message.startsWith('The guide')) return new InvalidRequestError(error.message, guideParam);
+  if (error.message.startsWith('The guide')) {
+    return new InvalidRequestError(error.message, guideParam, 'invalid_guide');
+  }
   return new InvalidRequestError(error.message, error.message.startsWith('The prompt') ? promptParam : null);
 }

@@ -4,8 +4,14 @@ import { isLoopbackName } from './loopback.js';
 import { ApiError } from './openai/errors.js';
 import type { AppEnv } from './routes/route.js';
 
-/** Stands for every origin on this machine: http or https, `localhost`, 127.0.0.0/8 or `[::1]`, any port. */
+/**
+ * Stands for every origin on this machine: http or https, `localhost` and all below it, 127.0.0.0/8 or `[::1]`, any port; and
+ * programs with windows of their own, whose pages are files of theirs and have origins that no page of the web can have.
+ */
 export const LOOPBACK_ORIGINS = 'loopback';
+
+/** What the pages of such programs have for a scheme: Electron's by custom, Tauri's, Capacitor's, Visual Studio Code's. */
+const APP_SCHEMES = /^(app|tauri|capacitor|vscode-webview|vscode-file):\/\/[^/?#\s]+$/;
 
 /** Origins of web pages that may use the server beside its own; LOOPBACK_ORIGINS may be among them; * for all. */
 export type AllowedOrigins = readonly string[] | '*';
@@ -33,10 +39,13 @@ export function refuseOtherPages(allowed: AllowedOrigins): MiddlewareHandler<App
     if (origin === undefined) {
       // Browsers name no origin where a page shows a picture, or its reader follows a link.
       const isElsewhere = site === 'cross-site' || site === 'same-site';
-      if (isElsewhere && !isVisit(c.req.method, c.req.header())) throw originNotAllowed('another origin');
+      if (isElsewhere && !isVisit(c.req.method, c.req.header()))
+        throw originNotAllowed('another origin', c.req.header('host'));
     } else if (c.req.method !== 'OPTIONS' && site !== 'same-origin') {
       // A question whether it may is answered by crossOrigin, with what it may.
-      if (!isOwn(origin, c.req.header('host')) && !isAllowed(origin, allowed)) throw originNotAllowed(origin);
+      if (!isOwn(origin, c.req.header('host')) && !isAllowed(origin, allowed)) {
+        throw originNotAllowed(origin, c.req.header('host'));
+      }
     }
     await next();
   };
@@ -61,11 +70,14 @@ function isOwn(origin: string, host: string | undefined): boolean {
 function isAllowed(origin: string, allowed: readonly string[]): boolean {
   if (allowed.includes(origin)) return true;
   if (!allowed.includes(LOOPBACK_ORIGINS) || !URL.canParse(origin)) return false;
+  if (APP_SCHEMES.test(origin)) return true;
   const { protocol, hostname, origin: parsed } = new URL(origin);
   return /^https?:$/.test(protocol) && parsed === origin && isLoopbackName(hostname);
 }
 
-function originNotAllowed(origin: string): ApiError {
-  const message = `Web pages of ${origin} may not use this server; --cors-origin names those that may.`;
+function originNotAllowed(origin: string, host = 'no name'): ApiError {
+  const message =
+    `Web pages of ${origin} may not use this server, which was asked as ${host}; --cors-origin names those that may, ` +
+    'and a proxy in front of it should hand on the Host as it came.';
   return new ApiError(403, message, { type: 'permission_error', code: 'origin_not_allowed' });
 }

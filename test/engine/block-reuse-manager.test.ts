@@ -109,7 +109,7 @@ it.each([
 it('events tell the host what is stored under what, an iteration at a time', async () => {
   const batches: KvCacheEvent[][] = [];
   const host = new InProcessHost({
-    ...fakeEngine('', { kvCacheConfig: { enableBlockReuse: true, eventBufferMaxSize: 100 } }),
+    ...fakeEngine('', { kvCacheConfig: { enableBlockReuse: true } }),
     onKvCacheEvents: (events) => batches.push(events),
   });
   await host.ready;

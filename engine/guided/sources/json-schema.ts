@@ -202,14 +202,20 @@ class SchemaReader {
       format !== undefined && 'format',
     ].filter((kind) => kind !== false);
     if (kinds.length > 1) throw fault(path, `${kinds.join(' together with ')} is not supported`);
-    if (pattern !== undefined) return asJsonString(regexExpr(pattern as string, { mode: 'search' }));
+    // One rule for all strings of a kind: an address alone is some thousand states, and schemas have hundreds of them.
+    if (pattern !== undefined) {
+      return this.#ruleFor(`pattern ${pattern}`, () =>
+        asJsonString(regexExpr(pattern as string, { mode: 'search' })),
+      );
+    }
     if (format !== undefined) {
       const known = Object.hasOwn(STRING_FORMATS, format as string);
       if (!known) {
         const formats = Object.keys(STRING_FORMATS).join(', ');
         throw fault(path, `the format ${shown(format)} is not supported; ${formats} are`);
       }
-      return asJsonString(regexExpr(STRING_FORMATS[format as string]!, { mode: 'full' }));
+      const expression = STRING_FORMATS[format as string]!;
+      return this.#ruleFor(`format ${format}`, () => asJsonString(regexExpr(expression, { mode: 'full' })));
     }
     if (!hasLength) return JSON_STRING;
     const [least, most] = counts('Length', minLength, maxLength, path);

@@ -10,7 +10,7 @@ import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { LiveRequest } from '../request-registry.js';
 import type { RequestTerms } from '../request-terms.js';
 import type { ServedGenerator } from '../served-model.js';
-import { shuttingDown } from './errors.js';
+import { cutOff } from './errors.js';
 import { TurnShare } from './turn-share.js';
 
 /** How many answers there are to each prompt. */
@@ -247,7 +247,7 @@ export class ChoiceRun {
       observer.onEnd('abort');
       // Nobody hears the answer of a client that left; what nobody asked for is the server's doing.
       if (!this.#isCancelled && this.#abort.signal.aborted) return;
-      if (!this.#isCancelled) throw shuttingDown();
+      if (!this.#isCancelled) throw cutOff();
     } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
     onPiece(candidate, piece);
     this.#share.use(logProbsOf(piece, this.#requests[prompt]!));

@@ -88,6 +88,14 @@ export function shuttingDown(endsInMs: number | null = null): ApiError {
   });
 }
 
+/** An answer was under way when the time for ending it was over. */
+export function cutOff(): ApiError {
+  return new ApiError(503, 'The server is shutting down, and this answer was cut off.', {
+    code: 'server_shutting_down',
+    headers: { 'retry-after': retryAfter(null), connection: 'close' },
+  });
+}
+
 /** Options of a request that the HTTP API calls by another name than by their own in snake case. */
 const PARAM_NAMES: Readonly<Record<string, string>> = {
   minLength: 'min_tokens',

@@ -45,6 +45,9 @@ describe('who may have something computed, by default', () => {
     ['a page of 127.0.0.1', { origin: 'http://127.0.0.1:5173' }],
     ['a page of the loopback network', { origin: 'http://127.8.9.10:8080' }],
     ['a page of [::1]', { origin: 'http://[::1]:9999' }],
+    ['a page below localhost', { origin: 'http://app.localhost:3000' }],
+    ['the window of a program', { origin: 'app://obsidian.md' }],
+    ['another one', { origin: 'tauri://localhost' }],
   ] as const)('%s may', async (_, headers) => {
     expect(await ran(headers)).toBe(true);
   });
@@ -73,12 +76,18 @@ describe('who may have something computed, by default', () => {
     expect(await ran(headers)).toBe(false);
   });
 
+  it('is asked of extensions by name', async () => {
+    const origin = 'chrome-extension://abcdef';
+    expect(await ran({ origin }, [origin])).toBe(true);
+    expect(await ran({ origin: `${origin}g` }, [origin])).toBe(false);
+  });
+
   it('is told in a sentence, without a word that the page could read', async () => {
     const { text, headers, status } = await asked({ origin: FOREIGN });
     expect(status).toBe(403);
     expect(JSON.parse(text)).toEqual({
       error: {
-        message: `Web pages of ${FOREIGN} may not use this server; --cors-origin names those that may.`,
+        message: `Web pages of ${FOREIGN} may not use this server, which was asked as ${HOST}; --cors-origin names those that may, and a proxy in front of it should hand on the Host as it came.`,
         type: 'permission_error',
         param: null,
         code: 'origin_not_allowed',

@@ -249,6 +249,17 @@ describe('a JSON schema', () => {
     expect(() => matcherOf('json_schema', schema)).toThrow(why);
   });
 
+  it('may have hundreds of strings of one format or pattern: each is one rule', () => {
+    const kinds = [{ format: 'uri' }, { format: 'email' }, { pattern: '^[a-z]{1,64}$' }];
+    const names = Array.from({ length: 300 }, (_, i) => `p${i}`);
+    const properties = Object.fromEntries(
+      names.map((name, i) => [name, { type: 'string', ...kinds[i % 3] }]),
+    );
+    const matcher = matcherOf('json_schema', { type: 'object', properties, additionalProperties: false });
+    expect(matches(matcher, '{"p0": "https://a.b", "p1": "a@b.c", "p2": "geese"}')).toBe(true);
+    expect(matches(matcher, '{"p0": "geese"}')).toBe(false);
+  });
+
   it('that is too long, too deep, or too large is refused', () => {
     expect(() => matcherOf('json_schema', { description: 'x'.repeat(MAX_GUIDE_LENGTH) })).toThrow(
       'characters long',

@@ -1,0 +1,10 @@
+// Compiles the TypeScript when the package is installed or packed from a checkout. `npx skein` in a checkout runs this too, each
+// time it links the checkout anew: what is compiled then stays as it is, since a server may be running from it.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+
+const isBuilt = existsSync(new URL('../dist/bin/skein.js', import.meta.url));
+if (process.env.npm_command !== 'exec' || !isBuilt) {
+  const { status } = spawnSync('npm', ['run', 'build:ts'], { stdio: 'inherit' });
+  process.exitCode = status ?? 1;
+}
