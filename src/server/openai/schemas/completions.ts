@@ -1,29 +1,13 @@
 import * as z from 'zod';
 import { commonFields } from './common.js';
-import { about, component, count, optional, tokenList } from './fields.js';
+import { about, component, count, optional, textsOrTokens } from './fields.js';
 
 const MAX_PROMPTS = 256;
 
-const promptSchema = about(
-  z
-    .union(
-      [
-        z.string().transform((one) => [one]),
-        tokenList(1).transform((one) => [one]),
-        z.array(tokenList(1)).min(1),
-        z.array(z.string()).min(1),
-      ],
-      { error: 'expected a string, token ids, or a list of either, none of them empty' },
-    )
-    .refine((prompts) => prompts.length <= MAX_PROMPTS, {
-      error: ({ input }) =>
-        `it holds ${(input as unknown[]).length} prompts, at most ${MAX_PROMPTS} are taken`,
-    }),
-  {
-    description: `The text that is gone on with: a string, token ids, or up to ${MAX_PROMPTS} of either.`,
-    examples: ['Once upon a time'],
-  },
-);
+const promptSchema = about(textsOrTokens(MAX_PROMPTS, 'prompts'), {
+  description: `The text that is gone on with: a string, token ids, or up to ${MAX_PROMPTS} of either.`,
+  examples: ['Once upon a time'],
+});
 
 export const completionRequestSchema = component(
   'CompletionRequest',

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { about, component, ignored, MAX_INT, optional, tokenList } from './fields.js';
+import { about, component, ignored, MAX_INT, optional, textsOrTokens } from './fields.js';
 
 /** OpenAI's own limits. */
 const MAX_INPUTS = 2048;
@@ -22,25 +22,10 @@ const commonFields = {
   user: ignored('A name for the end user. Accepted; it has no bearing on the answer.'),
 };
 
-const input = about(
-  z
-    .union(
-      [
-        z.string().transform((one) => [one]),
-        tokenList(1).transform((one) => [one]),
-        z.array(tokenList(1)).min(1),
-        z.array(z.string()).min(1),
-      ],
-      { error: 'expected a string, token ids, or a list of either, none of them empty' },
-    )
-    .refine((inputs) => inputs.length <= MAX_INPUTS, {
-      error: ({ input }) => `it holds ${(input as unknown[]).length} inputs, at most ${MAX_INPUTS} are taken`,
-    }),
-  {
-    description: `The texts: one, or up to ${MAX_INPUTS}. Token ids are taken as they are: no special tokens are put around them.`,
-    examples: ['The cat sits outside.'],
-  },
-);
+const input = about(textsOrTokens(MAX_INPUTS, 'inputs'), {
+  description: `The texts: one, or up to ${MAX_INPUTS}. Token ids are taken as they are: no special tokens are put around them.`,
+  examples: ['The cat sits outside.'],
+});
 
 export const embeddingRequestSchema = component(
   'EmbeddingRequest',

@@ -107,3 +107,20 @@ export function tokenList(least: number, isOneOfSeveral = true) {
 export function shortText(most: number) {
   return z.string().max(most);
 }
+
+/** A text, several, a list of token ids, or several of those, as a list of 1 to `most`; a refusal of more calls them `what`. */
+export function textsOrTokens(most: number, what: string) {
+  return z
+    .union(
+      [
+        z.string().transform((one) => [one]),
+        tokenList(1).transform((one) => [one]),
+        z.array(tokenList(1)).min(1),
+        z.array(z.string()).min(1),
+      ],
+      { error: 'expected a string, token ids, or a list of either, none of them empty' },
+    )
+    .refine((given) => given.length <= most, {
+      error: ({ input }) => `it holds ${(input as unknown[]).length} ${what}, at most ${most} are taken`,
+    });
+}
