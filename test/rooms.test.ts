@@ -29,7 +29,7 @@ function arrowsFrom(from: string): Arrow[] {
 
 const arrows = sources.flatMap(arrowsFrom);
 const roomOf = (path: string) => path.split('/', 1)[0]!;
-const floorOf = (path: string) => FLOORS.indexOf(roomOf(path));
+const floorOf = (path: string) => (FLOORS as readonly string[]).indexOf(roomOf(path));
 
 describe('the rooms', () => {
   it('hold all sources, and are found by their imports', () => {
