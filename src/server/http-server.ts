@@ -5,7 +5,8 @@ import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
 import { ConnectionLimit } from './connection-limit.js';
 import { listenError } from './listen-address.js';
-import { notHttp, refusalOfHead, refuse, refuseWhatIsNoRequest } from './raw-refusals.js';
+import { noteAnswer, notHttp, refusalOfHead, refuse, refuseWhatIsNoRequest } from './raw-refusals.js';
+import { RequestTurns } from './request-turns.js';
 import type { ServerState } from './server-state.js';
 
 /** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
@@ -48,6 +49,8 @@ export class HttpServer {
   readonly #server: Server;
   readonly #state: ServerState;
   readonly #scheme: 'http' | 'https';
+  readonly #stallLimitMs: number | undefined;
+  readonly #onStall: (() => void) | undefined;
   #active = 0;
   #onIdle: (() => void) | null = null;
 
@@ -55,13 +58,17 @@ export class HttpServer {
     this.#server = server;
     this.#state = state;
     this.#scheme = tls === undefined ? 'http' : 'https';
-    server.on('request', (_, outgoing) => {
-      this.#active++;
-      if (stallLimitMs !== undefined) cutWhereStalled(outgoing, stallLimitMs, onStall);
-      outgoing.once('close', () => {
-        this.#active--;
-        if (this.#active === 0) this.#onIdle?.();
-      });
+    this.#stallLimitMs = stallLimitMs;
+    this.#onStall = onStall;
+  }
+
+  /** Counts an exchange until its last byte is out, or its client has left. */
+  #follow(outgoing: ServerResponse): void {
+    this.#active++;
+    if (this.#stallLimitMs !== undefined) cutWhereStalled(outgoing, this.#stallLimitMs, this.#onStall);
+    outgoing.once('close', () => {
+      this.#active--;
+      if (this.#active === 0) this.#onIdle?.();
     });
   }
 
@@ -75,11 +82,14 @@ export class HttpServer {
       // What is no request to the library, such as one to an address that is none, never reaches the app.
       errorHandler: () => notHttp('the address or a header is malformed').response(),
     });
-    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const turns = new RequestTurns((incoming, outgoing) => {
+      running.#follow(outgoing);
+      noteAnswer(outgoing);
       const refusal = refusalOfHead(incoming) ?? limit.refusalOf(incoming);
       if (refusal === null) void listener(incoming, outgoing);
       else refuse(outgoing, refusal);
-    };
+    });
+    const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => turns.take(incoming, outgoing);
     const server =
       tls === undefined ? createServer(OPTIONS, answer) : createTlsServer({ ...tls, ...OPTIONS }, answer);
     // The length of all headers is limited; beyond a number of them some would be dropped, Host or a key among them.

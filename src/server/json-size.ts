@@ -12,8 +12,10 @@ export const MAX_JSON_VALUES = 500_000;
  */
 export const LIST_COUNTS = 4;
 export const TEXT_COUNTS = 8;
-/** Together with the text that it is, a name counts twice this. */
+/** Together with the text that it is, a name counts twice this, */
 const NAME_COUNTS = 8;
+/** and one more for so many bytes of it: the parser looks up each name among all that it knows. */
+const NAME_BYTES = 16;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -50,6 +52,10 @@ export class JsonSize implements JsonCounts {
   containers = 0;
   keys = 0;
   strings = 0;
+  /** Of the names of fields. */
+  keyBytes = 0;
+  /** Bytes of the latest text. */
+  #textBytes = 0;
   #open = 0;
   #isInText = false;
   #isEscaped = false;
@@ -57,16 +63,24 @@ export class JsonSize implements JsonCounts {
   /** Counts the next part of the text. */
   add(bytes: Uint8Array): void {
     let open = this.#open;
-    let i = this.#isInText ? this.#skipText(bytes, 0) : 0;
+    let i = 0;
+    if (this.#isInText) {
+      i = this.#skipText(bytes, 0);
+      this.#textBytes += i;
+    }
     for (; i < bytes.length; i++) {
       const byte = bytes[i]!;
       if (byte === QUOTE) {
         this.strings++;
         this.#isInText = true;
-        i = this.#skipText(bytes, i + 1) - 1;
+        const end = this.#skipText(bytes, i + 1);
+        this.#textBytes = end - i;
+        i = end - 1;
       } else if (byte === COMMA) this.values++;
-      else if (byte === COLON) this.keys++;
-      else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
+      else if (byte === COLON) {
+        this.keys++;
+        this.keyBytes += this.#textBytes;
+      } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
         open++;
         this.values++;
         this.containers++;
@@ -76,10 +90,11 @@ export class JsonSize implements JsonCounts {
     this.#open = open;
   }
 
-  /** Values by their work: an item of a list or object counts 1, a list or an object 4 besides, a text 8, a name 16. */
+  /** Values by their work: an item of a list or object counts 1, a list or an object 4 besides, a text 8, a name 16 and its length. */
   get work(): number {
-    const { values, containers, strings, keys } = this;
-    return values + LIST_COUNTS * containers + TEXT_COUNTS * strings + NAME_COUNTS * keys;
+    const { values, containers, strings, keys, keyBytes } = this;
+    const ofNames = NAME_COUNTS * keys + Math.floor(keyBytes / NAME_BYTES);
+    return values + LIST_COUNTS * containers + TEXT_COUNTS * strings + ofNames;
   }
 
   get isTooMuch(): boolean {

@@ -14,9 +14,13 @@ export function notHttp(reason: string): ApiError {
 /** The latest answer on each connection. */
 const answers = new WeakMap<Duplex, ServerResponse>();
 
+/** The answer is the one that is made on its connection now. */
+export function noteAnswer(outgoing: ServerResponse): void {
+  answers.set(outgoing.req.socket, outgoing);
+}
+
 /** Answers what Node.js hands to nobody: it would close the connection without a word, or with one that no client can read. */
 export function refuseWhatIsNoRequest(server: Server): void {
-  server.on('request', ({ socket }, outgoing) => answers.set(socket, outgoing));
   server.on('clientError', refuseUnparsed);
   server.on('connect', (_, socket) => {
     socket.on('error', () => socket.destroy());
@@ -50,7 +54,7 @@ export function refusalOfHead({ headers, rawHeaders, httpVersion }: IncomingMess
 
 /** Answers in the place of the app, and ends the connection: what follows on it may be the rest of a body. */
 export function refuse(outgoing: ServerResponse, refusal: ApiError): void {
-  answers.set(outgoing.req.socket, outgoing);
+  noteAnswer(outgoing);
   const body = JSON.stringify(refusal.body());
   outgoing.statusCode = refusal.status;
   const headers = { 'content-type': 'application/json', ...refusal.headers, ...CLOSE };

@@ -74,15 +74,44 @@ export function docsPage(): Response {
 export async function docsFile(name: PageFile, takesGzip: boolean): Promise<Response> {
   const headers = { 'content-type': PAGE_FILES[name], 'cache-control': 'max-age=3600', ...SAFE_HEADERS };
   if (name === 'start.js') return new Response(START, { headers });
-  const packed = await swaggerFile(name);
-  if (!takesGzip) return new Response(new Uint8Array(gunzipSync(packed)), { headers });
+  const { packed, plain } = await swaggerFile(name);
+  if (!takesGzip) return new Response(plain(), { headers });
   return new Response(packed, {
     headers: { ...headers, 'content-encoding': 'gzip', vary: 'accept-encoding' },
   });
 }
 
+interface SwaggerFile {
+  /** As gzip. */
+  packed: Uint8Array<ArrayBuffer>;
+  plain(): Uint8Array<ArrayBuffer>;
+}
+
+/** Read, and unpacked where somebody wants that, once: anybody may ask for them, and as often as they like. */
+const read = new Map<PageFile, Promise<SwaggerFile>>();
+
+function swaggerFile(name: PageFile): Promise<SwaggerFile> {
+  let file = read.get(name);
+  if (file === undefined) {
+    file = packedFile(name).then((packed) => {
+      let unpacked: Uint8Array<ArrayBuffer> | null = null;
+      return {
+        packed,
+        plain: () => {
+          unpacked ??= new Uint8Array(gunzipSync(packed));
+          return unpacked;
+        },
+      };
+    });
+    // What is not there may be there the next time.
+    file.catch(() => read.delete(name));
+    read.set(name, file);
+  }
+  return file;
+}
+
 /** Compressed: from the package, where the build has put it, or in a checkout from Swagger UI's own package. */
-async function swaggerFile(name: PageFile): Promise<Uint8Array<ArrayBuffer>> {
+async function packedFile(name: PageFile): Promise<Uint8Array<ArrayBuffer>> {
   try {
     return new Uint8Array(await readFile(join(packageRoot(), 'dist/swagger-ui', `${name}.gz`)));
   } catch (error) {

@@ -21,6 +21,9 @@ export interface ChoiceCounts {
   bestOf: number;
 }
 
+/** Tokens of a piece that are too few to count: a step's, with those of a draft. */
+const FEW_TOKENS = 16;
+
 interface Candidate {
   prompt: number;
   /** Which of the prompt's. */
@@ -249,18 +252,21 @@ export class ChoiceRun {
       if (!this.#isCancelled && this.#abort.signal.aborted) return;
       if (!this.#isCancelled) throw cutOff();
     } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
+    // Of a client that has left, or was cancelled, only the ends are of use to anybody.
+    if (piece.finishReason === null && this.#abort.signal.aborted && !this.#isCancelled) return;
     onPiece(candidate, piece);
-    this.#share.use(logProbsOf(piece, this.#requests[prompt]!));
+    this.#share.use(entriesOf(piece, this.#requests[prompt]!));
   }
 }
 
-/** Log-probs that a piece tells, those of other tokens at its places included. */
-function logProbsOf(
-  { logProbs, contextLogProbList }: TextPiece,
+/** What a piece tells: log-probs, those of other tokens at its places included, and tokens that have gathered. */
+function entriesOf(
+  { tokens, logProbs, contextLogProbList }: TextPiece,
   { logProbs: top = 0, contextLogProbs: contextTop = 0 }: TextRequest,
 ): number {
   const ofPrompt = contextLogProbList === undefined ? 0 : contextLogProbList.length * (1 + contextTop);
-  return logProbs.length * (1 + top) + ofPrompt;
+  const gathered = tokens.length > FEW_TOKENS ? tokens.length : 0;
+  return gathered + logProbs.length * (1 + top) + ofPrompt;
 }
 
 /** A seed that a number of JSON holds, so that it can be told and sent again. */

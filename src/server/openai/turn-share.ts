@@ -1,5 +1,5 @@
-/** Log-probs of one request that are told in a turn of the event loop: some milliseconds of work. */
-export const LOG_PROBS_A_TURN = 4096;
+/** Log-probs, and tokens that have gathered, of one request that are told in a turn of the event loop: some milliseconds of work. */
+export const ENTRIES_A_TURN = 4096;
 
 export interface TurnShareEvents {
   /** The share is used up: nothing more is to be told in this turn. */
@@ -25,12 +25,12 @@ export class TurnShare {
     return this.#isUsed;
   }
 
-  /** So many log-probs have been told. Costs nothing where there are none. */
-  use(logProbs: number): void {
-    if (logProbs === 0) return;
+  /** So many entries have been told. Costs nothing where there are none. */
+  use(entries: number): void {
+    if (entries === 0) return;
     if (this.#told === 0) setImmediate(() => this.#next());
-    this.#told += logProbs;
-    if (this.#told < LOG_PROBS_A_TURN || this.#isUsed) return;
+    this.#told += entries;
+    if (this.#told < ENTRIES_A_TURN || this.#isUsed) return;
     this.#isUsed = true;
     this.#events.onUsed();
   }

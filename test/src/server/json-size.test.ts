@@ -16,6 +16,12 @@ describe('JsonSize', () => {
     expect(sizeOf('5')).toEqual([0, 1]);
     expect(sizeOf(']]]][')).toEqual([0, 6]);
   });
+
+  it('counts the length of names, however the text is cut, and not that of other texts', () => {
+    const named = (length: number) => `{"a":1,"${'n'.repeat(length)}":"${'t'.repeat(5000)}"}`;
+    const [, short] = sizeOf(named(10));
+    for (const cut of [1, 7, 100, 10_000]) expect(sizeOf(named(1610), cut)).toEqual([1, short! + 100]);
+  });
 });
 
 describe('a body', () => {
@@ -29,6 +35,13 @@ describe('a body', () => {
 
   it('of too many values is refused before it is parsed', async () => {
     const answer = await post(`{"prompt":"x","metadata":[${'1,'.repeat(MAX_JSON_VALUES)}1]}`);
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain(`more than ${MAX_JSON_VALUES} values`);
+  });
+
+  it('of long names is refused before it is parsed', async () => {
+    const names = Array.from({ length: 20_000 }, (_, i) => `"${'n'.repeat(500)}${i}":0`);
+    const answer = await post(`{"prompt":"x","user":{${names.join(',')}}}`);
     expect(answer.status).toBe(400);
     expect(answer.text).toContain(`more than ${MAX_JSON_VALUES} values`);
   });

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { LOG_PROBS_A_TURN, TurnShare } from '../../../../src/server/openai/turn-share.js';
+import { ENTRIES_A_TURN, TurnShare } from '../../../../src/server/openai/turn-share.js';
 import { toyServer } from '../../support/toy-server.js';
 
 function shareOf() {
@@ -12,21 +12,21 @@ function shareOf() {
 describe('the share that a request has of a turn', () => {
   it('is used up once, and is there again in the next turn', async () => {
     const { share, heard } = shareOf();
-    share.use(LOG_PROBS_A_TURN - 1);
+    share.use(ENTRIES_A_TURN - 1);
     expect([share.isUsed, heard]).toEqual([false, []]);
     share.use(1);
     share.use(100);
     expect([share.isUsed, heard]).toEqual([true, ['used']]);
     await nextTurn();
     expect([share.isUsed, heard]).toEqual([false, ['used', 'next']]);
-    share.use(LOG_PROBS_A_TURN);
+    share.use(ENTRIES_A_TURN);
     expect(heard).toEqual(['used', 'next', 'used']);
   });
 
   it('is whole again where a turn did not use it up, and nobody is told', async () => {
     const { share, heard } = shareOf();
     for (let i = 0; i < 5; i++) {
-      share.use(LOG_PROBS_A_TURN - 1);
+      share.use(ENTRIES_A_TURN - 1);
       await nextTurn();
     }
     expect(heard).toEqual([]);

@@ -1,0 +1,47 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Requests that may wait behind the one that is answered on their connection; who sends more is cut off. */
+export const MOST_WAITING = 64;
+
+type Begin = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+
+/**
+ * One request of a connection at a time: those that come before the one in front of them is answered (pipelining) wait. Node.js
+ * begins all that a packet holds, a thousand as well as one, and where the connection ends it tells only the one whose answer
+ * is being sent: whatever was begun for the others would be held for ever.
+ *
+ *   sent       A B C                        connection ends
+ *   answered   AAAAAAAA BBBBBB              C is dropped: nothing of it was begun
+ */
+export class RequestTurns {
+  readonly #begin: Begin;
+  /** By connection with a request in work: those behind it. */
+  readonly #waiting = new WeakMap<Socket, [IncomingMessage, ServerResponse][]>();
+
+  constructor(begin: Begin) {
+    this.#begin = begin;
+  }
+
+  take(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const { socket } = incoming;
+    const waiting = this.#waiting.get(socket);
+    if (waiting === undefined) {
+      this.#waiting.set(socket, []);
+      this.#start(incoming, outgoing);
+    } else if (waiting.length < MOST_WAITING) waiting.push([incoming, outgoing]);
+    else socket.destroy();
+  }
+
+  #start(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    // In front of whoever else listens, so that the connection is never idle between two of its requests.
+    outgoing.once('close', () => this.#next(incoming.socket));
+    this.#begin(incoming, outgoing);
+  }
+
+  #next(socket: Socket): void {
+    const next = this.#waiting.get(socket)?.shift();
+    if (next === undefined || socket.destroyed) this.#waiting.delete(socket);
+    else this.#start(...next);
+  }
+}
