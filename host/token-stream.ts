@@ -26,6 +26,9 @@ import {
   withoutLast,
 } from './token-parts.js';
 
+/** Parts that gather before they are joined. */
+const MOST_PARTS = 64;
+
 /**
  * The pieces of one request between the host, which pushes, and one consumer. What the consumer does not take at once gathers
  * here, and is one piece when it does.
@@ -133,7 +136,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     if (context !== null) this.#context = context;
     const endsHidden = code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1);
     const shown = endsHidden ? withoutLast(part) : part;
-    if (shown.tokens.length > 0 && !this.#isDone) this.#parts.push(shown);
+    if (shown.tokens.length > 0 && !this.#isDone) this.#gather(shown);
     if (final) {
       this.#seed = tensors.get('random_seed')!.data[0] as bigint;
       this.#timing = readTiming(tensors);
@@ -151,7 +154,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     if (isNext && listener !== null && !this.#isPaused) {
       this.#tellListener('onPiece', () => listener.onPiece(piece));
     } else {
-      this.#parts.push(piece);
+      this.#gather(piece);
       this.#deliver();
     }
   }
@@ -166,6 +169,12 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   fail(error: Error): void {
     this.#error = error;
     this.#deliver();
+  }
+
+  /** What nobody takes for long becomes one part: the arrays of a step are small, and each costs more than what it holds. */
+  #gather(part: Part): void {
+    this.#parts.push(part);
+    if (this.#parts.length >= MOST_PARTS) this.#parts = [joinParts(this.#parts, this.#options)];
   }
 
   #deliver(): void {

@@ -4,12 +4,14 @@ import { OPTIONS, type OptionName, variableName } from './config-options.js';
 /** Variables that are no option's: what each is for stands in docs/options.md, or with the tests and tools that read it. */
 const OTHER_VARIABLES = [
   ...['SKEIN_CONFIG', 'SKEIN_CACHE_DIR', 'SKEIN_STATE_DIR', 'SKEIN_DEBUG', 'SKEIN_ISA', 'SKEIN_PEERS'],
-  ...['SKEIN_API_KEY', 'SKEIN_MODEL', 'SKEIN_FUZZ_RUNS', 'SKEIN_FUZZ_SEED', 'SKEIN_SOAK_SECONDS'],
+  ...['SKEIN_API_KEY', 'SKEIN_MODEL', 'SKEIN_SOAK_SECONDS'],
+  // Read by the library that finds the addon.
+  'SKEIN_PREBUILD',
   // deploy/compose.yaml's own.
   'SKEIN_MODELS_DIR',
 ] as const;
-/** Of tests, and of tools that measure the TensorFlow executor. Kubernetes gives those of a service that is called skein. */
-const OTHERS = /^SKEIN_(TEST_|TENSORFLOW_|SERVICE_|PORT_\d)/;
+/** Of tests, and of tools that measure costs or the TensorFlow executor. Kubernetes gives those of a service that is called skein. */
+const OTHERS = /^SKEIN_(TEST_|COSTS_|FUZZ_|HELD_|TENSORFLOW_|SERVICE_|PORT_\d)/;
 
 /**
  * What to say of variables that begin with SKEIN_ and that nothing reads: one line each. An environment is shared with others,

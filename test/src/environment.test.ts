@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { OPTIONS, type OptionName, variableName } from '../../src/config-options.js';
 import { unknownVariables } from '../../src/environment.js';
+import { FLOORS } from '../support/floors.js';
 import { runCli } from './support/skein-process.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -31,7 +32,7 @@ describe('variables that begin with SKEIN_', () => {
 
   it('are known where they are an option, or where the product, its tests, tools or deployments read them', () => {
     const options = (Object.keys(OPTIONS) as OptionName[]).map(variableName);
-    const folders = ['src', 'engine', 'models', 'callbacks', 'tools', 'test', 'deploy', 'examples'];
+    const folders = [...FLOORS, 'test', 'deploy', 'examples'];
     const read = folders.flatMap(namesIn).filter((name) => !/^SKEIN_(X|PROT|QQQQQQQQQQ)$/.test(name));
     expect(read.length).toBeGreaterThan(10);
     const environment = Object.fromEntries([...options, ...read].map((name) => [name, '1']));

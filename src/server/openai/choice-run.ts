@@ -252,10 +252,10 @@ export class ChoiceRun {
       if (!this.#isCancelled && this.#abort.signal.aborted) return;
       if (!this.#isCancelled) throw cutOff();
     } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
-    // Of a client that has left, or was cancelled, only the ends are of use to anybody.
+    this.#share.use(entriesOf(piece, this.#requests[prompt]!));
+    // Of a client that has left only the ends are of use to anybody.
     if (piece.finishReason === null && this.#abort.signal.aborted && !this.#isCancelled) return;
     onPiece(candidate, piece);
-    this.#share.use(entriesOf(piece, this.#requests[prompt]!));
   }
 }
 
