@@ -45,15 +45,9 @@ export class ChoiceRun {
   readonly #ranks: boolean;
   readonly #live: LiveRequest;
   #isCancelled = false;
-  #isPaused = false;
   /** The reader is. */
   #isBehind = false;
-  readonly #share = new TurnShare({
-    onUsed: () => this.#hold(),
-    onNext: () => {
-      if (!this.#isBehind) this.#tell();
-    },
-  });
+  readonly #share = new TurnShare({ onUsed: () => this.#hold(), onNext: () => this.#tell() });
   /** The candidate that `resume` begins with. */
   #next = 0;
   readonly numChoices: number;
@@ -157,19 +151,22 @@ export class ChoiceRun {
 
   resume(): void {
     this.#isBehind = false;
-    if (!this.#share.isUsed) this.#tell();
+    this.#tell();
+  }
+
+  /** For its reader, or for the next turn of the event loop. */
+  get #waits(): boolean {
+    return this.#isBehind || this.#share.isUsed;
   }
 
   #hold(): void {
-    this.#isPaused = true;
     for (const { pieces } of this.#candidates) pieces.pause();
   }
 
   /** What has gathered is told, choice by choice, until there is a reason to wait: the others are the first the next time. */
   #tell(): void {
-    this.#isPaused = false;
     const { length } = this.#candidates;
-    for (let i = 0; i < length && !this.#isPaused; i++) {
+    for (let i = 0; i < length && !this.#waits; i++) {
       const next = this.#next;
       this.#next = (next + 1) % length;
       this.#candidates[next]!.pieces.resume();
