@@ -221,7 +221,8 @@ function check(policy: SimulationOptions['policy'], kind: Kind, property: (run: 
       for (const iteration of iterations) checkBudgets(iteration, history.options);
       property({ history, iterations });
     }),
-    { numRuns: 700 },
+    // Few histories have a request that waits for another's blocks: with twice as many the count below cannot fail by chance.
+    { numRuns: kind.reuse ? 1400 : 700 },
   );
 }
 
@@ -270,7 +271,7 @@ describe('random histories', () => {
           }
         }
       });
-      if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(0);
+      if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(20);
       else expect(passed).toBe(0);
     });
 
