@@ -1,24 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { LONG, OUTSIDE, TOGETHER } from './test/support/test-sets.js';
 
-/**
- * Tests whose files share two processes, one after the other: hundreds of small files would otherwise cost a process, and
- * the import of what they test, each. They start no server and no command line, change nothing global that they do not put
- * back, and measure no memory.
- */
-const TOGETHER = [
-  'test/{base,callbacks,host,network}/**/*.test.ts',
-  'test/engine/!(container-limits|worker-death).test.ts',
-  'test/engine/{batch,build,decoding,encoder,guided,intake,loop,options,request,schemes,simulation,speculation,worker}/**/*.test.ts',
-  'test/kvcache/**/*.test.ts',
-  'test/models/*/**/*.test.ts',
-  'test/scheduler/**/*.test.ts',
-  'test/src/{commands,generation,hub,top}/**/*.test.ts',
-  'test/src/server/*.test.ts',
-  'test/src/server/{documentation,metrics,openai}/**/*.test.ts',
-  'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
-  'test/{loadgen,tools/compare,tools/support}/!(http-load|benchmark|https).test.ts',
-];
+/** What `npm test` leaves to `npm run test:all`. */
+const MORE = [...OUTSIDE, ...LONG];
+
 // Tests of pure modules import the TypeScript sources; tests that start worker threads or the
 // command line import the compiled package by its own name, as a user of it does.
 export default defineConfig({
@@ -32,9 +18,13 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     projects: [
-      { extends: true, test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: TOGETHER } },
-      // Behind the others, which are longer: so both workers are busy to the end.
-      { extends: true, test: { name: 'together', include: TOGETHER, isolate: false } },
+      {
+        extends: true,
+        test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...TOGETHER, ...MORE] },
+      },
+      // These run behind the others, which are longer: so both workers are busy to the end.
+      { extends: true, test: { name: 'together', include: TOGETHER, exclude: MORE, isolate: false } },
+      { extends: true, test: { name: 'more', include: MORE } },
     ],
     // A bound for hangs, not for speed: the real model's tests take their time on a busy machine.
     testTimeout: 600_000,

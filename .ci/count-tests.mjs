@@ -1,25 +1,27 @@
-// Reads vitest's JSON report, prints what failed or was skipped and the line "N passed, N failed"; exit code 1 unless
+// Reads vitest's JSON reports, prints what failed or was skipped and the line "N passed, N failed"; exit code 1 unless
 // every test ran and passed.
 //
-//     node .ci/count-tests.mjs REPORT.json STATUS_OF_THE_RUN
+//     node .ci/count-tests.mjs STATUS_OF_THE_RUNS REPORT.json...
 import { readFileSync } from 'node:fs';
 
-const [reportPath, runStatus] = process.argv.slice(2);
+const [runStatus, ...reportPaths] = process.argv.slice(2);
 
-function readReport() {
+let isComplete = reportPaths.length > 0;
+
+function resultsOf(reportPath) {
   try {
-    return JSON.parse(readFileSync(reportPath, 'utf8'));
+    return JSON.parse(readFileSync(reportPath, 'utf8')).testResults;
   } catch {
-    console.log('The test run left no report.');
-    return { testResults: [] };
+    console.log('A test run left no report.');
+    isComplete = false;
+    return [];
   }
 }
 
-const report = readReport();
 let passed = 0;
 let failed = 0;
 let skipped = 0;
-for (const file of report.testResults) {
+for (const file of reportPaths.flatMap(resultsOf)) {
   // A file that does not load has no tests of its own: it counts as one that failed.
   if (file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed')) {
     failed++;
@@ -35,7 +37,7 @@ for (const file of report.testResults) {
   }
 }
 if (skipped > 0) console.log(`${skipped} tests were skipped; here none may be.`);
-const ok = passed > 0 && failed === 0 && skipped === 0 && Number(runStatus) === 0;
+const ok = isComplete && passed > 0 && failed === 0 && skipped === 0 && Number(runStatus) === 0;
 if (!ok) console.log(`The run did not pass (its exit code was ${runStatus}).`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = ok ? 0 : 1;

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { codeOf, SkeinError } from './skein-error.js';
 
 /**
  * Bytes of addresses that a thread of Node.js takes: V8 reserves 620 MB for its code and stacks before it uses any of them, and ends
@@ -8,8 +9,9 @@ const THREAD_BYTES = 800e6;
 const PAGE_BYTES = 4096;
 
 /** What the system does not give a process: memory, or addresses for it. */
-export class MemoryError extends Error {
+export class MemoryError extends SkeinError {
   override name = 'MemoryError';
+  override readonly code = 'SKEIN_MEMORY';
 }
 
 /** Bytes of addresses that this process may have, and that it has; null where nothing limits them. */
@@ -30,7 +32,7 @@ export function addressSpace(): AddressSpace | null {
   }
 }
 
-/** To be asked before threads are started. @throws MemoryError where they would end the process for want of addresses. */
+/** Checks the room for threads, before they are started. @throws MemoryError where they would end the process for want of addresses. */
 export function requireThreadRoom(threads = 1, space: AddressSpace | null = addressSpace()): void {
   if (space === null || space.limit - space.used >= threads * THREAD_BYTES) return;
   const left = gigabytes(Math.max(0, space.limit - space.used));
@@ -40,7 +42,7 @@ export function requireThreadRoom(threads = 1, space: AddressSpace | null = addr
   );
 }
 
-/** What could not be had, by what JavaScript engines and Node.js say of it. */
+/** What could not be had, by what JavaScript engines and Node.js say of it: they have no codes for most of it. */
 const REFUSED: readonly [RegExp, string][] = [
   [
     /Cannot allocate Wasm memory|WebAssembly\.Memory\(\)/,
@@ -55,6 +57,13 @@ const REFUSED: readonly [RegExp, string][] = [
 /** A sentence in place of an error by which JavaScript or the system refuses memory; null for any other error. */
 export function memoryProblem(error: unknown): string | null {
   if (!(error instanceof Error) || error instanceof MemoryError) return null;
+  // A sentence of this package is not read: what is foreign about its error is the cause.
+  if (codeOf(error) !== null) return memoryProblem(error.cause);
+  if (error.cause !== undefined) return memoryProblem(error.cause) ?? refusedMemory(error);
+  return refusedMemory(error);
+}
+
+function refusedMemory(error: Error): string | null {
   const text = `${(error as NodeJS.ErrnoException).code ?? ''} ${error.message}`;
   const refused = REFUSED.find(([pattern]) => pattern.test(text));
   if (refused === undefined) return null;

@@ -1,4 +1,5 @@
 import { messageOf } from './error-text.js';
+import { SkeinError } from './skein-error.js';
 
 /** Which callback it is, and of which request where there is one. */
 export interface CallbackName {
@@ -10,9 +11,10 @@ export interface CallbackName {
  * A function of the host failed: it threw, the promise that it returned was rejected, or it returned what it must not.
  * `cause` is what it threw; absent where the callback ran in the engine's worker.
  */
-export class CallbackError extends Error {
+export class CallbackError extends SkeinError {
   override name = 'CallbackError';
-  /** Its name among the options, or among what the module exports. */
+  override readonly code = 'SKEIN_CALLBACK';
+  /** The callback's name among the options, or among what the module exports. */
   readonly callback: string;
   /** null: it was not called for one request. */
   readonly requestId: bigint | null;

@@ -1,3 +1,4 @@
+import { messageOf } from './error-text.js';
 import { asSentence } from './sentences.js';
 
 const READING: Readonly<Record<string, string>> = {
@@ -9,31 +10,37 @@ const READING: Readonly<Record<string, string>> = {
   EIO: 'the disk gives an error; copy it from elsewhere once more.',
 };
 
-const ROOM = 'make room, or name a folder of another disk.';
-const OTHER_FOLDER = 'name a folder that can be.';
-const WRITING: Readonly<Record<string, string>> = {
-  ENOENT: 'its folder is not there.',
-  ENOTDIR: 'what should be its folder is a file.',
-  EISDIR: 'it is a folder.',
-  EACCES: `this user may not write there; ${OTHER_FOLDER}`,
-  EPERM: `this user may not write there; ${OTHER_FOLDER}`,
-  EROFS: `the file system is read-only; ${OTHER_FOLDER}`,
-  ENOSPC: `the disk is full; ${ROOM}`,
-  EDQUOT: `the quota of disk space is used up; ${ROOM}`,
-  EIO: 'the disk gives an error; name a folder of another disk.',
+const ROOM = 'make room, or name a folder of another disk';
+const OTHER_FOLDER = 'name a folder that can be';
+/** What is wrong, and what to do about it. */
+const WRITING: Readonly<Record<string, readonly [string, string?]>> = {
+  ENOENT: ['its folder is not there'],
+  ENOTDIR: ['what should be its folder is a file'],
+  EISDIR: ['it is a folder'],
+  EACCES: ['this user may not write there', OTHER_FOLDER],
+  EPERM: ['this user may not write there', OTHER_FOLDER],
+  EROFS: ['the file system is read-only', OTHER_FOLDER],
+  ENOSPC: ['the disk is full', ROOM],
+  EDQUOT: ['the quota of disk space is used up', ROOM],
+  EIO: ['the disk gives an error', 'name a folder of another disk'],
 };
 
 /** Why something cannot be read, in words instead of the codes of the operating system, and what to do. */
 export function readProblem(error: unknown): string {
-  return problemOf(error, READING);
+  return READING[codeOf(error)] ?? asSentence(messageOf(error));
 }
 
 /** Why something cannot be written, likewise. */
 export function writeProblem(error: unknown): string {
-  return problemOf(error, WRITING);
+  const known = WRITING[codeOf(error)];
+  return known === undefined ? asSentence(messageOf(error)) : `${known.join('; ')}.`;
 }
 
-function problemOf(error: unknown, words: Readonly<Record<string, string>>): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return words[code ?? ''] ?? asSentence(message);
+/** The same without what to do, to stand in a sentence that says that itself. */
+export function writeReason(error: unknown): string {
+  return WRITING[codeOf(error)]?.[0] ?? messageOf(error);
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? '';
 }

@@ -28,7 +28,7 @@ export interface EncoderAnswer {
   type: 'rows';
   /** [sequences x outputWidth]; those of sequences with an error are 0. */
   rows: Float32Array;
-  /** By sequence; null: none. */
+  /** The error of each sequence; null: none. */
   errors: (string | null)[];
   /** Milliseconds of the forward. */
   forwardMs: number;

@@ -1,11 +1,11 @@
 /** What is in flight in the engine at the end of an iteration, in flat arrays, as it crosses from the worker. */
 export interface EngineFormation {
   iteration: number;
-  /** In the order of the schedulers. */
+  /** Ids of the requests, in the order of the schedulers. */
   requestIds: BigUint64Array;
   /** 0 queued, 1 context, 2 generation, 3 paused. */
   states: Uint8Array;
-  /** For each request: see FormationRow from promptTokens on; times in whole milliseconds. */
+  /** Numbers of each request: see FormationRow from promptTokens on; times in whole milliseconds. */
   counts: Int32Array;
   /** See Formation.blocks. */
   blockRuns: Int32Array;
@@ -14,7 +14,7 @@ export interface EngineFormation {
 
 /** What has happened in the engine since it was last told. */
 export interface FlightRecord {
-  /** Of the telling, on the engine's clock: milliseconds since 1970. */
+  /** When the formation was told, on the engine's clock: milliseconds since 1970. */
   nowMs: number;
   /** Six numbers each: see Formation.steps; begin and end on the engine's clock. */
   steps: Float64Array;
@@ -38,7 +38,7 @@ export interface FlightTotals {
   emptyGenerationSlots: number;
 }
 
-/** Of the latest 10 to 20 seconds, in milliseconds, 2 % exact. */
+/** Quantiles of the latest 10 to 20 seconds, in milliseconds, exact to 2 %. */
 export interface Quantiles {
   count: number;
   p50: number;
@@ -46,9 +46,9 @@ export interface Quantiles {
   p99: number;
 }
 
-/** As the engine sees them; null where there was none. */
+/** Latencies as the engine sees them; null where there was none. */
 export interface LatencyQuantiles {
-  /** From submission to the first token. */
+  /** Time from submission to the first token. */
   firstToken: Quantiles | null;
   /** Between two tokens of a request; tokens that come together share the time since the one before. */
   interToken: Quantiles | null;
@@ -105,7 +105,7 @@ export interface Formation {
   /** Requests that wait in the queue, listed or not. */
   queued: number;
   /**
-   * Those that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error'; when, in
+   * The requests that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error'; when, in
    * milliseconds from timeMs (0 or below); then what a row has, as far as the host knows it.
    */
   ended: FormationEnd[];

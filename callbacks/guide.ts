@@ -22,7 +22,7 @@ export type GuideType = (typeof GUIDE_TYPES)[number];
 /** What an answer has to look like. */
 export interface Guide {
   type: GuideType;
-  /** In the form that its type has; empty for json. */
+  /** The guide in the form that its type has; empty for json. */
   guide: string;
 }
 

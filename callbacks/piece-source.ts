@@ -18,9 +18,11 @@ export interface PieceListener<Piece> {
  *   source.listen({ onPiece, onError })          source.pause(), source.resume(), source.leave()
  */
 export interface PieceSource<Piece> extends AsyncIterable<Piece> {
-  /** From now on every piece goes to the listener, and what there is already at once. */
+  /** Sends every piece to the listener from now on, and what there is already at once. */
   listen(listener: PieceListener<Piece>): void;
-  /** Pieces gather until `resume`, and are one piece then; the request's length bounds them. */
+  /** Tokens that have gathered. */
+  readonly numGathered: number;
+  /** Pieces gather until `resume`, and are one piece then, or several where it would be long; the request's length bounds them. */
   pause(): void;
   resume(): void;
   /**

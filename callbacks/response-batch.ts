@@ -1,3 +1,6 @@
+import { type ColumnArrays, ColumnTable, column, startColumn } from '../base/columns.js';
+import type { RequestFailure } from './request-failure.js';
+
 /** What was collected of the prompt's rows. */
 export interface ContextReturn {
   /** [rows x vocabSize]; null: not asked for. */
@@ -20,7 +23,7 @@ export const RESPONSE_FINAL = 1;
 export const RESPONSE_STREAMING = 2;
 /** Carries a log-prob for each generated token in it. */
 export const RESPONSE_LOG_PROBS = 4;
-/** Failed: there are no tensors, the text stands in `errors`. */
+/** Failed: there are no tensors, why stands in `errors`. */
 export const RESPONSE_ERROR = 8;
 /** With RESPONSE_ERROR: the request itself is at fault; nothing of it ran. */
 export const RESPONSE_INVALID = 16;
@@ -34,9 +37,43 @@ export const RESPONSE_END = 64;
  */
 export const RESPONSE_BEAM = 128;
 
+/** The flat arrays of a batch of responses. */
+export const RESPONSE_COLUMNS = {
+  requestIds: column('u64', 'response'),
+  seeds: column('u64', 'response'),
+  cumLogProbs: column('f64', 'response'),
+  /** Which of the request's sequences, in the order of the answers; -1 where the request has one. */
+  sequenceIndexes: column('i32', 'response'),
+  promptLengths: column('i32', 'response'),
+  /** Prompt and output together, as far as this response goes. */
+  sequenceLengths: column('i32', 'response'),
+  padIds: column('i32', 'response'),
+  /** Prompt tokens that were found in the cache. */
+  cachedTokens: column('i32', 'response'),
+  /** With the last response of a sequence, 3 each: milliseconds from arrival to first scheduled, first token, last token; else -1. */
+  timesMs: column('f32', 'response', 3),
+  /** With the last response of a sequence: iterations in which the request ran. */
+  numIterations: column('i32', 'response'),
+  /** With the last response of a sequence, 3 each: full blocks of the prompt found in the cache, those missed, and pauses. */
+  reuseAndPauses: column('i32', 'response', 3),
+  /** Most probable tokens for each log-prob. */
+  topWidths: column('i32', 'response'),
+  tokenStart: startColumn('response'),
+  tokens: column('i32', 'token'),
+  logProbStart: startColumn('response'),
+  logProbs: column('f32', 'logProb'),
+  topTokens: column('i32', 'topEntry'),
+  topLogProbs: column('f32', 'topEntry'),
+  /** The sum of RESPONSE_FINAL and the others. */
+  flags: column('u8', 'response'),
+  finishReasons: column('u8', 'response'),
+} as const;
+
+export const RESPONSE_TABLE = new ColumnTable(RESPONSE_COLUMNS);
+
 /**
  * All responses of one iteration in flat arrays, as they cross from the worker to the host's thread: no object per
- * token or request, except for the rare error text.
+ * token or request, except for the rare failure.
  *
  *   response         0 (streaming)  1 (streaming)  2 (whole)
  *   tokens           a7             b3 b4          p0 p1 p2 c0 c1
@@ -46,38 +83,18 @@ export const RESPONSE_BEAM = 128;
  *
  * topTokens and topLogProbs hold topWidth[i] entries for each log-prob of response i, packed in the same order.
  */
-export interface ResponseBatch {
+export interface ResponseBatch extends ColumnArrays<typeof RESPONSE_COLUMNS> {
   count: number;
-  requestIds: BigUint64Array;
-  flags: Uint8Array;
-  finishReasons: Uint8Array;
-  /** Which of the request's sequences, in the order of the answers; -1 where the request has one. */
-  sequenceIndexes: Int32Array;
-  promptLengths: Int32Array;
-  /** Prompt and output together, as far as this response goes. */
-  sequenceLengths: Int32Array;
-  padIds: Int32Array;
-  /** Prompt tokens that were found in the cache. */
-  cachedTokens: Int32Array;
-  seeds: BigUint64Array;
-  cumLogProbs: Float64Array;
-  /** With the last response of a sequence, 3 each: milliseconds from arrival to first scheduled, first token, last token; else -1. */
-  timesMs: Float32Array;
-  /** With the last response of a sequence: iterations in which the request ran. */
-  numIterations: Int32Array;
-  /** With the last response of a sequence, 3 each: full blocks of the prompt found in the cache, those missed, and pauses. */
-  reuseAndPauses: Int32Array;
-  topWidths: Int32Array;
-  tokenStart: Int32Array;
-  tokens: Int32Array;
-  logProbStart: Int32Array;
-  logProbs: Float32Array;
-  topTokens: Int32Array;
-  topLogProbs: Float32Array;
-  /** Index of the response and its text. */
-  errors: [number, string][];
+  /** Of the responses that failed. */
+  errors: FailedResponse[];
   /** Of the responses whose requests ask for rows of logits; the arrays are the receiver's to keep. */
   returned: ReturnedTensors[];
+}
+
+/** Why a response failed. */
+export interface FailedResponse extends RequestFailure {
+  /** Which response. */
+  index: number;
 }
 
 /** Rows of logits and what was made of them, for one response. */

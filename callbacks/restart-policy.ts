@@ -1,3 +1,4 @@
+import { option } from '../base/named-text.js';
 import { checkRange, ParameterError } from './sampling-params.js';
 
 /** What happens after the engine's worker died. */
@@ -41,7 +42,7 @@ export function checkWorkerRestart(options: WorkerRestartOptions | false | undef
   };
   for (const [name, range] of Object.entries(ranges)) {
     const value = options[name as keyof typeof ranges];
-    if (value !== undefined) checkRange(`workerRestart.${name}`, value, range);
+    if (value !== undefined) checkRange(option(`workerRestart.${name}`), value, range);
   }
 }
 

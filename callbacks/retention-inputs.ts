@@ -1,3 +1,5 @@
+import { messageOf } from '../base/error-text.js';
+import { input, says } from '../base/named-text.js';
 import { checkRetention, type Retention, type RetentionPriority } from '../kvcache/retention.js';
 import { checkRange, ParameterError } from './sampling-params.js';
 import type { Tensor } from './types.js';
@@ -28,7 +30,7 @@ function checked(field: string, retention: Retention): Retention {
   try {
     checkRetention(retention);
   } catch (error) {
-    throw new ParameterError(field, `${field}: ${(error as Error).message}`);
+    throw new ParameterError(field, says`${input(field)}: ${messageOf(error)}`);
   }
   return retention;
 }
@@ -74,7 +76,7 @@ function priorityOf(field: string, values: Int32Array, at: number): RetentionPri
   if (durationMs < 0) {
     throw new ParameterError(
       field,
-      `${field} has the duration ${durationMs} ms; at least 0 is expected (0: for ever).`,
+      says`${input(field)} has the duration ${durationMs} ms; at least 0 is expected (0: for ever).`,
     );
   }
   return { priority, ...(durationMs === 0 ? {} : { durationMs }) };

@@ -1,3 +1,6 @@
+import { input, type Name, type NamedText, says } from '../base/named-text.js';
+import { SkeinError } from '../base/skein-error.js';
+
 /** How the next token of a request is chosen. Order of operations: see SamplingBatch. */
 export interface SamplingParams {
   /** 0 = greedy. Below 0.001 counts as 0: dividing logits by less only overflows. */
@@ -58,25 +61,32 @@ export const SAMPLING_RANGES: Readonly<Record<Exclude<keyof SamplingParams, 'see
   minLength: { min: 0, max: 2 ** 31 - 1, integer: true },
 };
 
-/** A value that a parameter does not take. The message names field, value and limit. */
-export class ParameterError extends Error {
-  override name = 'ParameterError';
-  readonly field: string;
+/** Whose fault it is that a parameter cannot be had: see FailureKind. */
+type ParameterFault = 'invalid' | 'unsupported' | 'tooLong';
 
-  constructor(field: string, message: string) {
-    super(message);
+/** A value that a parameter does not take. The message names field, value and limit. */
+export class ParameterError extends SkeinError {
+  override name = 'ParameterError';
+  override readonly code = 'SKEIN_PARAMETER';
+  readonly field: string;
+  readonly kind: ParameterFault;
+
+  constructor(field: string, text: NamedText, kind: ParameterFault = 'invalid') {
+    super(text);
     this.field = field;
+    this.kind = kind;
   }
 }
 
-/** Throws ParameterError, calling the parameter `field`, where `value` is outside `range`. */
-export function checkRange(field: string, value: number, range: Range): void {
+/** Throws ParameterError, calling the parameter `field`, a tensor or an option, where `value` is outside `range`. */
+export function checkRange(field: string | Name, value: number, range: Range): void {
   const inside = value >= range.min && value <= range.max; // false for NaN
   if (inside && (!range.integer || Number.isInteger(value))) return;
   const kind = range.integer ? 'an integer' : 'a number';
+  const name = typeof field === 'string' ? input(field) : field;
   throw new ParameterError(
-    field,
-    `${field} is ${value}; it must be ${kind} from ${range.min} to ${range.max}.`,
+    name.name,
+    says`${name} is ${value}; it must be ${kind} from ${range.min} to ${range.max}.`,
   );
 }
 
@@ -91,7 +101,10 @@ export function resolveSamplingParams(given: Partial<SamplingParams>): SamplingP
   }
   if (given.seed !== undefined && given.seed !== null) {
     if (given.seed < 0n || given.seed > SEED_MAX) {
-      throw new ParameterError('seed', `seed is ${given.seed}; it must be from 0 to ${SEED_MAX}.`);
+      throw new ParameterError(
+        'seed',
+        says`${input('seed')} is ${given.seed}; it must be from 0 to ${SEED_MAX}.`,
+      );
     }
     params.seed = given.seed;
   }

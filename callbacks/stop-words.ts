@@ -1,3 +1,4 @@
+import { input, says } from '../base/named-text.js';
 import { ParameterError } from './sampling-params.js';
 
 /**
@@ -17,7 +18,7 @@ export function decodeWordList(field: string, shape: readonly number[], data: In
     if (end <= start || end > n) {
       throw new ParameterError(
         field,
-        `${field} has the offset ${end} at place ${i}; offsets must rise from ${start + 1} to at most ${n} (the tokens given), padded with -1.`,
+        says`${input(field)} has the offset ${end} at place ${i}; offsets must rise from ${start + 1} to at most ${n} (the tokens given), padded with -1.`,
       );
     }
     words.push(data.slice(start, end));

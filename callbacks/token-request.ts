@@ -1,7 +1,10 @@
+import type { NamedText } from '../base/named-text.js';
 import { counted } from '../base/sentences.js';
+import { SkeinError } from '../base/skein-error.js';
 import type { Retention } from '../kvcache/retention.js';
 import type { Guide } from './guide.js';
 import type { PieceSource } from './piece-source.js';
+import { type FailureKind, isRequestsFault, type RequestFailure } from './request-failure.js';
 import type { SamplingParams } from './sampling-params.js';
 import type { SharedTensors } from './shared-tensors.js';
 
@@ -41,6 +44,14 @@ export interface TokenRequest extends Partial<SamplingParams> {
    */
   numSequences?: number;
   firstSequenceIndex?: number;
+  /**
+   * What its sequences have generated before, elsewhere, a list for each: the request goes on behind these tokens, bit for bit
+   * as if it had generated them here, and returns only what is new. maxNewTokens and minLength count them; it takes the seed
+   * that they were drawn with. A list that ends with one of endTokenIds, or with a stop word, is a sequence that has ended; one
+   * that is empty or missing begins anew. Not with beams. What is asked of the prompt (returnContextLogits, ...) is not
+   * returned again.
+   */
+  knownOutputIds?: readonly (Int32Array | readonly number[])[];
   /** Beam search, whose beams are told of at their end, the best first; see InProcessHost.submitSeveral. */
   beams?: TokenBeams;
   /** false: one piece at the end. Default true: a piece as often as there is something new. */
@@ -67,7 +78,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
   label?: string;
   /** Who asks: what fair queueing and maxQueueSizePerKey tell apart. Default '': nobody in particular. */
   queueKey?: string;
-  /** With fair queueing: the share of its key beside others; default 1. */
+  /** Share of the request's key beside others, with fair queueing; default 1. */
   queueWeight?: number;
   /** What post-processors get as the client's id; 0 to 2^64 - 1. */
   clientId?: bigint;
@@ -76,7 +87,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
 }
 
 export interface TokenBeams {
-  /** At least 1, which is no search. */
+  /** Number of beams, at least 1, which is no search. */
   width: number;
   /** A beam of n tokens is worth the sum of its log-probs / n ** lengthPenalty. Default 1. */
   lengthPenalty?: number;
@@ -114,22 +125,22 @@ export interface TokenPiece {
   topLogProbs?: Float32Array;
   /** [tokens.length x vocabSize]; with returnGenerationLogits. */
   generationLogits?: Float32Array;
-  /** With the first piece, [promptTokens.length x vocabSize]; with returnContextLogits. */
+  /** Logits of the prompt, [promptTokens.length x vocabSize], with the first piece; with returnContextLogits. */
   contextLogits?: Float32Array;
-  /** With the first piece, [promptTokens.length - 1]: entry i is of prompt token i + 1; with returnContextLogProbs. */
+  /** Log-probs of the prompt, [promptTokens.length - 1], with the first piece: entry i is of prompt token i + 1; with returnContextLogProbs. */
   contextLogProbs?: Float32Array;
-  /** With the first piece, [promptTokens.length - 1 x topContextLogProbs], most probable first. */
+  /** Most probable tokens in the prompt's places, [promptTokens.length - 1 x topContextLogProbs], most probable first, with the first piece. */
   contextTopTokens?: Int32Array;
   contextTopLogProbs?: Float32Array;
-  /** With the first piece: prompt tokens that were found in the cache. */
+  /** Prompt tokens that were found in the cache, with the first piece. */
   cachedTokens?: number;
   /** null for every piece but the last, which may carry no tokens. */
   finishReason: FinishReason | null;
-  /** With the last piece, where the request reached the engine. */
+  /** Times of the request, with the last piece, where it reached the engine. */
   timing?: TokenTiming;
-  /** With the piece of a beam: sum of the log-probs, that of the end token included where one ended it. */
+  /** Sum of a beam's log-probs, that of the end token included where one ended it; with the piece of a beam. */
   cumLogProb?: number;
-  /** With the last piece: the key of the random numbers that were used. */
+  /** The key of the random numbers that were used, with the last piece. */
   seed?: bigint;
 }
 
@@ -138,21 +149,41 @@ export interface TokenStream extends PieceSource<TokenPiece> {
   readonly requestId: bigint;
 }
 
+export interface RequestErrorOptions {
+  kind?: FailureKind;
+  isInvalid?: boolean;
+  field?: string | null;
+  cause?: unknown;
+}
+
 /** The engine refused or failed this request; the message is the error text of its final response. */
-export class RequestError extends Error {
+export class RequestError extends SkeinError {
   override name = 'RequestError';
+  override readonly code = 'SKEIN_REQUEST';
+  readonly kind: FailureKind;
+  /** The tensor, or what a TokenRequest calls it, that is at fault; null: none is. */
+  readonly field: string | null;
+
+  /** @param options `kind` is 'invalid' or 'internal' where it is not given. */
+  constructor(text: NamedText, options: RequestErrorOptions = {}) {
+    super(text, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = options.kind ?? (options.isInvalid ? 'invalid' : 'internal');
+    this.field = options.field ?? null;
+    this.isInvalid = isRequestsFault(this.kind);
+  }
+
+  static of({ kind, field, text }: RequestFailure, cause?: unknown): RequestError {
+    return new RequestError(text, { kind, field, cause });
+  }
+
   /** The request itself is at fault: it would be refused again, and nothing of it ran. */
   readonly isInvalid: boolean;
-
-  constructor(message: string, options: { isInvalid?: boolean; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.isInvalid = options.isInvalid ?? false;
-  }
 }
 
 /** The host's queue is full: nothing was accepted. */
-export class QueueFullError extends Error {
+export class QueueFullError extends SkeinError {
   override name = 'QueueFullError';
+  override readonly code = 'SKEIN_QUEUE_FULL';
   /** Requests that may wait: of all, or of the one who asked. */
   readonly maxQueueSize: number;
   /** How long those that wait will take to leave the queue, by the pace of late; null where there is none yet. */
@@ -169,6 +200,7 @@ export class QueueFullError extends Error {
 }
 
 /** The host is closing or its engine is gone: nothing is accepted. */
-export class HostClosedError extends Error {
+export class HostClosedError extends SkeinError {
   override name = 'HostClosedError';
+  override readonly code = 'SKEIN_HOST_CLOSED';
 }

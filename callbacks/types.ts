@@ -1,4 +1,5 @@
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
+import type { RequestFailure } from './request-failure.js';
 
 /** Data of a tensor that crosses the callback border. bool is Uint8Array, u64 is BigUint64Array. */
 export type TensorData = Int32Array | Float32Array | BigUint64Array | Uint8Array;
@@ -30,13 +31,15 @@ export type GetInferenceRequestsCallback = (max: number) => InferenceRequest[] |
 
 /**
  * Called at the end of an iteration for each response. `final` is true for the last response of a request, whose
- * state is freed before this call. A non-empty `error` implies `final`; see unpackResponses for the tensors.
+ * state is freed before this call. A non-empty `error` implies `final`, and comes with a
+ * `failure` that says the same as data; see unpackResponses for the tensors.
  */
 export type SendResponseCallback = (
   requestId: bigint,
   outputs: NamedTensor[],
   final: boolean,
   error: string,
+  failure?: RequestFailure,
 ) => void | Promise<void>;
 
 /** Called at the end of each iteration: the ids of requests to be stopped. */

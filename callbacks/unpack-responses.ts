@@ -1,3 +1,4 @@
+import { messageOfFailure, type RequestFailure } from './request-failure.js';
 import {
   RESPONSE_BEAM,
   RESPONSE_END,
@@ -11,7 +12,7 @@ import {
   type ReturnedTensors,
 } from './response-batch.js';
 import type { TokenPiece } from './token-request.js';
-import type { NamedTensor } from './types.js';
+import type { NamedTensor, SendResponseCallback } from './types.js';
 import { beamOutputs, countBeams } from './unpack-beams.js';
 
 /** One response as sendResponse takes it. */
@@ -20,6 +21,23 @@ export interface Response {
   outputs: NamedTensor[];
   final: boolean;
   error: string;
+  /** The same as data, where there is an error. */
+  failure?: RequestFailure;
+}
+
+/** The last response of a request that has no answer, where no batch brings it. */
+export function failedResponse(requestId: bigint, failure: RequestFailure): Response {
+  return { requestId, outputs: [], final: true, error: messageOfFailure(failure), failure };
+}
+
+/** Calls a sendResponse; one of an answer has no `failure`. */
+export function sendTo<T>(
+  send: (...told: Parameters<SendResponseCallback>) => T,
+  { requestId, outputs, final, error, failure }: Response,
+): T {
+  return failure === undefined
+    ? send(requestId, outputs, final, error)
+    : send(requestId, outputs, final, error, failure);
 }
 
 /**
@@ -92,7 +110,7 @@ const MORE = RESPONSE_ERROR | RESPONSE_BEAM | RESPONSE_FIRST | RESPONSE_END | RE
 export class ResponseReader {
   readonly #batch: ResponseBatch;
   readonly #maxSeqLen: number;
-  /** By index; null: there are none, as in nearly every batch. */
+  /** Returned tensors by the index of their response; null: there are none, as in nearly every batch. */
   readonly #returned: ReadonlyMap<number, ReturnedTensors> | null;
   #index = -1;
   #nextIndex = 0;
@@ -164,8 +182,9 @@ export class ResponseReader {
     if ((flags & RESPONSE_ERROR) !== 0) {
       const isInvalid = (flags & RESPONSE_INVALID) !== 0;
       const outputs = isInvalid ? [{ name: 'invalid_request', shape: [1], data: Uint8Array.of(1) }] : [];
-      const error = batch.errors.find(([index]) => index === i)?.[1] ?? 'The request failed.';
-      return { requestId, outputs, final, error };
+      const failed = batch.errors.find(({ index }) => index === i)!;
+      const why: RequestFailure = { kind: failed.kind, field: failed.field, text: failed.text };
+      return { requestId, outputs, final, error: messageOfFailure(why), failure: why };
     }
     const ofRows = this.#returned?.get(i);
     const outputs =

@@ -13,7 +13,7 @@ export interface WorkerData {
   logitsPostProcessorModule: string | null;
   callbackModule: string | null;
   terminateReqId: bigint | null;
-  /** With callbacks in a module: requests that a worker which died has left without a final response. */
+  /** Requests that a worker which died has left without a final response; only with callbacks in a module. */
   lost: { requestIds: bigint[]; reason: string } | null;
   wants: { statsJson: boolean; stats: boolean; kvEvents: boolean };
   port: MessagePort;

@@ -26,7 +26,7 @@ export interface GuideThreadSetup {
 export interface ExecutorMemory {
   weightBytes: number;
   kvCacheBytes: number;
-  /** Of the secondary blocks. */
+  /** Bytes of the secondary blocks. */
   secondaryKvCacheBytes: number;
   workspaceBytes: number;
 }
@@ -92,10 +92,10 @@ export type WorkerMessage =
       draining: boolean;
       kvEvents?: KvCacheEvent[];
     }
-  /** With callbacks in a module, which get everything else of an iteration in the worker. */
+  /** Sent with callbacks in a module, which get everything else of an iteration in the worker. */
   | { type: 'stats'; stats: IterationStats }
   | { type: 'kvEvents'; events: KvCacheEvent[] }
-  /** With callbacks in a module: what it has brought, and what it is about to be told the end of. */
+  /** Requests that a module with callbacks has brought, or that it is about to be told the end of. */
   | { type: 'taken' | 'answered'; requestIds: bigint[] }
   /** Start a thread that follows guides; null: end the one there is. */
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }

@@ -11,7 +11,7 @@ import express from 'express';
 import { InvalidRequestError, QueueFullError, Skein } from 'skein';
 
 const demo = new URL('models/demo/gosling', import.meta.resolve('skein/package.json'));
-const skein = await Skein.load({ model: process.env.MODEL ?? fileURLToPath(demo), maxQueueSize: 100 });
+const skein = await Skein.load({ model: process.env.MODEL ?? fileURLToPath(demo), maxQueuedRequests: 100 });
 
 const app = express();
 app.use(express.json());

@@ -10,7 +10,7 @@ import { Hono } from 'hono';
 import { InvalidRequestError, QueueFullError, Skein } from 'skein';
 
 const demo = new URL('models/demo/gosling', import.meta.resolve('skein/package.json'));
-const skein = await Skein.load({ model: process.env.MODEL ?? fileURLToPath(demo), maxQueueSize: 100 });
+const skein = await Skein.load({ model: process.env.MODEL ?? fileURLToPath(demo), maxQueuedRequests: 100 });
 
 /**
  * Answers { messages } with server-sent events: a JSON string for each piece of text, then [DONE].

@@ -8,16 +8,17 @@ import type {
   EncoderSequence,
 } from '../callbacks/encoder-messages.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
+import {
+  DEFAULT_TERMINATE_TIMEOUT_MS,
+  DEFAULT_WATCHDOG_TIMEOUT_MS,
+} from '../callbacks/options/optional-params.js';
 import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
 import { HostClosedError, QueueFullError, RequestError } from '../callbacks/token-request.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
 import { encoderWorkerScript } from '../engine/encoder/worker-script.js';
-import {
-  DEFAULT_TERMINATE_TIMEOUT_MS,
-  DEFAULT_WATCHDOG_TIMEOUT_MS,
-} from '../engine/options/engine-limits.js';
 import { type EncoderPick, type EncoderWork, takeEncoderBatch } from '../scheduler/encoder-scheduler.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
+import { openLink } from './links/open-link.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
 export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModule'> {
@@ -25,14 +26,22 @@ export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModu
   /** Requests that wait or run before `encode` throws QueueFullError; default 256. */
   maxQueueSize?: number | undefined;
   /** See OptionalParams of the GptManager: they mean the same. */
+  isolate?: boolean | undefined;
   workerRestart?: WorkerRestartOptions | false | undefined;
   watchdogTimeoutMs?: number | undefined;
   terminateTimeoutMs?: number | undefined;
   onStateChange?: (state: ManagerState, failure: Error | null) => void;
   /** Failures that belong to no request, such as a callback that threw. Not given: they are warnings of the process. */
   onError?: (error: Error) => void;
-  /** After each batch: what it was made of, and how long its forward took. */
-  onBatch?: (batch: { sequences: number; tokens: number; forwardMs: number }) => void;
+  /** After each batch. */
+  onBatch?: (batch: EncoderBatch) => void;
+}
+
+/** What a batch was made of, and how long its forward took. */
+export interface EncoderBatch {
+  sequences: number;
+  tokens: number;
+  forwardMs: number;
 }
 
 /** A request from submission to its last row. */
@@ -51,7 +60,7 @@ interface Entry extends EncoderWork {
 const BATCHES_AHEAD = 2;
 
 /**
- * An encoder in a worker thread of its own, for this process. Batches are formed here, from whatever waits when the worker
+ * An encoder in a worker of its own, a thread or a process, for this process. Batches are formed here, from whatever waits when the worker
  * can take another: requests join and leave between two batches.
  *
  *   encode -> waiting requests -> takeEncoderBatch -> worker -> rows -> each request's promise, with its last row
@@ -91,17 +100,17 @@ export class EncoderHost {
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
-    const { enginePath, params, encoderModule = null } = options;
+    const { enginePath, params, encoderModule = null, isolate = false } = options;
+    const { watchdogTimeoutMs = DEFAULT_WATCHDOG_TIMEOUT_MS } = options;
     const data: EncoderWorkerData = {
       enginePath,
       params,
       encoderModule: encoderModule && String(encoderModule),
     };
     this.#supervisor = new WorkerSupervisor<EncoderInfo, EncoderAnswer, EncoderCommand>({
-      script: encoderWorkerScript(),
-      workerData: () => data,
+      link: (events) => openLink(encoderWorkerScript(), data, events, { isolate, watchdogTimeoutMs }),
       restart: options.workerRestart ?? {},
-      watchdogTimeoutMs: options.watchdogTimeoutMs ?? DEFAULT_WATCHDOG_TIMEOUT_MS,
+      watchdogTimeoutMs,
       terminateTimeoutMs: options.terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
       isAwaited: () => this.#posted.length > 0,
       onReady: (_, info) => this.#start(info),
@@ -130,6 +139,11 @@ export class EncoderHost {
   /** Workers started after the first one. */
   get restarts(): number {
     return this.#supervisor.restarts;
+  }
+
+  /** See GptManager.pid. */
+  get pid(): number | null {
+    return this.#supervisor.pid;
   }
 
   /** Requests of which the worker has had nothing yet. */
@@ -172,7 +186,7 @@ export class EncoderHost {
       };
       const wrong = this.#info && whyInvalid(sequences, this.#info);
       if (wrong) {
-        reject(new RequestError(wrong, { isInvalid: true }));
+        reject(new RequestError(wrong, { kind: 'invalid' }));
         return;
       }
       takeBack = signal && onAbort(signal, () => this.#fail(entry, signal.reason));
@@ -206,7 +220,7 @@ export class EncoderHost {
     this.#info = info;
     for (const entry of [...this.#entries]) {
       const wrong = whyInvalid(entry.sequences, info);
-      if (wrong !== null) this.#fail(entry, new RequestError(wrong, { isInvalid: true }));
+      if (wrong !== null) this.#fail(entry, new RequestError(wrong, { kind: 'invalid' }));
     }
     this.#setState('running', null);
     this.#resolveReady(info);

@@ -2,26 +2,29 @@ import { ErrorReporter } from '../base/error-reporter.js';
 import { CallbackError, tellGuarded } from '../base/guarded-calls.js';
 import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
-import type { WorkerData } from '../callbacks/worker-data.js';
-import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
-import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import {
   DEFAULT_IDLE_POLL_INTERVAL_MS,
   DEFAULT_TERMINATE_TIMEOUT_MS,
   DEFAULT_WATCHDOG_TIMEOUT_MS,
-} from '../engine/options/engine-limits.js';
+} from '../callbacks/options/optional-params.js';
+import { failure } from '../callbacks/request-failure.js';
+import type { WorkerData } from '../callbacks/worker-data.js';
+import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import type { WorkerWires } from '../callbacks/worker-wires.js';
+import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import { generationWorkerScript } from '../engine/worker/worker-script.js';
 import { CacheResets } from './cache-resets.js';
-import type { EngineWorker } from './engine-worker.js';
 import { HostBridge, type SendNewTokens } from './host-bridge.js';
+import { openLink } from './links/open-link.js';
+import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
 type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
-type GenerationWorker = EngineWorker<EngineInfo, RunMessage, HostMessage>;
+type GenerationWorker = WorkerLink<HostMessage>;
 
 /**
- * Runs the token generation loop in a worker thread that its constructor spawns. The callbacks bring requests in and
+ * Runs the token generation loop in a worker that its constructor starts: a thread, or with optionalParams.isolate a process. The callbacks bring requests in and
  * take responses out; see GptManagerOptions for where they run.
  *
  *   const manager = new GptManager({ enginePath, modelType: 'InflightFusedBatching', maxBeamWidth: 1,
@@ -73,12 +76,22 @@ export class GptManager {
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
-    const { workerRestart, watchdogTimeoutMs, terminateTimeoutMs } = options.optionalParams ?? {};
+    const {
+      isolate = false,
+      workerRestart,
+      watchdogTimeoutMs = DEFAULT_WATCHDOG_TIMEOUT_MS,
+      terminateTimeoutMs,
+    } = options.optionalParams ?? {};
     this.#supervisor = new WorkerSupervisor<EngineInfo, RunMessage, HostMessage>({
-      script: generationWorkerScript(),
-      workerData: () => ({ ...workerDataOf(options), lost: this.#moduleRequests.take() }),
+      link: (events) =>
+        openLink(
+          generationWorkerScript(),
+          { ...workerDataOf(options), lost: this.#moduleRequests.take() },
+          events,
+          { isolate, watchdogTimeoutMs },
+        ),
       restart: workerRestart ?? {},
-      watchdogTimeoutMs: watchdogTimeoutMs ?? DEFAULT_WATCHDOG_TIMEOUT_MS,
+      watchdogTimeoutMs,
       terminateTimeoutMs: terminateTimeoutMs ?? DEFAULT_TERMINATE_TIMEOUT_MS,
       isAwaited: () => this.numInFlight > 0,
       onReady: (worker, info) => this.#start(worker, info),
@@ -105,6 +118,11 @@ export class GptManager {
   /** Workers started after the first one. */
   get restarts(): number {
     return this.#supervisor.restarts;
+  }
+
+  /** With optionalParams.isolate: the id of the engine's process; null while there is none, and where it is a thread. */
+  get pid(): number | null {
+    return this.#supervisor.pid;
   }
 
   /** Requests given to the worker whose final response has not come (0 with callbacks in a module). */
@@ -206,7 +224,7 @@ export class GptManager {
         if (this.#state === 'running') void this.shutdown();
         break;
       case 'closed':
-        this.#bridge?.failAll('The manager was shut down before this request was taken.');
+        this.#bridge?.failAll(failure('ended', 'The manager was shut down before this request was taken.'));
         this.#setState('stopped', null);
         break;
     }
@@ -228,8 +246,7 @@ export class GptManager {
 
   #createBridge(callbacks: FunctionCallbacks, worker: GenerationWorker, info: EngineInfo): HostBridge {
     return new HostBridge({
-      port: worker.port,
-      doorbell: worker.doorbell,
+      connection: worker,
       callbacks,
       sendNewTokens: this.#sendNewTokens,
       maxSeqLen: info.maxSeqLen,
@@ -250,7 +267,7 @@ export class GptManager {
     this.#moduleRequests.fail(reason);
     this.#cacheResets.failAll(reason);
     if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
-    this.#bridge?.disconnect(reason);
+    this.#bridge?.disconnect(failure(this.#terminateReason === null ? 'internal' : 'ended', reason));
     if (this.#info !== null && this.#terminateReason === null) this.#errors.report(error);
   }
 
@@ -265,7 +282,9 @@ export class GptManager {
       this.#rejectReady(new Error('The manager was shut down before the engine was loaded.'));
     }
     this.#bridge?.failAll(
-      error === null ? 'The manager was shut down.' : `The engine failed: ${error.message}`,
+      error === null
+        ? failure('ended', 'The manager was shut down.')
+        : failure('internal', `The engine failed: ${error.message}`),
     );
     this.#cacheResets.failAll('The manager was shut down.');
     this.#resolveEnded();
@@ -284,9 +303,7 @@ export class GptManager {
   }
 }
 
-function workerDataOf(
-  options: GptManagerOptions,
-): Omit<WorkerData, 'port' | 'doorbell' | 'heartbeat' | 'lost'> {
+function workerDataOf(options: GptManagerOptions): Omit<WorkerData, keyof WorkerWires | 'lost'> {
   const { executorModule, logitsPostProcessorModule, ...params } = options.optionalParams ?? {};
   return {
     enginePath: options.enginePath,

@@ -1,12 +1,18 @@
-import type { MessagePort } from 'node:worker_threads';
 import { messageOf } from '../base/error-text.js';
 import { CallbackError, callGuarded, promiseOf, tellGuarded } from '../base/guarded-calls.js';
 import { compact, idsIn, PENDING_PER_SEQUENCE, requestsIn } from '../callbacks/given-values.js';
 import type { FunctionCallbacks, IterationStats } from '../callbacks/gpt-manager-options.js';
+import {
+  failure,
+  isProcessed,
+  notAskedFor,
+  type RequestFailure,
+  shuttingDown,
+} from '../callbacks/request-failure.js';
 import type { TokenPiece } from '../callbacks/token-request.js';
-import type { InferenceRequest, NamedTensor } from '../callbacks/types.js';
-import { ResponseReader } from '../callbacks/unpack-responses.js';
-import type { Doorbell, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import type { InferenceRequest } from '../callbacks/types.js';
+import { failedResponse, type Response, ResponseReader, sendTo } from '../callbacks/unpack-responses.js';
+import type { HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
 import { whyIdIsInvalid } from '../engine/intake/request-validation.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 
@@ -14,8 +20,8 @@ type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
 
 /** The way to the worker that runs now. */
 export interface BridgeConnection {
-  port: MessagePort;
-  doorbell: Doorbell;
+  /** Throws where the message cannot be copied to the worker. */
+  post(message: HostMessage): void;
 }
 
 /**
@@ -24,7 +30,8 @@ export interface BridgeConnection {
  */
 export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPiece) => void;
 
-export interface HostBridgeOptions extends BridgeConnection {
+export interface HostBridgeOptions {
+  connection: BridgeConnection;
   callbacks: FunctionCallbacks;
   sendNewTokens?: SendNewTokens | undefined;
   maxSeqLen: number;
@@ -80,7 +87,7 @@ export class HostBridge {
 
   constructor(options: HostBridgeOptions) {
     this.#options = options;
-    this.#connection = { port: options.port, doorbell: options.doorbell };
+    this.#connection = options.connection;
     this.#freePlaces = this.#placesAtFirst();
     this.#maxPending = PENDING_PER_SEQUENCE * options.maxNumSequences;
   }
@@ -106,17 +113,17 @@ export class HostBridge {
     this.#clearIdleTimer();
   }
 
-  /** Takes no more requests, and ends every one that is still in flight with this error. */
-  failAll(reason: string): void {
+  /** Takes no more requests, and ends every one that is still in flight with this failure. */
+  failAll(why: RequestFailure): void {
     this.stopTaking();
-    this.#failInFlight(reason);
+    this.#failInFlight(why);
   }
 
-  /** The worker is gone: whatever was in flight ends with this error. */
-  disconnect(reason: string): void {
+  /** The worker is gone: whatever was in flight ends with this failure. */
+  disconnect(why: RequestFailure): void {
     this.#connection = null;
     this.#clearIdleTimer();
-    this.#failInFlight(reason);
+    this.#failInFlight(why);
   }
 
   /** The next worker is ready, with nothing active. */
@@ -138,11 +145,11 @@ export class HostBridge {
     return Math.min(maxNumSequences, maxWaitingRequests ?? maxNumSequences);
   }
 
-  #failInFlight(reason: string): void {
+  #failInFlight(why: RequestFailure): void {
     const requestIds = [...this.#inFlight];
     this.#inFlight.clear();
     this.#held = [];
-    for (const requestId of requestIds) this.#send(requestId, [], true, reason);
+    for (const requestId of requestIds) this.#fail(requestId, why);
   }
 
   handleIteration(message: IterationMessage): void {
@@ -165,9 +172,9 @@ export class HostBridge {
         callGuarded({ callback: 'sendNewTokens', requestId }, send, this.#options.onError);
         continue;
       }
-      const { requestId, outputs, final, error } = responses.unpack();
-      if (final) this.#inFlight.delete(requestId);
-      this.#send(requestId, outputs, final, error);
+      const response = responses.unpack();
+      if (response.final) this.#inFlight.delete(response.requestId);
+      this.#send(response);
     }
   }
 
@@ -192,12 +199,15 @@ export class HostBridge {
     tellGuarded({ callback }, call, this.#options.onError);
   }
 
-  #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+  #fail(requestId: bigint, why: RequestFailure): void {
+    this.#send(failedResponse(requestId, why));
+  }
+
+  #send(response: Response): void {
     const { callbacks, onError } = this.#options;
-    const name = { callback: 'sendResponse', requestId };
-    const pending = promiseOf(
-      callGuarded(name, () => callbacks.sendResponse(requestId, outputs, final, error), onError),
-    );
+    const name = { callback: 'sendResponse', requestId: response.requestId };
+    const send = () => sendTo((...told) => callbacks.sendResponse(...told), response);
+    const pending = promiseOf(callGuarded(name, send, onError));
     if (pending === null) return;
     this.#pendingResponses++;
     void pending
@@ -294,24 +304,21 @@ export class HostBridge {
     }
     const refusal = this.#whyRefused(requestId!, taken.length < max ? null : max);
     if (refusal !== null) {
-      this.#send(requestId!, [], true, refusal);
+      this.#fail(requestId!, refusal);
       return;
     }
     try {
       taken.push(compact(given as InferenceRequest));
       this.#inFlight.add(requestId!);
     } catch (error) {
-      this.#send(requestId!, [], true, `The request cannot be sent to the engine: ${messageOf(error)}`);
+      this.#fail(requestId!, notSent(error));
     }
   }
 
-  #whyRefused(requestId: bigint, exceededMax: number | null): string | null {
-    if (this.#inFlight.has(requestId)) {
-      return `A request with the id ${requestId} is being processed; this one is refused and that one goes on.`;
-    }
-    if (!this.#isOpen) return 'The manager is shutting down and takes no more requests.';
-    if (exceededMax === null) return null;
-    return `Only ${exceededMax} requests were asked for; this one came beyond them and is refused.`;
+  #whyRefused(requestId: bigint, exceededMax: number | null): RequestFailure | null {
+    if (this.#inFlight.has(requestId)) return isProcessed(requestId);
+    if (!this.#isOpen) return shuttingDown();
+    return exceededMax === null ? null : notAskedFor(exceededMax);
   }
 
   #postRequests(requests: InferenceRequest[]): void {
@@ -330,7 +337,7 @@ export class HostBridge {
       }
       const { requestId } = requests[0]!;
       this.#inFlight.delete(requestId);
-      this.#send(requestId, [], true, `The request cannot be sent to the engine: ${messageOf(error)}`);
+      this.#fail(requestId, notSent(error));
     }
   }
 
@@ -339,8 +346,7 @@ export class HostBridge {
       this.#held.push(message);
       return;
     }
-    this.#connection.port.postMessage(message);
-    this.#connection.doorbell.ring();
+    this.#connection.post(message);
   }
 
   #clearIdleTimer(): void {
@@ -360,6 +366,10 @@ export class HostBridge {
     }, idlePollIntervalMs);
     this.#idleTimer.unref();
   }
+}
+
+function notSent(error: unknown): RequestFailure {
+  return failure('internal', `The request cannot be sent to the engine: ${messageOf(error)}`);
 }
 
 const PULLING = { callback: 'getInferenceRequests' };

@@ -8,6 +8,7 @@ import type {
   ManagerState,
   ModuleCallbacks,
 } from '../callbacks/gpt-manager-options.js';
+import { failureOf, type RequestFailure } from '../callbacks/request-failure.js';
 import { checkRange } from '../callbacks/sampling-params.js';
 import {
   HostClosedError,
@@ -133,7 +134,8 @@ export class InProcessHost {
       // Every submission and cancellation wakes the manager; nothing has to be polled for.
       optionalParams: { ...waiting, ...manager.optionalParams, idlePollIntervalMs: 0 },
       getInferenceRequests: (max) => this.#dequeue(max),
-      sendResponse: (requestId, outputs, final, error) => this.#respond(requestId, outputs, final, error),
+      sendResponse: (requestId, outputs, final, _error, failure) =>
+        this.#respond(requestId, outputs, final, failure ?? null),
       pollStopSignals: () => this.#takeStops(),
       ...(onStats ? { returnBatchManagerStats: onStats } : {}),
     };
@@ -168,6 +170,11 @@ export class InProcessHost {
   /** Workers started after the first one. */
   get restarts(): number {
     return this.#manager.restarts;
+  }
+
+  /** See GptManager.pid. */
+  get pid(): number | null {
+    return this.#manager.pid;
   }
 
   /** Requests waiting for a place in the engine. */
@@ -221,7 +228,7 @@ export class InProcessHost {
     const tell = (callback: string, call: () => unknown) => this.#tell({ callback, requestId }, call);
     const queues = Array.from(
       { length: count },
-      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole), tell),
+      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole), tell, index),
     );
     const pieces = new SequenceQueues(queues, request.promptTokens.length);
     try {
@@ -233,7 +240,7 @@ export class InProcessHost {
       const arrivalTimeMs = performance.timeOrigin + performance.now();
       this.#enqueue({ ...inferenceRequestOf(requestId, request), arrivalTimeMs }, request, pieces);
     } catch (error) {
-      pieces.fail(new RequestError((error as Error).message, { cause: error, isInvalid: true }));
+      pieces.fail(RequestError.of(failureOf(error), error));
     }
     return queues;
   }
@@ -395,16 +402,14 @@ export class InProcessHost {
     return stops;
   }
 
-  #respond(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
+  #respond(requestId: bigint, outputs: NamedTensor[], final: boolean, failure: RequestFailure | null): void {
     const entry = this.#entries.get(requestId);
     if (!entry) return;
     if (final) this.#forget(entry);
-    if (error !== '') {
-      const isInvalid = outputs.some((output) => output.name === 'invalid_request');
-      entry.pieces.fail(new RequestError(error, { isInvalid }));
-    } else entry.pieces.push(outputs, final);
+    if (failure !== null) entry.pieces.fail(RequestError.of(failure));
+    else entry.pieces.push(outputs, final);
     if (final) {
-      const reason = error === '' ? finishReasonIn(outputs) : 'error';
+      const reason = failure === null ? finishReasonIn(outputs) : 'error';
       this.#formations?.noteEnd(entry, entry.isWhole && reason === 'cancelled' ? 'stop' : reason);
     }
   }

@@ -1,3 +1,4 @@
+import { input, says } from '../base/named-text.js';
 import { retentionInputs } from '../callbacks/retention-inputs.js';
 import { checkRange, ParameterError, resolveSamplingParams } from '../callbacks/sampling-params.js';
 import { SharedTensors } from '../callbacks/shared-tensors.js';
@@ -36,6 +37,7 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     end_id: i32(endId),
     streaming: bool(streams(request)),
     ...sequenceInputs(request),
+    ...knownOutputs(request),
     return_log_probs: bool(request.returnLogProbs ?? false),
     top_log_probs: i32(request.topLogProbs ?? 0),
     return_context_logits: bool(request.returnContextLogits ?? false),
@@ -98,6 +100,49 @@ function sequenceInputs({
   };
 }
 
+/** Rows are as long as the longest list. */
+function knownOutputs({ knownOutputIds: lists = [] }: TokenRequest): Record<string, Tensor> {
+  if (!Array.isArray(lists)) {
+    throw new ParameterError(
+      'knownOutputIds',
+      says`${input('knownOutputIds')} is ${String(lists)}; lists of tokens are expected, one for each sequence.`,
+    );
+  }
+  const rows = lists.map(knownTokens);
+  const width = rows.reduce((most, { length }) => Math.max(most, length), 0);
+  if (width === 0) return {};
+  const data = new Int32Array(rows.length * width).fill(-1);
+  for (const [i, row] of rows.entries()) data.set(row, i * width);
+  return { known_output_ids: { shape: [rows.length, width], data } };
+}
+
+/** -1 is how the tensor says that a list has ended. */
+function knownTokens(list: Int32Array | readonly number[], i: number): Int32Array {
+  const field = `knownOutputIds[${i}]`;
+  if (!Array.isArray(list) && !(list instanceof Int32Array)) {
+    throw new ParameterError(
+      field,
+      says`${input(field)} is ${String(list)}; a list of tokens for each sequence is expected.`,
+    );
+  }
+  const tokens = tokensOf(field, list);
+  const wrong = tokens.findIndex((token) => token < 0);
+  if (wrong < 0) return tokens;
+  throw new ParameterError(
+    field,
+    says`${input(field)} holds ${tokens[wrong]} at place ${wrong}; tokens are from 0 on.`,
+  );
+}
+
+/** How many tokens of a sequence are known: an end token that is the last of them is none of its output. */
+export function numKnownOutputs({ knownOutputIds, endTokenIds }: TokenRequest, sequence: number): number {
+  const list = Array.isArray(knownOutputIds) ? (knownOutputIds[sequence] ?? []) : [];
+  // What is no list of tokens is refused where the tensors are made.
+  if (!Array.isArray(list) && !(list instanceof Int32Array)) return 0;
+  const endsWithEndId = list.length > 0 && list.at(-1) === endTokenIds?.[0];
+  return list.length - (endsWithEndId ? 1 : 0);
+}
+
 function biasInputs(
   { logitBias, embeddingBias }: TokenRequest,
   shared: Pick<SharedTensors, 'of'>,
@@ -130,7 +175,7 @@ function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Re
       if (row.length !== width) {
         throw new ParameterError(
           'promptEmbeddings',
-          `promptEmbeddings has ${row.length} values in row ${i} and ${width} in row 0; all rows have the same length.`,
+          says`${input('promptEmbeddings')} has ${row.length} values in row ${i} and ${width} in row 0; all rows have the same length.`,
         );
       }
       data.set(row, i * width);
@@ -147,7 +192,10 @@ function promptInputs({ promptEmbeddings: rows, positionIds }: TokenRequest): Re
 /** None of them empty: the layout of words could not tell an empty one from none. */
 function wordsOf(field: string, words: TokenRequest['stopWords']): number[][] {
   if (words?.some((word) => word.length === 0)) {
-    throw new ParameterError(field, `${field} holds a word without tokens; at least 1 token is needed.`);
+    throw new ParameterError(
+      field,
+      says`${input(field)} holds a word without tokens; at least 1 token is needed.`,
+    );
   }
   return words?.map((word) => [...tokensOf(field, word)]) ?? [];
 }
@@ -157,7 +205,10 @@ function tokensOf(field: string, tokens: Int32Array | readonly number[]): Int32A
   const copy = Int32Array.from(tokens);
   for (let i = 0; i < copy.length; i++) {
     if (copy[i] === tokens[i]) continue;
-    throw new ParameterError(field, `${field} holds ${tokens[i]} at place ${i}; whole numbers are expected.`);
+    throw new ParameterError(
+      field,
+      says`${input(field)} holds ${tokens[i]} at place ${i}; whole numbers are expected.`,
+    );
   }
   return copy;
 }
@@ -168,7 +219,7 @@ const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(valu
 
 function u64(field: string, value: bigint): Tensor {
   if (BigInt.asUintN(64, value) !== value) {
-    throw new ParameterError(field, `${field} is ${value}; it must be from 0 to 2^64 - 1.`);
+    throw new ParameterError(field, says`${input(field)} is ${value}; it must be from 0 to 2^64 - 1.`);
   }
   return { shape: [1], data: BigUint64Array.of(value) };
 }

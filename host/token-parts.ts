@@ -22,10 +22,10 @@ export function numberOf(tensors: Tensors, name: string): number | undefined {
   return tensors.get(name)?.data[0] as number | undefined;
 }
 
-/** `promptLength`: of a request that does not stream, whose output_ids begin with its prompt; else null. */
-export function readPart(tensors: Tensors, promptLength: number | null, options: PartOptions): Part {
+/** `numBefore`: of a request that does not stream, whose output_ids have so many tokens in front of the new ones; else null. */
+export function readPart(tensors: Tensors, numBefore: number | null, options: PartOptions): Part {
   const ids = tensors.get('output_ids')!.data as Int32Array;
-  const tokens = promptLength === null ? ids : ids.slice(promptLength, numberOf(tensors, 'sequence_length'));
+  const tokens = numBefore === null ? ids : ids.slice(numBefore, numberOf(tensors, 'sequence_length'));
   const part: Part = { tokens };
   if (options.returnLogProbs) part.logProbs = floats(tensors, 'output_log_probs');
   if (options.topLogProbs > 0) {
@@ -40,17 +40,19 @@ function floats(tensors: Tensors, name: string): Float32Array {
   return (tensors.get(name)?.data as Float32Array | undefined) ?? new Float32Array(0);
 }
 
-/** The part without its last token and all that belongs to it. */
-export function withoutLast(part: Part): Part {
+/** The tokens from `start` up to `end` of a part and all that belongs to them, in the same memory. */
+export function slicePart(part: Part, start: number, end: number): Part {
   const { length } = part.tokens;
-  const kept = <T extends Int32Array | Float32Array>(array: T) =>
-    array.slice(0, (array.length / length) * (length - 1)) as T;
-  const rest: Part = { tokens: kept(part.tokens) };
-  if (part.logProbs !== undefined) rest.logProbs = kept(part.logProbs);
-  if (part.topTokens !== undefined) rest.topTokens = kept(part.topTokens);
-  if (part.topLogProbs !== undefined) rest.topLogProbs = kept(part.topLogProbs);
-  if (part.generationLogits !== undefined) rest.generationLogits = kept(part.generationLogits);
-  return rest;
+  const kept = <T extends Int32Array | Float32Array>(array: T) => {
+    const width = array.length / length;
+    return array.subarray(start * width, end * width) as T;
+  };
+  const slice: Part = { tokens: kept(part.tokens) };
+  if (part.logProbs !== undefined) slice.logProbs = kept(part.logProbs);
+  if (part.topTokens !== undefined) slice.topTokens = kept(part.topTokens);
+  if (part.topLogProbs !== undefined) slice.topLogProbs = kept(part.topLogProbs);
+  if (part.generationLogits !== undefined) slice.generationLogits = kept(part.generationLogits);
+  return slice;
 }
 
 /** Several parts, or none, as the beginning of one piece. */

@@ -13,36 +13,32 @@ import type {
   TokenTiming,
 } from '../callbacks/token-request.js';
 import type { NamedTensor } from '../callbacks/types.js';
-import { streams } from './token-inputs.js';
+import { GatheredParts } from './gathered-parts.js';
+import { numKnownOutputs, streams } from './token-inputs.js';
 import {
-  joinParts,
   numberOf,
-  type Part,
   type PartOptions,
   readContext,
   readPart,
   readTiming,
+  slicePart,
   tensorsOf,
-  withoutLast,
 } from './token-parts.js';
-
-/** Parts that gather before they are joined. */
-const MOST_PARTS = 64;
 
 /**
  * The pieces of one request between the host, which pushes, and one consumer. What the consumer does not take at once gathers
- * here, and is one piece when it does.
+ * here, and is one piece when it does, or several where it is long.
  */
 export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   readonly requestId: bigint;
-  /** null: its responses carry new tokens only. */
-  readonly #promptLength: number | null;
+  /** Tokens in front of the new ones, where a response has all of them; null: its responses carry new tokens only. */
+  readonly #numBefore: number | null;
   readonly #options: PartOptions;
   /** End tokens that run as stop words; unlike those they are not part of what is returned. */
   readonly #hiddenStops: ReadonlySet<number>;
   readonly #onAbandoned: (isWhole: boolean) => void;
   readonly #tellListener: (callback: string, call: () => unknown) => void;
-  #parts: Part[] = [];
+  readonly #gathered: GatheredParts;
   #finishReason: FinishReason | null = null;
   #seed: bigint | null = null;
   /** What is known of the prompt, until it has left with a piece. */
@@ -57,7 +53,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #isPaused = false;
 
   /**
-   * `onAbandoned` is called when the consumer leaves before the end; with true where it has all that it wanted. `tell` calls
+   * `sequence`: which one of the request's. `onAbandoned` is called when the consumer leaves before the end; with true where it has all that it wanted. `tell` calls
    * a function of the listener, by its name, and must not throw.
    */
   constructor(
@@ -65,15 +61,18 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     request: TokenRequest,
     onAbandoned: (isWhole: boolean) => void,
     tell: (callback: string, call: () => unknown) => void,
+    sequence = 0,
   ) {
     this.requestId = requestId;
     this.#tellListener = tell;
-    this.#promptLength = streams(request) ? null : request.promptTokens.length;
+    const numBefore = request.promptTokens.length + numKnownOutputs(request, sequence);
+    this.#numBefore = streams(request) ? null : numBefore;
     this.#options = {
       returnLogProbs: request.returnLogProbs ?? false,
       topLogProbs: request.topLogProbs ?? 0,
       returnGenerationLogits: request.returnGenerationLogits ?? false,
     };
+    this.#gathered = new GatheredParts(this.#options);
     this.#hiddenStops = new Set(request.endTokenIds?.slice(1));
     this.#onAbandoned = onAbandoned;
   }
@@ -109,6 +108,10 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
+  get numGathered(): number {
+    return this.#gathered.numTokens;
+  }
+
   pause(): void {
     this.#isPaused = true;
   }
@@ -122,7 +125,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     if (this.#isDone) return;
     const leftEarly = !this.isEnded;
     this.#isDone = true;
-    this.#parts = [];
+    this.#gathered.clear();
     if (leftEarly) this.#onAbandoned(isWhole);
     this.#deliver();
   }
@@ -131,12 +134,12 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   push(outputs: readonly NamedTensor[], final: boolean): void {
     const tensors = tensorsOf(outputs);
     const code = tensors.get('finish_reasons')!.data[0] as number;
-    const part = readPart(tensors, this.#promptLength, this.#options);
+    const part = readPart(tensors, this.#numBefore, this.#options);
     const context = readContext(tensors);
     if (context !== null) this.#context = context;
     const endsHidden = code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1);
-    const shown = endsHidden ? withoutLast(part) : part;
-    if (shown.tokens.length > 0 && !this.#isDone) this.#gather(shown);
+    const shown = endsHidden ? slicePart(part, 0, part.tokens.length - 1) : part;
+    if (shown.tokens.length > 0 && !this.#isDone) this.#gathered.add(shown);
     if (final) {
       this.#seed = tensors.get('random_seed')!.data[0] as bigint;
       this.#timing = readTiming(tensors);
@@ -150,11 +153,11 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   pushTokens(piece: TokenPiece): void {
     if (this.#isDone) return;
     const listener = this.#listener;
-    const isNext = this.#parts.length === 0 && this.#context === null;
+    const isNext = this.#gathered.isEmpty && this.#context === null;
     if (isNext && listener !== null && !this.#isPaused) {
       this.#tellListener('onPiece', () => listener.onPiece(piece));
     } else {
-      this.#gather(piece);
+      this.#gathered.add(piece);
       this.#deliver();
     }
   }
@@ -171,19 +174,13 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
-  /** What nobody takes for long becomes one part: the arrays of a step are small, and each costs more than what it holds. */
-  #gather(part: Part): void {
-    this.#parts.push(part);
-    if (this.#parts.length >= MOST_PARTS) this.#parts = [joinParts(this.#parts, this.#options)];
-  }
-
   #deliver(): void {
     if (this.#listener !== null) this.#tell(this.#listener);
     else this.#settle();
   }
 
   #tell(listener: PieceListener<TokenPiece>): void {
-    if (this.#hasPiece && !this.#isPaused) {
+    while (this.#hasPiece && !this.#isPaused) {
       const piece = this.#takePiece();
       this.#tellListener('onPiece', () => listener.onPiece(piece));
     }
@@ -213,19 +210,15 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   }
 
   get #hasPiece(): boolean {
-    return !this.#isDone && (this.#parts.length > 0 || this.#finishReason !== null);
+    return !this.#isDone && (!this.#gathered.isEmpty || this.#finishReason !== null);
   }
 
   #takePiece(): TokenPiece {
-    const parts = this.#parts;
-    this.#parts = [];
-    const piece: TokenPiece = {
-      ...joinParts(parts, this.#options),
-      ...this.#context,
-      finishReason: this.#finishReason,
-    };
+    const part = this.#gathered.take();
+    const finishReason = this.#gathered.isEmpty ? this.#finishReason : null;
+    const piece: TokenPiece = { ...part, ...this.#context, finishReason };
     this.#context = null;
-    if (this.#finishReason !== null) {
+    if (finishReason !== null) {
       this.#isDone = true;
       if (this.#seed !== null) piece.seed = this.#seed;
       if (this.#timing !== null) piece.timing = this.#timing;

@@ -1,10 +1,10 @@
-import type { Heartbeat } from '../callbacks/heartbeat.js';
+import type { BeatReader } from './links/worker-link.js';
 
 /** Looks within one time-out. The more there are, the closer to it a stuck worker is noticed. */
 const CHECKS = 8;
 
 export interface WatchdogOptions {
-  heartbeat: Pick<Heartbeat, 'beats' | 'isAsleep'>;
+  heartbeat: BeatReader;
   /** Time without a beat after which the worker counts as stuck. */
   timeoutMs: number;
   /** Something waits for the worker even if it sleeps: then the sleep is no excuse. */

@@ -1,18 +1,20 @@
+import { SkeinError } from '../base/skein-error.js';
 import { RestartPolicy, type WorkerRestartOptions } from '../callbacks/restart-policy.js';
 import type { WorkerLife } from '../callbacks/worker-messages.js';
-import { EngineWorker } from './engine-worker.js';
+import { asSkeinError, EngineFailure } from './engine-failure.js';
+import type { LinkEvents, WorkerLink } from './links/worker-link.js';
 import { Watchdog } from './watchdog.js';
 
 /** The worker's thread was told to end and did not: it is in a native call, which nothing can interrupt. */
-export class WorkerStuckError extends Error {
+export class WorkerStuckError extends SkeinError {
   override name = 'WorkerStuckError';
+  override readonly code = 'SKEIN_WORKER_STUCK';
 }
 
 /** Info: what a worker says of its engine once it is loaded; Message: all else that it sends; Command: what it is sent. */
 export interface SupervisorOptions<Info, Message extends { type: string }, Command> {
-  /** The module that the worker runs. */
-  script: URL;
-  workerData: () => object;
+  /** Starts a worker. Throws where the system has no room for one. */
+  link: (events: LinkEvents<Message | WorkerLife<Info>>) => WorkerLink<Command>;
   /** false: a worker that dies is the end. */
   restart: WorkerRestartOptions | false;
   /** 0: no watchdog. */
@@ -22,7 +24,7 @@ export interface SupervisorOptions<Info, Message extends { type: string }, Comma
   /** Something waits for the worker. */
   isAwaited: () => boolean;
   /** A worker has loaded the engine and runs. */
-  onReady: (worker: EngineWorker<Info, Message, Command>, info: Info) => void;
+  onReady: (worker: WorkerLink<Command>, info: Info) => void;
   /** Every other message of the worker that runs. */
   onMessage: (message: Message | { type: 'closed' }) => void;
   /** The worker is lost, with everything it had. Either another one or onEnded follows. */
@@ -41,7 +43,7 @@ export interface SupervisorOptions<Info, Message extends { type: string }, Comma
 export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
   readonly #options: SupervisorOptions<Info, Message, Command>;
   readonly #policy: RestartPolicy;
-  #worker: EngineWorker<Info, Message, Command>;
+  #worker: WorkerLink<Command>;
   #watchdog: Watchdog | null = null;
   /** On performance.now's clock; null while the worker loads. */
   #readySinceMs: number | null = null;
@@ -67,6 +69,11 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     return this.#restarts;
   }
 
+  /** Of the present worker's process; null where there is none, or where it is a thread. */
+  get pid(): number | null {
+    return this.#hasEnded || this.#isWaiting ? null : this.#worker.pid;
+  }
+
   /** Sends a message to the worker that runs. False where there is none now. */
   post(message: Command): boolean {
     if (this.#hasEnded || this.#isWaiting || this.#lost !== null || this.#readySinceMs === null) return false;
@@ -89,16 +96,15 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#isEndAsked = true;
     this.#endsWell = true;
     if (this.#isWaiting) this.#end(null);
-    else if (this.#lost === null) this.#lose(new Error(reason));
+    else if (this.#lost === null) this.#lose(new EngineFailure(reason));
   }
 
-  #start(): EngineWorker<Info, Message, Command> {
+  #start(): WorkerLink<Command> {
     this.#lost = null;
     this.#readySinceMs = null;
-    const { script, workerData } = this.#options;
-    const worker = new EngineWorker<Info, Message, Command>(script, workerData(), {
+    const worker = this.#options.link({
       onMessage: (message) => this.#handle(message),
-      onExit: (error) => this.#handleExit(error),
+      onExit: (error) => this.#handleExit(error && asSkeinError(error)),
     });
     this.#worker = worker;
     return worker;
@@ -124,7 +130,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#readySinceMs = performance.now();
     if (timeoutMs > 0) {
       const onStuck = () =>
-        this.#lose(new Error(`The engine's worker thread finished no iteration within ${timeoutMs} ms.`));
+        this.#lose(new EngineFailure(`${worker.subject} finished no iteration within ${timeoutMs} ms.`));
       this.#watchdog = new Watchdog({ heartbeat: worker.heartbeat, timeoutMs, isAwaited, onStuck });
     }
     this.#options.onReady(worker, info);
@@ -168,7 +174,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     if (delayMs === null) {
       const times = this.#policy.failedStarts;
       const message = `The engine died and could not be started again in ${times} attempts; the last one failed: ${error.message}`;
-      this.#end(new Error(message, { cause: error }));
+      this.#end(new EngineFailure(message, { cause: error }));
       return;
     }
     this.#isWaiting = true;
@@ -189,7 +195,7 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#worker.unref();
     const limit = this.#options.terminateTimeoutMs;
     const message =
-      `${error.message} It was told to end, but is in a native call and did not within ${limit} ms; ` +
+      `${error.message} It was told to end, but ${this.#worker.whyStuck} and did not within ${limit} ms; ` +
       'its memory cannot be had back, so this process has to be restarted.';
     this.#end(new WorkerStuckError(message, { cause: error }));
   }

@@ -1,7 +1,10 @@
+import { option, says } from '../base/named-text.js';
+import { retell } from '../base/skein-error.js';
+
 export interface WindowOptions {
   /** Tokens that a token attends to, itself included. */
   maxAttentionWindow: number;
-  /** Of these, the first tokens of the sequence, which stay for ever; default 0. */
+  /** How many of these are the first tokens of the sequence, which stay for ever; default 0. */
   sinkTokenLength?: number | undefined;
   tokensPerBlock: number;
 }
@@ -38,14 +41,15 @@ export class AttentionWindow {
   /** Throws a RangeError naming what does not fit. */
   constructor({ maxAttentionWindow, sinkTokenLength = 0, tokensPerBlock }: WindowOptions) {
     if (!Number.isInteger(maxAttentionWindow) || maxAttentionWindow < 1) {
-      throw new RangeError(
-        `maxAttentionWindow is ${maxAttentionWindow}; a whole number of at least 1 is expected.`,
+      throw retell(
+        new RangeError(),
+        says`${option('maxAttentionWindow')} is ${maxAttentionWindow}; a whole number of at least 1 is expected.`,
       );
     }
     if (!Number.isInteger(sinkTokenLength) || sinkTokenLength < 0 || sinkTokenLength >= maxAttentionWindow) {
-      throw new RangeError(
-        `sinkTokenLength is ${sinkTokenLength}; a whole number from 0 to ${maxAttentionWindow - 1}, less than ` +
-          `maxAttentionWindow = ${maxAttentionWindow}, is expected.`,
+      throw retell(
+        new RangeError(),
+        says`${option('sinkTokenLength')} is ${sinkTokenLength}; a whole number from 0 to ${maxAttentionWindow - 1}, less than ${option('maxAttentionWindow')} = ${maxAttentionWindow}, is expected.`,
       );
     }
     this.maxAttentionWindow = maxAttentionWindow;
@@ -56,7 +60,7 @@ export class AttentionWindow {
     this.cachedTokens = maxAttentionWindow + bubble;
   }
 
-  /** As executors and block managers take them. */
+  /** The window's options as executors and block managers take them. */
   get options(): { maxAttentionWindow: number; sinkTokenLength: number } {
     return { maxAttentionWindow: this.maxAttentionWindow, sinkTokenLength: this.sinkTokenLength };
   }

@@ -161,7 +161,7 @@ export class BlockCache {
     this.#queues.update(node);
   }
 
-  /** As long as `use` runs, the node is not evicted from the secondary pool. */
+  /** Runs `use`, during which the node is not evicted from the secondary pool. */
   whilePinned(node: PrefixNode | null, use: () => void): void {
     this.#queues.whilePinned(node, use);
   }
@@ -236,7 +236,7 @@ export class BlockCache {
     return nodes.length;
   }
 
-  /** For the integrity check. */
+  /** What the integrity check looks at. */
   inspect(): {
     free: Int32Array;
     referenceCounts: Int32Array;
@@ -290,7 +290,7 @@ export class BlockCache {
     return this.#secondary.take();
   }
 
-  /** Its content comes back to a primary block that the caller holds. */
+  /** Brings the node's content back to a primary block that the caller holds. */
   #swapIn(node: PrefixNode, block: number): void {
     const old = node.block;
     this.#changes.copy(old, block);

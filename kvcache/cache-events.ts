@@ -40,7 +40,7 @@ export class KvCacheEvents {
     this.#maxEvents = maxEvents;
   }
 
-  /** Without room for any, nobody needs to put one together. */
+  /** False where there is no room for events, so that nobody needs to put one together. */
   get isOn(): boolean {
     return this.#maxEvents > 0;
   }

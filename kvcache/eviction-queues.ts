@@ -39,7 +39,7 @@ export class EvictionQueues {
     return this.#primary.has(block) || this.#secondary.has(block);
   }
 
-  /** To be asked before anything changes that the order depends on. */
+  /** Takes the node out of its queue; to be called before anything changes that the order depends on. */
   remove({ block }: PrefixNode): void {
     if (block < 0) return;
     this.#primary.remove(block);
@@ -57,7 +57,7 @@ export class EvictionQueues {
     }
   }
 
-  /** As long as `use` runs, the node is not evicted from the secondary pool. */
+  /** Runs `use`, during which the node is not evicted from the secondary pool. */
   whilePinned(node: PrefixNode | null, use: () => void): void {
     this.#pinned = node;
     if (node) this.update(node);

@@ -1,35 +1,5 @@
-import type { PrefixNode } from './prefix-tree.js';
+import type { KvCacheSnapshot, SequenceSnapshot } from './cache-snapshot.js';
 import { findWrongNode } from './tree-integrity.js';
-
-/** A request's tables. */
-export interface SequenceSnapshot {
-  requestId: bigint;
-  length: number;
-  blocks: ArrayLike<number>;
-  /** Of the sequences behind the first; absent: there is one. */
-  further?: readonly ArrayLike<number>[];
-}
-
-/** The block manager's state as plain data. */
-export interface KvCacheSnapshot {
-  tokensPerBlock: number;
-  /** Entries of the longest table. */
-  maxBlocks: number;
-  /** Free blocks of the primary pool, and of the secondary one. */
-  free: ArrayLike<number>;
-  secondaryFree: ArrayLike<number>;
-  /** Blocks of the secondary pool, numbered behind those of the primary one. */
-  numSecondaryBlocks: number;
-  /** One entry for each block of the primary pool. */
-  referenceCounts: ArrayLike<number>;
-  sequences: Iterable<SequenceSnapshot>;
-  roots: Iterable<PrefixNode>;
-  /** Entry of each block that is in the tree. */
-  nodes: readonly (PrefixNode | undefined)[];
-  /** Primary blocks of the tree without a reference. */
-  numCached: number;
-  isEvictable(block: number): boolean;
-}
 
 /**
  * The first inconsistency as a sentence, or null. Every block is in exactly one place: a primary block is free, or in as

@@ -121,7 +121,7 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#cache.tree.firstMissing(shared.salt, shared.tokens, promptLength);
   }
 
-  /** As long as it stays the same, so do the answers of firstMissingBlock. */
+  /** A number that changes with the cache: while it stays the same, so do the answers of firstMissingBlock. */
   get cacheVersion(): number {
     return this.#cache.version;
   }

@@ -1,3 +1,5 @@
+import { type NamedText, option, says } from '../base/named-text.js';
+import { retell } from '../base/skein-error.js';
 import { AttentionWindow } from './attention-window.js';
 
 export const DEFAULT_TOKENS_PER_BLOCK = 32;
@@ -11,7 +13,7 @@ export interface KvCacheOptions {
   maxSeqLen: number;
   /** Tokens that a token attends to; a sequence holds blocks for no more. Absent, or maxSeqLen and more: no window. */
   maxAttentionWindow?: number;
-  /** Of the window, the first tokens of the sequence, which stay; default 0. See AttentionWindow. */
+  /** How many tokens of the window are the first ones of the sequence, which stay; default 0. See AttentionWindow. */
   sinkTokenLength?: number;
   /** Full blocks are kept after their sequence has ended, and shared by sequences that begin alike. Default false. */
   enableBlockReuse?: boolean;
@@ -61,12 +63,15 @@ export function resolveSizes(options: KvCacheOptions): KvCacheSizes {
   const window = resolveWindow({ ...options, tokensPerBlock });
   const maxBlocksPerSequence = longestTable(maxSeqLen, tokensPerBlock, window);
   if (numBlocks < maxBlocksPerSequence) {
-    const [within, which] = window
-      ? [` in a window of maxAttentionWindow = ${window.maxAttentionWindow}`, 'maxAttentionWindow']
+    const [within, which]: [NamedText, string] = window
+      ? [
+          says` in a window of ${option('maxAttentionWindow')} = ${window.maxAttentionWindow}`,
+          'maxAttentionWindow',
+        ]
       : ['', 'maxSeqLen'];
-    throw new RangeError(
-      `The KV cache has ${numBlocks} blocks of ${tokensPerBlock} tokens, but one sequence of maxSeqLen = ` +
-        `${maxSeqLen}${within} needs ${maxBlocksPerSequence}. Give it more memory or lower ${which}.`,
+    throw retell(
+      new RangeError(),
+      says`The KV cache has ${numBlocks} blocks of ${tokensPerBlock} tokens, but one sequence of ${option('maxSeqLen')} = ${maxSeqLen}${within} needs ${maxBlocksPerSequence}. Give it more memory or lower ${option(which)}.`,
     );
   }
   return { numBlocks, tokensPerBlock, maxSeqLen, window, maxBlocksPerSequence, numSecondaryBlocks };
@@ -82,8 +87,9 @@ export function resolveWindow(options: {
   const { maxAttentionWindow, sinkTokenLength = 0, tokensPerBlock, maxSeqLen } = options;
   if (maxAttentionWindow === undefined) {
     if (sinkTokenLength === 0) return null;
-    throw new RangeError(
-      `sinkTokenLength is ${sinkTokenLength}, but there is no maxAttentionWindow for sinks to be in.`,
+    throw retell(
+      new RangeError(),
+      says`${option('sinkTokenLength')} is ${sinkTokenLength}, but there is no ${option('maxAttentionWindow')} for sinks to be in.`,
     );
   }
   const window = new AttentionWindow({ maxAttentionWindow, sinkTokenLength, tokensPerBlock });
@@ -101,6 +107,9 @@ export function longestTable(
 
 function checkAtLeastOne(name: string, value: number): void {
   if (!Number.isInteger(value) || value < 1) {
-    throw new RangeError(`${name} is ${value}; a whole number of at least 1 is expected.`);
+    throw retell(
+      new RangeError(),
+      says`${option(name)} is ${value}; a whole number of at least 1 is expected.`,
+    );
   }
 }

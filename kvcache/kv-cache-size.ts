@@ -1,4 +1,7 @@
+import { type NamedText, option, says } from '../base/named-text.js';
+import { retell } from '../base/skein-error.js';
 import type { AttentionWindow } from './attention-window.js';
+import type { CacheShape } from './cache-shape.js';
 import { longestTable } from './kv-cache-options.js';
 import type { KvDtype } from './kv-dtype.js';
 
@@ -6,7 +9,7 @@ export interface KvCacheSizeOptions {
   /** Memory that may still be taken, after the weights are loaded. */
   availableBytes: number;
   /** Where availableBytes comes from, for the error message. */
-  availableFrom?: string;
+  availableFrom?: NamedText;
   /** Share of availableBytes that the cache may take, above 0 and at most 1. */
   freeMemoryFraction: number;
   bytesPerBlock: number;
@@ -26,25 +29,26 @@ export interface KvCacheSize {
   limitedBy: 'maxTokens' | 'memory' | 'maxNumSequences x maxSeqLen';
 }
 
-/** What a model keeps of each token: keys and values of so many heads in so many layers. */
-export interface CacheShape {
-  numLayers: number;
-  numKvHeads: number;
-  headDim: number;
+/**
+ * Bytes of one block in all layers. In int8 a token's keys in one head are whole pairs of bytes and a scale in f32, and its
+ * values are bytes and a scale.
+ */
+export function kvBytesPerBlock(
+  caches: readonly CacheShape[],
+  tokensPerBlock: number,
+  kvDtype: KvDtype,
+): number {
+  return caches.reduce((sum, shape) => sum + tokensPerBlock * kvBytesPerToken(shape, kvDtype), 0);
 }
 
-/**
- * Bytes of one block's keys and values in all layers. In int8 a token's keys in one head are whole pairs of bytes and a
- * scale in f32, and its values are bytes and a scale.
- */
-export function kvBytesPerBlock(shape: CacheShape, tokensPerBlock: number, kvDtype: KvDtype): number {
-  const { headDim } = shape;
-  const bytesPerToken = {
-    f32: 8 * headDim,
-    bf16: 4 * headDim,
-    int8: 2 * Math.ceil(headDim / 2) + headDim + 8,
-  }[kvDtype];
-  return shape.numLayers * shape.numKvHeads * tokensPerBlock * bytesPerToken;
+/** Bytes of a token in one layer. */
+export function kvBytesPerToken({ kvHeads, keyDim, valueDim }: CacheShape, kvDtype: KvDtype): number {
+  const bytesOfHead = {
+    f32: 4 * (keyDim + valueDim),
+    bf16: 2 * (keyDim + valueDim),
+    int8: 2 * Math.ceil(keyDim / 2) + valueDim + 8,
+  };
+  return kvHeads * bytesOfHead[kvDtype];
 }
 
 /**
@@ -85,19 +89,19 @@ function tooSmall(
 ): RangeError {
   const { tokensPerBlock, bytesPerBlock, maxSeqLen, maxTokens } = options;
   const window = options.window ? ` in a window of ${options.window.maxAttentionWindow}` : '';
-  const lower = options.window ? 'maxAttentionWindow' : 'maxSeqLen';
-  const needed =
-    `One sequence of maxSeqLen = ${maxSeqLen} tokens${window} needs ${blocksPerSequence} KV cache blocks of ` +
-    `${tokensPerBlock} tokens (${mebibytes(blocksPerSequence * bytesPerBlock)})`;
+  const lower = option(options.window ? 'maxAttentionWindow' : 'maxSeqLen');
+  const needed = says`One sequence of ${option('maxSeqLen')} = ${maxSeqLen} tokens${window} needs ${blocksPerSequence} KV cache blocks of ${tokensPerBlock} tokens (${mebibytes(blocksPerSequence * bytesPerBlock)})`;
   if (limitedBy === 'maxTokens') {
-    return new RangeError(
-      `${needed}, but maxTokens = ${maxTokens} allows ${numBlocks}. Raise maxTokens or lower ${lower}.`,
+    const most = option('maxTokens');
+    return retell(
+      new RangeError(),
+      says`${needed}, but ${most} = ${maxTokens} allows ${numBlocks}. Raise ${most} or lower ${lower}.`,
     );
   }
-  const from = options.availableFrom === undefined ? '' : ` (${options.availableFrom})`;
-  return new RangeError(
-    `${needed}, but ${numBlocks} fit into ${options.freeMemoryFraction} of the ` +
-      `${mebibytes(options.availableBytes)} of memory available${from}. Give it more memory or lower ${lower}.`,
+  const from = options.availableFrom === undefined ? '' : says` (${options.availableFrom})`;
+  return retell(
+    new RangeError(),
+    says`${needed}, but ${numBlocks} fit into ${options.freeMemoryFraction} of the ${mebibytes(options.availableBytes)} of memory available${from}. Give it more memory or lower ${lower}.`,
   );
 }
 
@@ -124,7 +128,10 @@ function checkOptions(options: KvCacheSizeOptions): void {
   ] as const) {
     const value = options[name];
     if (value !== undefined && (!Number.isInteger(value) || value < 1)) {
-      throw new RangeError(`${name} is ${value}; a whole number of at least 1 is expected.`);
+      throw retell(
+        new RangeError(),
+        says`${option(name)} is ${value}; a whole number of at least 1 is expected.`,
+      );
     }
   }
 }

@@ -6,7 +6,7 @@ export interface KvCacheStats {
   tokensPerBlock: number;
   /** Blocks put into tables since the start. */
   allocTotalBlocks: number;
-  /** Those of them that were free or evicted: neither shared nor taken over with their content. */
+  /** Allocated blocks that were free or evicted: neither shared nor taken over with their content. */
   allocNewBlocks: number;
   /** Sums of the sequences' ReuseCounts since the start. */
   reusedBlocks: number;

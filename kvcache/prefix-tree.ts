@@ -10,9 +10,9 @@ export interface PrefixNode {
   readonly hash: number;
   /** What the root is kept under. */
   readonly salt: bigint;
-  /** In the order of their tokens. */
+  /** Children in the order of their tokens. */
   readonly children: PrefixNode[];
-  /** Those of them in the primary pool: kept up by BlockCache. */
+  /** How many of the children lie in the primary pool: kept up by BlockCache. */
   primaryChildren: number;
   /** When it was used last: a count of releases, not a time. Kept up by BlockCache. */
   releasedAt: number;

@@ -25,7 +25,7 @@ export class PriorityExpiry {
     if (Number.isFinite(node.expiresAtMs)) this.#heap.push(node.block);
   }
 
-  /** To be asked before the node leaves its block. */
+  /** Forgets the node; to be called before it leaves its block. */
   remove({ block }: PrefixNode): void {
     this.#heap.remove(block);
   }

@@ -12,7 +12,7 @@ export interface RetentionPriority {
 export interface Retention {
   /** Token ranges [start, end); the first that holds a block's first token counts. No end: up to the prompt's end. */
   ranges?: readonly (RetentionPriority & { start: number; end?: number })[];
-  /** For blocks that begin with a generated token. */
+  /** Priority of blocks that begin with a generated token. */
   generated?: RetentionPriority;
 }
 

@@ -1,3 +1,5 @@
+import { option, says } from '../base/named-text.js';
+import { retell } from '../base/skein-error.js';
 import { BeamTables, type BlockSource } from './beam-tables.js';
 import type { BlockCache } from './block-cache.js';
 import { BlockTable } from './block-table.js';
@@ -51,7 +53,7 @@ export class SequenceTables {
     return sequence;
   }
 
-  /** That of the request's first sequence. Throws if the request has none. */
+  /** The table of one of the request's sequences, of the first where none is named. @throws if the request has none */
   table(requestId: bigint, index = 0): BlockTable {
     const table = this.sequence(requestId).tables.all[index];
     if (!table) throw new Error(`Request ${requestId} has no table ${index} in the KV cache.`);
@@ -89,8 +91,9 @@ export class SequenceTables {
   checkLength(requestId: bigint, length: number): void {
     const { maxSeqLen } = this.#sizes;
     if (Number.isInteger(length) && length >= 1 && length <= maxSeqLen) return;
-    throw new RangeError(
-      `Request ${requestId}: a sequence of ${length} tokens is asked for; 1 to maxSeqLen = ${maxSeqLen} can be.`,
+    throw retell(
+      new RangeError(),
+      says`Request ${requestId}: a sequence of ${length} tokens is asked for; 1 to ${option('maxSeqLen')} = ${maxSeqLen} can be.`,
     );
   }
 
@@ -146,7 +149,7 @@ export class SequenceTables {
     for (const sequence of this.#sequences.values()) sequence.shared = null;
   }
 
-  /** For each request in turn: the blocks that nobody holds any more once it and those asked before are paused. */
+  /** Asked for one request after the other, it tells the blocks that nobody holds any more once this and those before are paused. */
   creditOfPauses(): (requestId: bigint) => number {
     const released = new Map<number, number>();
     return (requestId) => {
@@ -199,7 +202,7 @@ export class SequenceTables {
     return blocks.length;
   }
 
-  /** For the integrity check. */
+  /** What the integrity check looks at. */
   inspect(): { requestId: bigint; length: number; blocks: Int32Array; further: Int32Array[] }[] {
     return Array.from(this.#sequences, ([requestId, { tables }]) => ({
       requestId,

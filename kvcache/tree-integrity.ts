@@ -1,4 +1,4 @@
-import type { KvCacheSnapshot } from './integrity.js';
+import type { KvCacheSnapshot } from './cache-snapshot.js';
 import type { PrefixNode } from './prefix-tree.js';
 
 /**

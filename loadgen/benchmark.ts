@@ -175,7 +175,7 @@ async function findScale(
   return scale;
 }
 
-/** As they are, without keys. */
+/** The options as they are, without keys. */
 function publicOptions({ apiKey, headers, ...rest }: FullBenchOptions): Record<string, unknown> {
   return { ...rest, apiKey: apiKey === undefined ? null : 'set', headers: Object.keys(headers) };
 }

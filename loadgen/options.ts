@@ -77,7 +77,7 @@ const sweep = z.discriminatedUnion('over', [
 ]);
 
 export const benchOptions = z.strictObject({
-  /** Of an OpenAI-compatible server, with or without /v1. */
+  /** Base URL of an OpenAI-compatible server, with or without /v1. */
   url: z.string(),
   backend: z.enum(BACKEND_NAMES).default('chat'),
   /** null: the first that /v1/models names. */

@@ -26,7 +26,7 @@ export const OUTCOMES = [
   'client_limit',
   /** Under way when the run was cut off. */
   'cancelled',
-  /** Its time never came, because the run was cut off or an earlier turn of its conversation failed. */
+  /** The time to send it never came, because the run was cut off or an earlier turn of its conversation failed. */
   'not_sent',
 ] as const;
 

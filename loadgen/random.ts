@@ -8,7 +8,7 @@ export class Random {
     for (const stream of streams) this.#state = scramble(this.#state ^ scramble((stream + 0x9e3779b9) | 0));
   }
 
-  /** In [0, 1). */
+  /** A uniform value in [0, 1). */
   uniform(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     return (scramble(this.#state) >>> 0) / 2 ** 32;
@@ -19,17 +19,17 @@ export class Random {
     return Math.floor(this.uniform() * end);
   }
 
-  /** Of mean 0 and variance 1. */
+  /** A normal value of mean 0 and variance 1. */
   normal(): number {
     return Math.sqrt(-2 * Math.log(1 - this.uniform())) * Math.cos(2 * Math.PI * this.uniform());
   }
 
-  /** Of mean 1. */
+  /** An exponential value of mean 1. */
   exponential(): number {
     return -Math.log(1 - this.uniform());
   }
 
-  /** Of a gamma distribution with mean 1: Marsaglia and Tsang (2000), below shape 1 with their boost. */
+  /** A value of a gamma distribution with mean 1: Marsaglia and Tsang (2000), below shape 1 with their boost. */
   gamma(shape: number): number {
     if (shape < 1) {
       const boost = (1 - this.uniform()) ** (1 / shape);

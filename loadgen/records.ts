@@ -7,7 +7,7 @@ import { OUTCOME_NUMBERS, OUTCOMES, type Outcome } from './outcomes.js';
 export interface RequestRecord {
   request: number;
   sample: number;
-  /** Of its conversation, from 0. */
+  /** Turn of its conversation, from 0. */
   turn: number;
   worker: number;
   outcome: Outcome;
@@ -24,9 +24,9 @@ export interface RequestRecord {
   lastMs: number;
   endMs: number;
   promptTokens: number;
-  /** As the server counts them. */
+  /** Tokens of the answer as the server counts them. */
   completionTokens: number;
-  /** Of the prompt's, found in a prefix cache, as the server says. */
+  /** Prompt tokens that were found in a prefix cache, as the server says. */
   cachedTokens: number;
   /** Pieces of the answer that had text. */
   pieces: number;
@@ -34,7 +34,7 @@ export interface RequestRecord {
   streamed: boolean;
 }
 
-/** To be filled. */
+/** A record to be filled. */
 export function emptyRecord(worker: number): RequestRecord {
   return {
     request: 0,
@@ -93,7 +93,7 @@ export class RecordList {
     return this.#length;
   }
 
-  /** In the order of FIELDS, which a test holds it to. */
+  /** Appends a record, in the order of FIELDS, which a test holds it to. */
   push(record: RequestRecord): void {
     this.#grow(1);
     const values = this.#values;

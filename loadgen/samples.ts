@@ -26,7 +26,7 @@ export interface Sample {
 
 /** Samples by number, each the same at every call: number i depends on the seed and on i alone. */
 export interface Dataset {
-  /** For the report: what it is and its parameters. */
+  /** What the data are and their parameters, for the report. */
   readonly description: Readonly<Record<string, unknown>>;
   /** Distinct samples; infinite where each number gives another. */
   readonly size: number;

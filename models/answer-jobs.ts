@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { type HelperReply, READY } from './helper-pool.js';
+import { codeOf, textOf } from '../base/skein-error.js';
+import { type HelperFailure, type HelperReply, READY } from './helper-pool.js';
 
 /** The life of a HelperPool's thread. @param transfer what of a result is handed over instead of copied */
 export function answerJobs<Job, Result>(
@@ -13,10 +14,15 @@ export function answerJobs<Job, Result>(
     try {
       reply = { result: answer(job) };
     } catch (error) {
-      const { name, message } = error instanceof Error ? error : new Error(String(error));
-      reply = { failure: { name, message } };
+      reply = { failure: failureOf(error) };
     }
     port.postMessage(reply, 'result' in reply ? transfer(reply.result) : []);
   });
   port.postMessage(READY);
+}
+
+function failureOf(thrown: unknown): HelperFailure {
+  const code = codeOf(thrown);
+  const name = thrown instanceof Error ? thrown.name : 'Error';
+  return { text: textOf(thrown), name, code, held: code === null ? {} : { ...(thrown as Error) } };
 }

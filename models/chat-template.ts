@@ -1,5 +1,8 @@
 import { Environment, Template } from '@huggingface/jinja';
+import { messageOf } from '../base/error-text.js';
+import { field, says } from '../base/named-text.js';
 import { asSentence } from '../base/sentences.js';
+import { SkeinError } from '../base/skein-error.js';
 import {
   type Allowance,
   countingInterpreter,
@@ -46,8 +49,9 @@ export interface RenderedPrompt {
 }
 
 /** The messages cannot be rendered: the template refuses them, or there is no template. The request's fault. */
-export class ChatTemplateError extends Error {
+export class ChatTemplateError extends SkeinError {
   override name = 'ChatTemplateError';
+  override readonly code = 'SKEIN_CHAT_TEMPLATE';
 }
 
 export interface ChatTemplateOptions {
@@ -57,7 +61,7 @@ export interface ChatTemplateOptions {
 
 /** Units of a text that a template makes, beside those for the values that it is given. */
 const MAX_TEXT_UNITS = 1_048_576;
-/** For each unit of a value: tojson writes one as six (\\u001f), and templates write some values twice. */
+/** Most units that a template writes for each unit of a value: tojson writes one as six (\\u001f), and some values are written twice. */
 const UNITS_PER_UNIT = 16;
 
 /** Variables that the caller's templateKwargs cannot be named after. */
@@ -194,9 +198,12 @@ export class ChatTemplate {
       const result = countingInterpreter(environment, count).run(this.#template!.parsed);
       return String(result.value);
     } catch (error) {
-      throw new ChatTemplateError(`The chat template refused the messages: ${asSentence(reasonOf(error))}`, {
-        cause: error,
-      });
+      throw new ChatTemplateError(
+        says`The chat template refused the ${field('messages')}: ${asSentence(reasonOf(error))}`,
+        {
+          cause: error,
+        },
+      );
     }
   }
 }
@@ -269,5 +276,5 @@ function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): s
 
 function reasonOf(error: unknown): string {
   if (error instanceof RangeError && /call stack/.test(error.message)) return 'it is nested too deeply';
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

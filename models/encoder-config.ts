@@ -16,7 +16,7 @@ export interface EmbeddingHead {
   kind: 'embedding';
   /** Over all of a text's tokens, or of its first or last one. */
   pooling: 'mean' | 'cls' | 'last';
-  /** To length 1. */
+  /** Whether embeddings are scaled to length 1. */
   normalize: boolean;
   /** Sizes to which the embeddings may be cut (Matryoshka); null: to none. */
   matryoshka: readonly number[] | 'any' | null;

@@ -1,5 +1,8 @@
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { requireThreadRoom } from '../base/address-space.js';
+import { messageOf } from '../base/error-text.js';
+import type { NamedText } from '../base/named-text.js';
+import { SkeinError } from '../base/skein-error.js';
 
 export interface HelperPoolOptions<Job = unknown> {
   /** Module of a thread: it says 'ready', then answers each message, a job, with one HelperReply, in order (see answerJobs). */
@@ -14,11 +17,25 @@ export interface HelperPoolOptions<Job = unknown> {
    * ready. Default: no limit.
    */
   timeLimitMs?: number | ((job: Job) => number) | undefined;
+  /**
+   * Milliseconds by which a job lets those that come later go first: long ones wait for short ones, and no longer than this.
+   * Default: jobs are done in the order in which they came.
+   */
+  patienceMs?: ((job: Job) => number) | undefined;
   /** What a thread may have of memory; one that needs more ends, and its job fails with a HelperLostError. */
   resourceLimits?: ResourceLimits | undefined;
 }
 
-export type HelperReply<Result> = { result: Result } | { failure: { name: string; message: string } };
+/** What a job threw, as it crosses: of an error of this package all that it holds, of any other one its words. */
+export interface HelperFailure {
+  text: NamedText;
+  name: string;
+  code: string | null;
+  /** The fields of the class, such as a limit. */
+  held: Readonly<Record<string, unknown>>;
+}
+
+export type HelperReply<Result> = { result: Result } | { failure: HelperFailure };
 
 /** First message of a thread. */
 export const READY = 'ready';
@@ -27,44 +44,59 @@ export const READY = 'ready';
 const START_LIMIT_MS = 60_000;
 
 /** More jobs at a time than the pool takes: try again later. */
-export class HelperBusyError extends Error {
+export class HelperBusyError extends SkeinError {
   override name = 'HelperBusyError';
+  override readonly code = 'SKEIN_HELPER_BUSY';
 }
 
 /** A job took longer than it may. */
-export class HelperTimeError extends Error {
+export class HelperTimeError extends SkeinError {
   override name = 'HelperTimeError';
+  override readonly code = 'SKEIN_HELPER_TIME';
 }
 
-/** What a job threw in its thread: `name` and `message` are those of the error there. */
-export class HelperError extends Error {
-  constructor({ name, message }: { name: string; message: string }) {
-    super(message);
-    this.name = name;
+/** What a job threw in its thread: `name` and `message` are those of the error there, and `failure` is what it was. */
+export class HelperError extends SkeinError {
+  override readonly code = 'SKEIN_HELPER';
+  readonly failure: HelperFailure;
+
+  constructor(failure: HelperFailure) {
+    super(failure.text);
+    this.name = failure.name;
+    this.failure = failure;
   }
 }
 
 /** The thread of a job ended, or the pool was closed: the job is not to blame. */
-export class HelperLostError extends Error {
+export class HelperLostError extends SkeinError {
   override name = 'HelperLostError';
+  override readonly code: `SKEIN_${string}` = 'SKEIN_HELPER_LOST';
+}
+
+/** The pool was closed, as whoever owns it meant it to be. */
+export class HelperClosedError extends HelperLostError {
+  override name = 'HelperClosedError';
+  override readonly code = 'SKEIN_HELPER_CLOSED';
 }
 
 interface PendingJob<Job, Result> {
   job: Job;
+  /** When its turn is, as a time of `performance.now`. */
+  dueMs: number;
   resolve(result: Result): void;
   reject(error: Error): void;
 }
 
 interface PoolWorker<Job, Result> {
   thread: Worker;
-  /** Its module is loaded, and it takes jobs as they come. */
+  /** The helper's module is loaded, and it takes jobs as they come. */
   ready: boolean;
   pending: PendingJob<Job, Result> | null;
   timer: NodeJS.Timeout | null;
 }
 
 /**
- * Does jobs in threads of its own, in order, one at a time in each: what would otherwise hold up the thread that asks. A job
+ * Does jobs in threads of its own, one at a time in each, in the order in which they are due: what would otherwise hold up the thread that asks. A job
  * crosses the border by structured clone.
  */
 export class HelperPool<Job, Result> {
@@ -89,7 +121,7 @@ export class HelperPool<Job, Result> {
    * it was raised: a job that waits is then not begun, and what one brings that runs is dropped.
    */
   run(job: Job, signal?: AbortSignal): Promise<Result> {
-    if (this.#closed) return Promise.reject(new HelperLostError('The pool is closed.'));
+    if (this.#closed) return Promise.reject(new HelperClosedError('The pool is closed.'));
     const { maxJobs = 256 } = this.#options;
     if (this.jobs >= maxJobs) {
       return Promise.reject(new HelperBusyError(`${this.jobs} jobs are waiting, the limit is ${maxJobs}.`));
@@ -99,7 +131,8 @@ export class HelperPool<Job, Result> {
         reject(signal.reason as Error);
         return;
       }
-      const pending: PendingJob<Job, Result> = { job, resolve, reject };
+      const dueMs = performance.now() + (this.#options.patienceMs?.(job) ?? 0);
+      const pending: PendingJob<Job, Result> = { job, dueMs, resolve, reject };
       if (signal !== undefined) this.#follow(pending, signal);
       this.#waiting.push(pending);
       this.#dispatch();
@@ -109,7 +142,7 @@ export class HelperPool<Job, Result> {
   /** Fails what is still waiting or in work and ends the threads. */
   async close(): Promise<void> {
     this.#closed = true;
-    const error = new HelperLostError('The pool was closed before the job was done.');
+    const error = new HelperClosedError('The pool was closed before the job was done.');
     for (const { reject } of this.#waiting.splice(0)) reject(error);
     const workers = [...this.#workers];
     this.#workers.clear();
@@ -150,7 +183,7 @@ export class HelperPool<Job, Result> {
         return;
       }
       if (worker === null) return;
-      const pending = this.#waiting.shift()!;
+      const pending = this.#takeNext();
       try {
         worker.thread.postMessage(pending.job);
       } catch (error) {
@@ -162,6 +195,13 @@ export class HelperPool<Job, Result> {
       worker.thread.ref();
       this.#limitTime(worker);
     }
+  }
+
+  /** What is due first; of those that are due at once what came first. */
+  #takeNext(): PendingJob<Job, Result> {
+    const first = this.#waiting.reduce((best, one) => (one.dueMs < best.dueMs ? one : best));
+    this.#waiting.splice(this.#waiting.indexOf(first), 1);
+    return first;
   }
 
   /** A thread that is not ready yet has longer: to start on a busy machine is not the job's fault. */
@@ -228,8 +268,4 @@ export class HelperPool<Job, Result> {
     pending?.reject(error);
     this.#dispatch();
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -12,7 +12,7 @@ export interface ModelConfig {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
-  /** Of an encoder and of GPT-2: that of its LayerNorm. */
+  /** Epsilon of RMSNorm; for an encoder and for GPT-2 that of LayerNorm. */
   rmsNormEpsilon: number;
   activation: 'silu' | 'gelu' | 'geluTanh' | 'relu';
   attentionBias: boolean;
@@ -24,7 +24,7 @@ export interface ModelConfig {
   slidingWindow: number | null;
   /** Tokens that each layer attends to where layers differ, null: all. All are kept then. Absent: layers are alike. */
   layerWindows?: (number | null)[];
-  /** Of layers without a window where localRopeTheta says what the others have. */
+  /** RoPE of all layers; where localRopeTheta is there, of those without a window. */
   rope: RopeConfig;
   localRopeTheta?: number;
   /** Factor on the products of queries and keys; absent: 1 / sqrt(headDim). */

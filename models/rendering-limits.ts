@@ -1,4 +1,5 @@
 import { type Environment, Interpreter } from '@huggingface/jinja';
+import { SkeinError } from '../base/skein-error.js';
 
 /**
  * Steps that a rendering may take: fifty for each of the ten thousand messages of a very long conversation. A template that takes
@@ -25,10 +26,16 @@ export interface Allowance {
 }
 
 /** A rendering took more than it may. */
-export class StepsError extends Error {}
+export class StepsError extends SkeinError {
+  override name = 'StepsError';
+  override readonly code = 'SKEIN_TEMPLATE_STEPS';
+}
 
 /** A template makes a text, or a list, that no prompt is. */
-class GrowthError extends Error {}
+class GrowthError extends SkeinError {
+  override name = 'GrowthError';
+  override readonly code = 'SKEIN_TEMPLATE_GROWTH';
+}
 
 /** Counts what a rendering does, and gives up. */
 export class RenderingCount {

@@ -1,3 +1,5 @@
+import type { CacheShape } from '../kvcache/cache-shape.js';
+import { qkvWidth } from './cache-layers.js';
 import type { Activation, AttentionShape, NetworkPlan, PlanOp, PlanWeight, Rows } from './plan.js';
 import { assignSlots } from './slot-assignment.js';
 
@@ -37,6 +39,8 @@ export interface NetworkHeader {
   outputWidth?: number;
   hiddenSize: number;
   attention: AttentionShape;
+  /** One for each of the attention's layers. */
+  caches: CacheShape[];
 }
 
 /**
@@ -50,6 +54,9 @@ export class NetworkBuilder {
   readonly #ops: PlanOp[] = [];
 
   constructor(header: NetworkHeader) {
+    const { caches, attention } = header;
+    require(caches.length ===
+      attention.numLayers, `${caches.length} caches for ${attention.numLayers} layers`);
     this.#header = header;
   }
 
@@ -105,8 +112,9 @@ export class NetworkBuilder {
 
   /** Norms each of `heads` heads of qkv, from head `first` on, in place: queries come first, then keys. */
   rmsNormHeads(qkv: ValueRef, first: number, heads: number, weight: string, epsilon: number): void {
-    const { headDim } = this.#header.attention;
-    this.#checkScales(weight, headDim);
+    const { columns: headDim } = this.#weight(weight, 'vector');
+    const widths = [...new Set(this.#header.caches.map(({ keyDim }) => keyDim))];
+    require(widths.includes(headDim), `${weight}: ${headDim} scales for a width of ${widths.join(' or ')}`);
     require((first + heads) * headDim <=
       qkv.width, `${weight}: ${first + heads} heads in ${qkv.width} columns`);
     this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first: first * headDim, heads, weight, epsilon });
@@ -155,17 +163,18 @@ export class NetworkBuilder {
     return output;
   }
 
-  /** Rotates q and k of qkv in place, stores k and v, attends. [T x numHeads * headDim] */
+  /** Rotates q and k of qkv in place, stores k and v, attends. [T x numHeads * valueDim] */
   attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
-    const { numHeads, numKvHeads, headDim, numLayers, ropeTables = [] } = this.#header.attention;
+    const { numHeads, numLayers, ropeTables = [] } = this.#header.attention;
     const table = options.ropeTable ?? undefined;
     const window = options.window ?? undefined;
     const softCap = options.softCap ?? undefined;
     require(table === undefined || table < ropeTables.length, `RoPE table ${table} of ${ropeTables.length}`);
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
-    require(qkv.width === (numHeads + 2 * numKvHeads) * headDim, `qkv is ${qkv.width} wide`);
+    const cache = this.#header.caches[layer]!;
+    require(qkv.width === qkvWidth(numHeads, cache), `qkv is ${qkv.width} wide`);
     this.#ops.push({ op: 'ropeAndCache', qkv: qkv.index, layer, ...(table === undefined ? {} : { table }) });
-    const output = this.#newValue(qkv.rows, numHeads * headDim);
+    const output = this.#newValue(qkv.rows, numHeads * cache.valueDim);
     this.#ops.push({
       op: 'attention',
       qkv: qkv.index,

@@ -1,3 +1,5 @@
+import type { CacheShape } from '../kvcache/cache-shape.js';
+
 /**
  * A network as a flat list of ops over values: what an architecture file writes and every executor reads.
  *
@@ -33,7 +35,7 @@ export type PlanOp =
   | { op: 'addEmbedding'; output: number; weight: string; by: 'positions' | 'tokenTypes' }
   /** output = input / rms(input) * weight + residual. residual may be the same value as output; absent: none. */
   | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number; residual?: number }
-  /** In place: each of `heads` heads, as wide as the weight, that lie in the value from column `first` on: head / rms(head) * weight */
+  /** Changes each of `heads` heads, as wide as the weight, that lie in the value from column `first` on: head / rms(head) * weight */
   | { op: 'rmsNormHeads'; value: number; first: number; heads: number; weight: string; epsilon: number }
   /** output = (input - mean(input)) / deviation(input) * weight + bias */
   | { op: 'layerNorm'; input: number; output: number; weight: string; bias: string; epsilon: number }
@@ -63,7 +65,7 @@ export type PlanOp =
   | { op: 'ropeAndCache'; qkv: number; layer: number; table?: number }
   /**
    * Attention of each token over its sequence's cache, up to its own position unless bothWays; reads q from qkv. output
-   * [T x heads * headDim]. window: the layer's own, of that many tokens, the token itself included; a mask, which keeps
+   * [T x heads * valueDim]. window: the layer's own, of that many tokens, the token itself included; a mask, which keeps
    * nothing less in the cache. softCap: what each score becomes before the softmax is cap * tanh(score * scale / cap).
    */
   | {
@@ -75,7 +77,7 @@ export type PlanOp =
       window?: number;
       softCap?: number;
     }
-  /** In place: cap * tanh(value / cap). */
+  /** Changes the value to cap * tanh(value / cap). */
   | { op: 'softCap'; value: number; cap: number }
   /** Keeps the rows in logitRows. */
   | { op: 'selectRows'; input: number; output: number }
@@ -85,10 +87,10 @@ export type PlanOp =
   | { op: 'normalize'; input: number; output: number };
 
 export interface AttentionShape {
+  /** Layers that keep something of each token, as many as the plan has caches. */
   numLayers: number;
+  /** Heads of queries, in all layers. */
   numHeads: number;
-  numKvHeads: number;
-  headDim: number;
   /** Dimensions of a head that RoPE rotates. */
   rotaryDim: number;
   /** Inverse frequencies [rotaryDim / 2] of layers that do not take those of the batch; the same for every sequence. */
@@ -100,7 +102,7 @@ export interface AttentionShape {
   bothWays?: boolean;
 }
 
-/** qkv value: [q (numHeads * headDim) | k (numKvHeads * headDim) | v (numKvHeads * headDim)] per row. */
+/** qkv value, of a layer's cache: [q (numHeads * keyDim) | k (kvHeads * keyDim) | v (kvHeads * valueDim)] per row. */
 export interface NetworkPlan {
   architecture: string;
   vocabSize: number;
@@ -108,6 +110,8 @@ export interface NetworkPlan {
   outputWidth: number;
   hiddenSize: number;
   attention: AttentionShape;
+  /** What each layer keeps: that of op.layer. */
+  caches: CacheShape[];
   weights: PlanWeight[];
   values: PlanValue[];
   /** Width of each slot and the rows it is sized for. */

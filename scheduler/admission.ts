@@ -1,3 +1,4 @@
+import { input, type NamedText, option, says } from '../base/named-text.js';
 import { blocksToCompletion } from './block-needs.js';
 import { longestContext } from './micro-batch-scheduler.js';
 import type { ResumeLimits } from './pause.js';
@@ -13,6 +14,15 @@ export interface AdmissionLimits extends ResumeLimits {
   maxAttentionWindow: number;
 }
 
+/** Why a request can never run: the tensor that is too much, where it is one, and a sentence with the numbers. */
+export interface Refusal {
+  field: string | null;
+  text: NamedText;
+}
+
+const ofPrompt = (text: NamedText): Refusal => ({ field: 'input_ids', text });
+const ofSequences = (text: NamedText): Refusal => ({ field: null, text });
+
 /**
  * Why a request could never finish even with the engine to itself, as a sentence with the numbers; null if it can.
  * Asked once, before a request enters the list: the schedulers rely on it, since a request at the head of the list
@@ -21,22 +31,25 @@ export interface AdmissionLimits extends ResumeLimits {
 export function whyItCanNeverRun(
   request: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth' | 'draftLength'>,
   limits: AdmissionLimits,
-): string | null {
+): Refusal | null {
   const { promptLength, maxNewTokens } = request;
-  if (promptLength < 1) return 'The prompt is empty; at least 1 token is needed.';
-  if (maxNewTokens < 1) return `${maxNewTokens} new tokens are asked for; at least 1 is needed.`;
+  if (promptLength < 1) return ofPrompt('The prompt is empty; at least 1 token is needed.');
+  if (maxNewTokens < 1) return ofSequences(`${maxNewTokens} new tokens are asked for; at least 1 is needed.`);
   const { maxSequences = Number.POSITIVE_INFINITY } = limits.microBatch;
   if (request.beamWidth > maxSequences) {
-    return `${request.beamWidth} sequences are asked for; an iteration takes at most ${maxSequences} (maxBatchSize x maxBeamWidth).`;
+    return ofSequences(
+      says`${request.beamWidth} sequences are asked for; an iteration takes at most ${maxSequences} (${option('maxBatchSize')} x ${option('maxBeamWidth')}).`,
+    );
   }
   if (promptLength > limits.maxInputLen) {
-    return `The prompt of ${promptLength} tokens is longer than maxInputLen = ${limits.maxInputLen}.`;
+    return ofPrompt(
+      says`The prompt of ${promptLength} tokens is longer than ${option('maxInputLen')} = ${limits.maxInputLen}.`,
+    );
   }
   const finalLength = promptLength + maxNewTokens;
   if (finalLength > limits.maxSeqLen) {
-    return (
-      `The prompt of ${promptLength} tokens and ${maxNewTokens} new tokens make ${finalLength}, ` +
-      `more than maxSeqLen = ${limits.maxSeqLen}.`
+    return ofPrompt(
+      says`The prompt of ${promptLength} tokens and ${maxNewTokens} new tokens make ${finalLength}, more than ${option('maxSeqLen')} = ${limits.maxSeqLen}.`,
     );
   }
   return (
@@ -54,53 +67,50 @@ function whyTheWindowIsTooSmall(
     beamWidth,
   }: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth'>,
   { maxAttentionWindow, tokensPerBlock }: AdmissionLimits,
-): string | null {
+): Refusal | null {
   const held = Math.ceil(maxAttentionWindow / tokensPerBlock) * tokensPerBlock;
   const finalLength = promptLength + maxNewTokens;
   if (beamWidth === 1 || finalLength <= held) return null;
-  return (
-    `${beamWidth} sequences of up to ${finalLength} tokens are asked for (beam_width, num_return_sequences or best_of); past the ` +
-    `${held} tokens that their attention window (maxAttentionWindow) keeps, they would write over blocks that they share.`
+  return ofSequences(
+    says`${beamWidth} sequences of up to ${finalLength} tokens are asked for (${input('beam_width')}, ${input('num_return_sequences')} or ${input('best_of')}); past the ${held} tokens that their attention window (${option('maxAttentionWindow')}) keeps, they would write over blocks that they share.`,
   );
 }
 
 function whyThePoolIsTooSmall(
   request: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth'>,
   limits: AdmissionLimits,
-): string | null {
+): Refusal | null {
   const { promptLength, maxNewTokens, beamWidth } = request;
   const needed = blocksToCompletion({ promptLength, maxNewTokens, beamWidth, blocksHeld: 0 }, limits);
   if (needed <= limits.numBlocks) return null;
   const beams = beamWidth > 1 ? ` in ${beamWidth} sequences` : '';
-  return (
+  return ofPrompt(
     `The prompt of ${promptLength} tokens and ${maxNewTokens} new tokens${beams} need ${needed} ` +
-    `KV cache blocks of ${limits.tokensPerBlock} tokens; the pool has ${limits.numBlocks}.`
+      `KV cache blocks of ${limits.tokensPerBlock} tokens; the pool has ${limits.numBlocks}.`,
   );
 }
 
 function whyNoIterationTakesIt(
   request: Pick<SchedulableRequest, 'promptLength' | 'beamWidth' | 'draftLength'>,
   limits: AdmissionLimits,
-): string | null {
+): Refusal | null {
   const { promptLength, beamWidth, draftLength } = request;
   const { maxNumTokens, chunking } = limits.microBatch;
   if (beamWidth + draftLength > maxNumTokens) {
-    return (
-      `A generation step of ${beamWidth} sequence(s) and ${draftLength} draft token(s) takes ` +
-      `${beamWidth + draftLength} tokens, more than maxNumTokens = ${maxNumTokens}.`
+    return ofSequences(
+      says`A generation step of ${beamWidth} sequence(s) and ${draftLength} draft token(s) takes ${beamWidth + draftLength} tokens, more than ${option('maxNumTokens')} = ${maxNumTokens}.`,
     );
   }
   const longest = longestContext(limits.microBatch, draftLength);
   if (promptLength <= longest) return null;
   if (chunking) {
-    return (
+    return ofPrompt(
       `The prompt of ${promptLength} tokens needs chunks of ${chunking.unit} tokens; an iteration takes ` +
-      `at most ${longest} context tokens.`
+        `at most ${longest} context tokens.`,
     );
   }
   const draft = draftLength > 0 ? ` and ${draftLength} draft tokens do` : ' does';
-  return (
-    `The prompt of ${promptLength} tokens${draft} not fit into one iteration of maxNumTokens = ` +
-    `${maxNumTokens}; chunked context is off.`
+  return ofPrompt(
+    says`The prompt of ${promptLength} tokens${draft} not fit into one iteration of ${option('maxNumTokens')} = ${maxNumTokens}; chunked context is off.`,
   );
 }

@@ -76,7 +76,7 @@ export class ContextPace {
     for (const request of scheduled) {
       if (request.phase === 'generation') generationRows += request.beamWidth + request.draftLength;
       else {
-        // Of several contexts, the one whose tokens attend to most.
+        // Where there are several contexts, the one whose tokens attend to most counts.
         position = Math.max(position, request.contextPosition);
         isReturned ||= request.returnsContextRows ?? false;
       }

@@ -11,12 +11,12 @@ export interface IterationWork {
 
 /** Milliseconds of an iteration, part by part; none is below 0. */
 export interface IterationCost {
-  /** Of any iteration: the weights are read once, whatever the number of rows. */
+  /** What any iteration takes: the weights are read once, whatever the number of rows. */
   fixedMs: number;
   rowMs: number;
   tokenMs: number;
   pairMs: number;
-  /** Of a context token whose logits are returned, beside tokenMs. */
+  /** What a context token whose logits are returned takes beside tokenMs. */
   returnedMs: number;
   /** How far iterations usually are from what the parts add up to, as a share of it. */
   spread: number;

@@ -1,4 +1,5 @@
-import { chunkSizes, contextLeft } from './chunk-sizes.js';
+import { contextLeft } from './chunk-room.js';
+import { chunkSizes } from './chunk-sizes.js';
 import type { Chunking, MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
 
 /** How requests with capacity become the chunks of an iteration. */

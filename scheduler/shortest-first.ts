@@ -1,4 +1,4 @@
-import type { ChunkRoom } from './chunk-sizes.js';
+import type { ChunkRoom } from './chunk-room.js';
 import type { SchedulableRequest } from './types.js';
 
 /** Iterations in a row that the first of the list lets shorter contexts pass before it. */

@@ -19,12 +19,12 @@ export interface SchedulableRequest {
    */
   readonly draftLength: number;
   /**
-   * In its context phase: name of the first full block of its prompt that is not in the cache and that it will leave
+   * Set in the context phase: name of the first full block of the prompt that is not in the cache and that the request will leave
    * there. null or absent: there is none. Two requests with the same name would compute the same block.
    */
   readonly firstMissingBlock?: number | null;
   /**
-   * Its step is running in the other micro-batch. It holds the blocks of that step, keeps what is reserved for it, and
+   * The request's step is running in the other micro-batch. It holds the blocks of that step, keeps what is reserved for it, and
    * can neither be scheduled nor paused.
    */
   readonly inFlight?: boolean;
@@ -55,7 +55,7 @@ export interface KvCapacity {
 }
 
 export interface CapacityPlan<R extends SchedulableRequest> {
-  /** In the order in which the micro-batch scheduler is to walk them. */
+  /** Requests in the order in which the micro-batch scheduler is to walk them. */
   scheduled: R[];
   /** Requests whose blocks are to be freed before this iteration (MAX_UTILIZATION only), last in the list first. */
   paused: R[];

@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { memoryProblem } from '../base/address-space.js';
 import { closestName } from '../base/did-you-mean.js';
+import { messageOf } from '../base/error-text.js';
 import { skeinVersion } from '../base/package-info.js';
 import type { BatchFlags } from './commands/batch.js';
 import { BATCH_HELP } from './commands/batch-help.js';
@@ -14,12 +15,14 @@ import type { SetupFlags } from './commands/setup.js';
 import { SIMULATE_HELP } from './commands/simulate-help.js';
 import { topCommand } from './commands/top-command.js';
 import { loadConfig, UsageError } from './config.js';
-import { OPTIONS, type OptionName } from './config-options.js';
 import { unknownVariables } from './environment.js';
 import { checkInstructionSet, INSTRUCTION_SETS } from './instruction-set-variable.js';
 import { InterruptedError } from './interruption.js';
-import { flagsOf } from './option-flags.js';
+import { flagsInGroups, flagsOf } from './options/flags.js';
+import { refusalOfFlag } from './options/old-names.js';
+import { OPTIONS } from './options/table.js';
 import { watchMemory } from './refused-memory.js';
+import { helpBehind, wrapHelp } from './terminal/help.js';
 import { outputProblem, watchStandardOutput } from './terminal/standard-output.js';
 
 /** What was asked for is understood, and fails: a model that is not there, a port in use, too little memory. */
@@ -29,8 +32,6 @@ const EXIT_FAILURE = 1;
  * configuration file that cannot be read. Known before anything is begun.
  */
 const EXIT_USAGE = 2;
-
-const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
 
 const SERVE_HELP = `
 Each option: flag, else environment variable, else --config FILE, else default.
@@ -59,11 +60,10 @@ the cache of skein (SKEIN_CACHE_DIR); a project's own @tensorflow/tfjs-node-gpu 
 `;
 
 function serveCommand(): Command {
-  const command = new Command('serve')
-    .description('serve a model with the OpenAI API')
-    .addOption(new Option('--config <FILE>', 'JSON or YAML file with options (SKEIN_CONFIG)'));
-  for (const name of OPTION_NAMES) for (const option of flagsOf(name)) command.addOption(option);
-  return command.addHelpText('after', SERVE_HELP).action(async (flags: Record<string, unknown>) => {
+  const command = new Command('serve').description('serve a model with the OpenAI API');
+  for (const flag of flagsInGroups(OPTIONS)) command.addOption(flag);
+  command.addOption(configOption());
+  return helpBehind(command, SERVE_HELP).action(async (flags: Record<string, unknown>) => {
     checkInstructionSet(process.env.SKEIN_ISA);
     const file = typeof flags.config === 'string' ? flags.config : undefined;
     const config = loadConfig({ flags, environment: process.env, file });
@@ -72,6 +72,10 @@ function serveCommand(): Command {
     const { serve } = await import('./commands/serve.js');
     await serve(config);
   });
+}
+
+function configOption(): Option {
+  return new Option('--config <FILE>', 'JSON or YAML file with options (SKEIN_CONFIG)');
 }
 
 function buildCommand(): Command {
@@ -96,59 +100,37 @@ function buildCommand(): Command {
     });
 }
 
-/** Options of the server that a batch, which has no clients, takes none of. */
-const OF_SERVER: ReadonlySet<string> = new Set([
-  'host',
-  'port',
-  'apiKey',
-  'apiKeyFile',
-  'corsOrigin',
-  'tlsCert',
-  'tlsKey',
-  'streamStallTimeout',
-  'maxQueueSizePerKey',
-  'fairQueueing',
-  'drainTimeout',
-  'exitOnFailure',
-  'accessLog',
-] satisfies OptionName[]);
-
 function batchCommand(): Command {
   const command = new Command('batch')
     .description('answer the requests of a file in the OpenAI batch format')
     .argument('<IN.jsonl>', 'the requests: a line each, with custom_id, method, url and body')
     .argument('<OUT.jsonl>', 'the answers; where there are some already, the batch goes on')
     .option('--error-file <FILE>', 'what failed (default: OUT.errors.jsonl)')
-    .option('--concurrency <N>', 'requests under way at once (default: twice --max-num-sequences)')
+    .option('--concurrency <N>', 'requests under way at once (default: twice --max-active-requests)')
     .option('--restart', 'write the output anew')
     .option('--json', 'print the summary as JSON')
-    .addOption(new Option('--config <FILE>', 'JSON or YAML file with options (SKEIN_CONFIG)'));
-  for (const name of OPTION_NAMES.filter((one) => !OF_SERVER.has(one))) {
-    for (const option of flagsOf(name)) command.addOption(option);
-  }
+    .addOption(configOption());
+  for (const flag of flagsInGroups(OPTIONS.filter(({ isForBatch }) => isForBatch))) command.addOption(flag);
   type Flags = BatchFlags & { config?: string };
-  return command
-    .addHelpText('after', BATCH_HELP)
-    .action(async (input: string, output: string, flags: Flags) => {
-      checkInstructionSet(process.env.SKEIN_ISA);
-      const { errorFile, concurrency, restart, json, config: file, ...options } = flags;
-      const config = loadConfig({ flags: options, environment: process.env, file });
-      const { batch } = await import('./commands/batch.js');
-      process.exitCode = await batch(input, output, { errorFile, concurrency, restart, json }, config);
-    });
+  return helpBehind(command, BATCH_HELP).action(async (input: string, output: string, flags: Flags) => {
+    checkInstructionSet(process.env.SKEIN_ISA);
+    const { errorFile, concurrency, restart, json, config: file, ...options } = flags;
+    const config = loadConfig({ flags: options, environment: process.env, file });
+    const { batch } = await import('./commands/batch.js');
+    process.exitCode = await batch(input, output, { errorFile, concurrency, restart, json }, config);
+  });
 }
 
 function pullCommand(): Command {
-  return new Command('pull')
+  const command = new Command('pull')
     .description('download a model from the Hugging Face hub, or what is new of it')
     .argument('<MODEL>', 'ORG/NAME, or ORG/NAME:QUANT for one of its GGUF files')
     .option('--revision <REVISION>', 'a branch, a tag or a commit (default: main)')
-    .option('--json', 'print commit, path and bytes as JSON')
-    .addHelpText('after', PULL_HELP)
-    .action(async (model: string, flags: PullFlags) => {
-      const { pullModel } = await import('./commands/pull.js');
-      await pullModel(model, flags);
-    });
+    .option('--json', 'print commit, path and bytes as JSON');
+  return helpBehind(command, PULL_HELP).action(async (model: string, flags: PullFlags) => {
+    const { pullModel } = await import('./commands/pull.js');
+    await pullModel(model, flags);
+  });
 }
 
 function infoCommand(): Command {
@@ -157,7 +139,7 @@ function infoCommand(): Command {
     .argument('<MODEL>', 'what serve takes as --model, or an engine directory')
     .option('--length <TOKENS>', 'of sequences that are to fit')
     .addOption(flagsOf('executor')[0]!)
-    .addOption(flagsOf('kvDtype')[0]!)
+    .addOption(flagsOf('kvCacheDtype')[0]!)
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--json', 'print it as JSON')
     .action(async (model: string, flags: InfoFlags) => {
@@ -168,7 +150,7 @@ function infoCommand(): Command {
 }
 
 function setupCommand(): Command {
-  return new Command('setup')
+  const command = new Command('setup')
     .description('install what an executor needs beside this package')
     .argument('<WHAT>', 'tensorflow')
     .option('--from <PATH>', 'the libtensorflow to link: a site-packages folder, a venv, a python')
@@ -176,31 +158,29 @@ function setupCommand(): Command {
     .option('--package <NAME>', 'tfjs-node-gpu, or tfjs-node in its place (default: tfjs-node-gpu)')
     .option('--force', 'make it anew where it is there')
     .option('--quiet', 'say nothing but where it lies')
-    .option('--json', 'print folder and versions as JSON')
-    .addHelpText('after', SETUP_HELP)
-    .action(async (what: string, flags: SetupFlags) => {
-      const { setup } = await import('./commands/setup.js');
-      await setup(what, flags);
-    });
+    .option('--json', 'print folder and versions as JSON');
+  return helpBehind(command, SETUP_HELP).action(async (what: string, flags: SetupFlags) => {
+    const { setup } = await import('./commands/setup.js');
+    await setup(what, flags);
+  });
 }
 
 function simulateCommand(): Command {
-  return new Command('simulate')
+  const command = new Command('simulate')
     .description('run the schedulers and the KV block manager over a list of requests, without a model')
     .argument('<FILE.json>', 'policy, pool and requests')
-    .option('--json', 'print every iteration as JSON instead of a chart')
-    .addHelpText('after', SIMULATE_HELP)
-    .action(async (path: string, flags: { json?: boolean }) => {
-      const { simulateFile } = await import('./commands/simulate.js');
-      simulateFile(path, flags);
-    });
+    .option('--json', 'print every iteration as JSON instead of a chart');
+  return helpBehind(command, SIMULATE_HELP).action(async (path: string, flags: { json?: boolean }) => {
+    const { simulateFile } = await import('./commands/simulate.js');
+    simulateFile(path, flags);
+  });
 }
 
 async function benchCommand(): Promise<Command> {
   const command = new Command('bench').description(
     'load an OpenAI-compatible server and report latencies and throughput',
   );
-  // Its many options are of no use to any other command.
+  // The many options of bench are of no use to any other command.
   if (['bench', 'completion'].includes(process.argv[2] ?? ''))
     (await import('./commands/bench-command.js')).defineBench(command);
   return command;
@@ -228,6 +208,7 @@ async function program(): Promise<Command> {
   for (const command of [root, ...root.commands, ...root.commands.flatMap(({ commands }) => commands)]) {
     command.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
     command.configureOutput({ outputError: () => {} });
+    wrapHelp(command);
   }
   return root;
 }
@@ -235,15 +216,22 @@ async function program(): Promise<Command> {
 /** Commander's sentence, with the options there are where it has no suggestion. */
 function usageMessage(error: CommanderError, root: Command): string {
   const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  const command = root.commands.find((candidate) => candidate.name() === process.argv[2]) ?? root;
+  const typed = /'(-[^']*)'/.exec(message)?.[1] ?? '';
+  if (error.code === 'commander.unknownOption') {
+    const refusal = refusalOfFlag(
+      typed,
+      command.options.map(({ long }) => long ?? ''),
+    );
+    if (refusal !== null) return refusal;
+  }
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   if (message.includes('Did you mean')) return sentence;
   if (error.code === 'commander.unknownCommand' || error.code === 'commander.help') {
     return `${sentence}; commands: ${root.commands.map((command) => command.name()).join(', ')}.`;
   }
-  const command = root.commands.find((candidate) => candidate.name() === process.argv[2]) ?? root;
   if (error.code !== 'commander.unknownOption') return `${sentence}. See skein ${command.name()} --help.`;
   const visible = command.options.filter((option) => !option.hidden).map((option) => option.long ?? '');
-  const typed = /'(-[^']*)'/.exec(message)?.[1] ?? '';
   const meant = closestName(typed, visible);
   return `${sentence}; ${meant === null ? `options: ${visible.join(', ')}` : `did you mean ${meant}?`}`;
 }
@@ -254,7 +242,7 @@ async function main(): Promise<number> {
     await root.parseAsync();
     const problem = await outputProblem();
     if (problem !== null) throw new Error(problem);
-    // Of a command that ended as it should, and may have more to say than that.
+    // A command that ended as it should may have set an exit code of its own.
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -267,7 +255,7 @@ async function main(): Promise<number> {
       if (error.message !== '') process.stderr.write(`skein: ${error.message}\n`);
       return error.exitCode;
     }
-    const message = memoryProblem(error) ?? (error instanceof Error ? error.message : String(error));
+    const message = memoryProblem(error) ?? messageOf(error);
     process.stderr.write(`skein: ${message}\n`);
     if (process.env.SKEIN_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`);
     return error instanceof UsageError ? EXIT_USAGE : EXIT_FAILURE;

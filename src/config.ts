@@ -1,8 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type * as z from 'zod';
 import { closestName } from '../base/did-you-mean.js';
-import { flagName, OPTIONS, type OptionName, type OptionSpec, variableName } from './config-options.js';
-import { DEMO_MODEL_NAME, demoModelPath } from './demo-model.js';
 import { fileProblem } from './file-problem.js';
 import {
   checkNames,
@@ -10,23 +7,34 @@ import {
   fileEntries,
   type ModelEntry,
   modelEntry,
-  type OptionOfAModel,
-} from './model-entries.js';
+} from './options/model-entries.js';
+import { optionCalled, refusalOf, refusalOfVariables } from './options/old-names.js';
+import {
+  flagName,
+  OPTION_NAMES,
+  OPTIONS,
+  type Option,
+  type OptionName,
+  type OptionValues,
+  optionOf,
+  variableName,
+} from './options/table.js';
 import { parseYaml } from './parse-yaml.js';
+import { DEMO_MODEL_NAME, demoModelPath } from './serving/demo-model.js';
 import { UsageError } from './usage-error.js';
 
 export { UsageError };
 
-type Options = { [Name in OptionName]: z.output<(typeof OPTIONS)[Name]['schema']> };
+type OptionsOfAll = Omit<OptionValues, 'model' | 'servedModelName'>;
 
 /** A model to serve, with the options that are its own. */
 export interface ConfiguredModel extends ModelEntry {
-  options: Partial<Pick<Options, OptionOfAModel>>;
+  options: Partial<OptionsOfAll>;
 }
 
 /** Every option with its value, and the models. */
-export interface Config extends Omit<Options, 'model' | 'servedModelName'> {
-  /** At least one; no two of a name. The first is that of requests that name none. */
+export interface Config extends OptionsOfAll {
+  /** The models, at least one; no two of a name. Requests that name none get the first. */
   models: readonly ConfiguredModel[];
 }
 
@@ -44,33 +52,39 @@ interface Given {
   where: string;
 }
 
-const NAMES = Object.keys(OPTIONS) as OptionName[];
-
 /**
  * The configuration, each option from the first source that has it: flag, environment, file, default.
  * @throws UsageError naming the source and what would be right.
  */
 export function loadConfig(sources: ConfigSources): Config {
+  const refused = refusalOfVariables(sources.environment ?? {});
+  if (refused !== null) throw new UsageError(refused);
   const path = sources.file ?? sources.environment?.SKEIN_CONFIG;
   const { models, ...file } = path === undefined ? {} : readConfigFile(path);
   const config: Record<string, unknown> = {};
   const where: Partial<Record<OptionName, string>> = {};
-  for (const name of NAMES) {
-    const spec: OptionSpec = OPTIONS[name];
-    const given = fromFlag(name, sources.flags) ?? fromEnvironment(name, sources.environment) ?? file[name];
-    const parsed = spec.schema.safeParse(given?.value);
-    if (!parsed.success) throw new UsageError(valueError(name, spec, given, parsed.error));
-    config[name] = parsed.data;
+  for (const option of OPTIONS) {
+    const { name } = option;
+    const given =
+      fromFlag(option, sources.flags) ?? fromEnvironment(option, sources.environment) ?? file[name];
+    config[name] = checkedValue(option, given);
     if (given !== undefined) where[name] = given.where;
   }
-  const { model, servedModelName, ...options } = config as Options;
+  const { model, servedModelName, ...options } = config as OptionValues;
   return { ...options, models: modelsOf(model, servedModelName, models, where) };
+}
+
+/** What was given, or the default. @throws UsageError */
+function checkedValue(option: Option, given: Given | undefined): unknown {
+  if (given?.value === undefined) return option.flag.default;
+  if (option.values.accepts(given.value)) return given.value;
+  throw new UsageError(valueError(option, given));
 }
 
 /** The models of flags and environment go before those of a file, all of them. */
 function modelsOf(
-  texts: Options['model'],
-  names: Options['servedModelName'],
+  texts: OptionValues['model'],
+  names: OptionValues['servedModelName'],
   list: Given | undefined,
   where: Partial<Record<OptionName, string>>,
 ): ConfiguredModel[] {
@@ -100,37 +114,40 @@ function demoModel(): ConfiguredModel {
   const model = demoModelPath();
   if (model !== null) return { name: DEMO_MODEL_NAME, aliases: [], model, options: {} };
   throw new UsageError(
-    `--model is required: ${OPTIONS.model.help} (SKEIN_MODEL, and "model" or "models" in a --config file do as well).`,
+    `--model is required: ${optionOf('model').flag.help} (SKEIN_MODEL, and "model" or "models" in a --config file do as well).`,
   );
 }
 
 function configured({ options, ...entry }: FileEntry, where: string): ConfiguredModel {
   const own: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
-    const spec: OptionSpec = OPTIONS[name as OptionName];
-    const parsed = spec.schema.safeParse(value ?? undefined);
-    const given = { value, where: `${where}.${name}` };
-    if (!parsed.success) throw new UsageError(valueError(name as OptionName, spec, given, parsed.error));
-    if (value !== null) own[name] = parsed.data;
+    if (value === null) continue;
+    own[name] = checkedValue(optionOf(name as OptionName), { value, where: `${where}.${name}` });
   }
   return { ...entry, options: own };
 }
 
-function fromFlag(name: OptionName, flags: ConfigSources['flags']): Given | undefined {
-  const value = flags?.[name];
-  if (value === undefined) return undefined;
-  const spec: OptionSpec = OPTIONS[name];
-  return {
-    value: spec.kind === 'list' ? asList(value) : fromText(spec, value),
-    where: `--${flagName(name)}`,
-  };
+/** By its name, or by an alias. @throws UsageError where it is given by both. */
+function fromFlag({ name, values, flag }: Option, flags: ConfigSources['flags']): Given | undefined {
+  const names = [name, ...(flag.aliases ?? [])].filter((one) => flags?.[one] !== undefined);
+  const [called, second] = names;
+  if (called === undefined) return undefined;
+  const where = `--${flagName(called)}`;
+  if (second !== undefined) {
+    throw new UsageError(`${where} and --${flagName(second)} are one option; give one of them.`);
+  }
+  const value = flags![called];
+  return { value: values.kind === 'list' ? asList(value) : fromText(values.kind, value), where };
 }
 
-function fromEnvironment(name: OptionName, environment: ConfigSources['environment']): Given | undefined {
+function fromEnvironment(
+  { name, values }: Option,
+  environment: ConfigSources['environment'],
+): Given | undefined {
   const value = environment?.[variableName(name)];
   if (value === undefined || value === '') return undefined;
-  const spec: OptionSpec = OPTIONS[name];
-  const read = spec.kind === 'list' ? value.split(',').map((text) => text.trim()) : fromText(spec, value);
+  const { kind } = values;
+  const read = kind === 'list' ? value.split(',').map((text) => text.trim()) : fromText(kind, value);
   return { value: read, where: variableName(name) };
 }
 
@@ -139,12 +156,12 @@ function asList(value: unknown): unknown {
 }
 
 /** Text as the option's own type. What does not look like it stays text, for the schema to refuse. */
-function fromText(spec: OptionSpec, value: unknown): unknown {
+function fromText(kind: Option['values']['kind'], value: unknown): unknown {
   if (typeof value !== 'string') return value;
   const text = value.trim();
-  if (spec.kind === 'number' && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return Number(text);
-  if (spec.kind === 'switch' && /^(true|1|yes|on)$/i.test(text)) return true;
-  if (spec.kind === 'switch' && /^(false|0|no|off)$/i.test(text)) return false;
+  if (kind === 'number' && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return Number(text);
+  if (kind === 'switch' && /^(true|1|yes|on)$/i.test(text)) return true;
+  if (kind === 'switch' && /^(false|0|no|off)$/i.test(text)) return false;
   return text;
 }
 
@@ -168,14 +185,12 @@ function readConfigFile(path: string): Partial<Record<OptionName | 'models', Giv
       given.models = { value, where: `models in ${path}` };
       continue;
     }
-    const name = NAMES.find((option) => option === key || flagName(option) === key);
-    if (name === undefined) {
-      const meant = closestName(key, NAMES);
-      const hint = meant === null ? ` Options: ${NAMES.join(', ')}.` : ` Did you mean ${meant}?`;
-      throw new UsageError(`The configuration file ${path} has an unknown option ${key}.${hint}`);
+    const name = optionCalled(key);
+    if (name === null) throw new UsageError(unknownKey(key, path));
+    if (given[name] !== undefined) {
+      throw new UsageError(`The configuration file ${path} has ${name} twice, by two names.`);
     }
-    const spec: OptionSpec = OPTIONS[name];
-    const read = spec.kind === 'list' ? asList(value) : value;
+    const read = optionOf(name).values.kind === 'list' ? asList(value) : value;
     given[name] = { value: read ?? undefined, where: `${key} in ${path}` };
   }
   if (given.model !== undefined && given.models !== undefined) {
@@ -186,12 +201,17 @@ function readConfigFile(path: string): Partial<Record<OptionName | 'models', Giv
   return given;
 }
 
-function valueError(name: OptionName, spec: OptionSpec, given: Given | undefined, error: z.ZodError): string {
-  const shown = JSON.stringify(given?.value);
-  if (spec.choices !== undefined) {
-    const meant = typeof given?.value === 'string' ? closestName(given.value, spec.choices) : null;
-    const hint = meant === null ? '' : ` Did you mean ${meant}?`;
-    return `${given?.where ?? name} is ${shown}; it must be one of ${spec.choices.join(', ')}.${hint}`;
-  }
-  return `${given?.where ?? name} is ${shown}; it must be ${error.issues[0]!.message}.`;
+function unknownKey(key: string, path: string): string {
+  const now = refusalOf(key, (option) => option);
+  if (now !== null) return `The configuration file ${path}: ${now}`;
+  const meant = closestName(key, OPTION_NAMES);
+  const hint = meant === null ? ` Options: ${OPTION_NAMES.join(', ')}.` : ` Did you mean ${meant}?`;
+  return `The configuration file ${path} has an unknown option ${key}.${hint}`;
+}
+
+function valueError({ values }: Option, { value, where }: Given): string {
+  const { choices = [], expected } = values;
+  const meant = typeof value === 'string' ? closestName(value, choices) : null;
+  const hint = meant === null ? '' : ` Did you mean ${meant}?`;
+  return `${where} is ${JSON.stringify(value)}; it must be ${expected}.${hint}`;
 }

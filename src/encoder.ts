@@ -1,19 +1,16 @@
-import { checkEncoderOptions } from './encoder-option-rules.js';
 import { type EmbedOptions, embed } from './encoding/embed.js';
 import type { EncoderInput } from './encoding/encoder-codec.js';
 import { ranking, type ScoreOptions, scorePairs } from './encoding/score.js';
 import { warnOfFallback } from './executor-warning.js';
 import { InvalidRequestError } from './generation/errors.js';
-import {
-  type EncoderInfoOfModel,
-  type EncoderOptions,
-  type LoadedEncoderModel,
-  loadEncoderModel,
-} from './load-encoder-model.js';
+import { checkEncoderOptions } from './options/encoder-options.js';
+import { inPlainNames } from './options/flag-names.js';
+import { type EncoderOptions, loadEncoderModel } from './serving/load-encoder-model.js';
+import type { EncoderInfoOfModel, RunningModel } from './serving/running-model.js';
 
 /** A document of a ranking. */
 export interface RankedDocument {
-  /** Its place among the documents that were given. */
+  /** The document's place among those that were given. */
   index: number;
   score: number;
 }
@@ -26,9 +23,9 @@ export interface RankedDocument {
  *   await encoder.close();
  */
 export class Encoder {
-  readonly #loaded: LoadedEncoderModel;
+  readonly #loaded: RunningModel<'encoder'>;
 
-  private constructor(loaded: LoadedEncoderModel) {
+  private constructor(loaded: RunningModel<'encoder'>) {
     this.#loaded = loaded;
   }
 
@@ -38,7 +35,9 @@ export class Encoder {
    */
   static async load(options: EncoderOptions): Promise<Encoder> {
     checkEncoderOptions(options);
-    const loaded = await loadEncoderModel(options);
+    const loaded = await loadEncoderModel(options).catch((error: unknown) => {
+      throw inPlainNames(error);
+    });
     warnOfFallback(loaded.info);
     return new Encoder(loaded);
   }
@@ -50,8 +49,7 @@ export class Encoder {
 
   /** Requests running and waiting right now. */
   get counts(): { running: number; waiting: number } {
-    const { running, waiting } = this.#loaded.counts();
-    return { running, waiting };
+    return this.#loaded.statistics.counts();
   }
 
   /**

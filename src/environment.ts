@@ -1,5 +1,6 @@
 import { closestName } from '../base/did-you-mean.js';
-import { OPTIONS, type OptionName, variableName } from './config-options.js';
+import { FORMER_VARIABLES } from './options/old-names.js';
+import { OPTION_NAMES, variableName } from './options/table.js';
 
 /** Variables that are no option's: what each is for stands in docs/options.md, or with the tests and tools that read it. */
 const OTHER_VARIABLES = [
@@ -10,7 +11,7 @@ const OTHER_VARIABLES = [
   // deploy/compose.yaml's own.
   'SKEIN_MODELS_DIR',
 ] as const;
-/** Of tests, and of tools that measure costs or the TensorFlow executor. Kubernetes gives those of a service that is called skein. */
+/** Variables of tests and of tools that measure; the last two are what Kubernetes sets for a service that is called skein. */
 const OTHERS = /^SKEIN_(TEST_|COSTS_|FUZZ_|HELD_|TENSORFLOW_|SERVICE_|PORT_\d)/;
 
 /**
@@ -18,18 +19,21 @@ const OTHERS = /^SKEIN_(TEST_|COSTS_|FUZZ_|HELD_|TENSORFLOW_|SERVICE_|PORT_\d)/;
  * so that none of them is an error.
  */
 export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const known = [...(Object.keys(OPTIONS) as OptionName[]).map(variableName), ...OTHER_VARIABLES];
+  const known = [...OPTION_NAMES.map(variableName), ...OTHER_VARIABLES];
   const isKnown = new Set<string>(known);
-  return Object.keys(environment)
-    .filter((name) => name.startsWith('SKEIN_') && !isKnown.has(name))
-    .filter((name) => !OTHERS.test(name))
-    .map((name) => {
-      const meant = closestName(
-        name.slice('SKEIN_'.length),
-        known.map((one) => one.slice('SKEIN_'.length)),
-      );
-      const hint = meant === null ? '' : ` Did you mean SKEIN_${meant}?`;
-      // A name may hold anything that the system allows.
-      return `The variable ${JSON.stringify(name.slice(0, 80)).slice(1, -1)} is of no option and has no effect.${hint}`;
-    });
+  return (
+    Object.keys(environment)
+      .filter((name) => name.startsWith('SKEIN_') && !isKnown.has(name))
+      // Those that were an option are refused by the commands that read options.
+      .filter((name) => !OTHERS.test(name) && !FORMER_VARIABLES.includes(name))
+      .map((name) => {
+        const meant = closestName(
+          name.slice('SKEIN_'.length),
+          known.map((one) => one.slice('SKEIN_'.length)),
+        );
+        const hint = meant === null ? '' : ` Did you mean SKEIN_${meant}?`;
+        // A name may hold anything that the system allows.
+        return `The variable ${JSON.stringify(name.slice(0, 80)).slice(1, -1)} is of no option and has no effect.${hint}`;
+      })
+  );
 }

@@ -1,4 +1,6 @@
 export { CallbackError } from '../base/guarded-calls.js';
+export { type CallName, type Name, type NamedText, worded } from '../base/named-text.js';
+export { SkeinError } from '../base/skein-error.js';
 export type { Formation, FormationListener, FormationRow } from '../callbacks/formation.js';
 export type {
   ExecutorChoice,
@@ -63,6 +65,7 @@ export {
   SimulationInputError,
   type SimulationRequest,
 } from '../engine/simulation/simulation-input.js';
+export { EngineFailure } from '../host/engine-failure.js';
 export { GptManager } from '../host/gpt-manager.js';
 export { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../host/in-process-host.js';
 export { WorkerStuckError } from '../host/worker-supervisor.js';
@@ -84,8 +87,9 @@ export type {
   TextPiece,
   TokenLogProb,
 } from './generation/text-generation.js';
-export type { EncoderInfoOfModel, EncoderOptions } from './load-encoder-model.js';
-export type { EngineCounts, ModelInfo, ModelOptions } from './load-model.js';
+export type { EncoderOptions } from './serving/load-encoder-model.js';
+export type { ModelOptions } from './serving/load-model.js';
+export type { EncoderInfoOfModel, EngineCounts, ModelInfo } from './serving/running-model.js';
 export {
   type Completion,
   DEFAULT_MAX_TOKENS,

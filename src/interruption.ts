@@ -1,10 +1,12 @@
 import { constants } from 'node:os';
+import { SkeinError } from '../base/skein-error.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** A signal has ended what was asked for. Whoever asked knows why: the process says no more than the message, if any. */
-export class InterruptedError extends Error {
+export class InterruptedError extends SkeinError {
   override name = 'InterruptedError';
+  override readonly code = 'SKEIN_INTERRUPTED';
   readonly exitCode: number;
 
   constructor(signal: NodeJS.Signals, message = '') {

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { messageOf } from '../base/error-text.js';
 import { asSentence } from '../base/sentences.js';
 import { UsageError } from './usage-error.js';
 
@@ -10,7 +11,7 @@ export function parseYaml(text: string, what: string): unknown {
     return yaml.parse(text);
   } catch (error) {
     // Below its first line the parser draws where it stopped.
-    const [reason] = (error as Error).message.split('\n');
+    const [reason] = messageOf(error).split('\n');
     throw new UsageError(`${what} is neither JSON nor YAML: ${asSentence(reason!)}`);
   }
 }

@@ -1,6 +1,6 @@
 import { memoryProblem } from '../base/address-space.js';
 
-/** Of the HTTP parser of fetch. */
+/** The HTTP parser of fetch, as stacks of errors name it. */
 const FETCH_PARSER = /\blazyllhttp\b/;
 
 /**
@@ -12,7 +12,7 @@ const FETCH_PARSER = /\blazyllhttp\b/;
 export function watchMemory(): void {
   process.on('unhandledRejection', (reason) => {
     if (memoryProblem(reason) !== null && FETCH_PARSER.test((reason as Error).stack ?? '')) return;
-    // As if nobody listened here.
+    // The process ends as if nobody listened here.
     throw reason;
   });
   process.on('uncaughtException', (error) => {

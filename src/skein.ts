@@ -2,7 +2,6 @@ import type { IterationStats } from '../callbacks/gpt-manager-options.js';
 import { type FinishReason, HostClosedError, type TokenBeams } from '../callbacks/token-request.js';
 import type { ChatMessage } from '../models/chat-template.js';
 import { warnOfFallback } from './executor-warning.js';
-import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './generate-option-rules.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
@@ -16,14 +15,11 @@ import {
   type TextRequest,
 } from './generation/text-generation.js';
 import type { PromptTokens } from './generation/text-model.js';
-import {
-  type EngineCounts,
-  type LoadedModel,
-  loadModel,
-  type ModelInfo,
-  type ModelOptions,
-} from './load-model.js';
-import { checkModelOptions } from './model-option-rules.js';
+import { inPlainNames } from './options/flag-names.js';
+import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
+import { checkModelOptions } from './options/model-options.js';
+import { loadModel, type ModelOptions } from './serving/load-model.js';
+import type { EngineCounts, ModelInfo, RunningModel } from './serving/running-model.js';
 
 /** What to generate. One of prompt, messages and promptTokens is given. */
 export interface GenerateOptions extends SamplingOptions {
@@ -59,7 +55,7 @@ export interface GenerateOptions extends SamplingOptions {
   returnContextLogits?: boolean | undefined;
   /** Log-probs of the prompt's tokens, in the first piece; n > 0: those of the n most probable tokens too. */
   contextLogProbs?: number | undefined;
-  /** Most tokens of a draft that the engine finds for the answer; 0: none. Default: ModelOptions.maxDraftLen. */
+  /** Most tokens of a draft that the engine finds for the answer; 0: none. Default: ModelOptions.maxDraftTokens. */
   maxDraftLen?: number | undefined;
   /** Name of a logits post-processor of the module given as logitsPostProcessorModule. */
   logitsPostProcessor?: string | undefined;
@@ -69,17 +65,17 @@ export interface GenerateOptions extends SamplingOptions {
   clientId?: bigint | undefined;
   /** 0..1, higher first; default 0.5. */
   priority?: number | undefined;
-  /** Who asks: what ModelOptions.fairQueueing and maxQueueSizePerKey tell apart. */
+  /** Who asks: what ModelOptions.fairQueueing and maxQueuedRequestsPerKey tell apart. */
   queueKey?: string | undefined;
-  /** With fairQueueing: the share of its key beside others, above 0; default 1. */
+  /** Share of the request's key beside others, with fairQueueing; above 0, default 1. */
   queueWeight?: number | undefined;
   /** Requests of different salts share nothing through the cache; 0 to 2^64 - 1. */
   cacheSalt?: bigint | undefined;
-  /** With messages: end the prompt with the header of an answer. Default true. */
+  /** End the prompt with the header of an answer; only with messages. Default true. */
   addGenerationPrompt?: boolean | undefined;
-  /** With messages: go on with the last message instead of answering it. */
+  /** Go on with the last message instead of answering it; only with messages. */
   continueFinalMessage?: boolean | undefined;
-  /** With messages: further variables of the chat template. */
+  /** Further variables of the chat template; only with messages. */
   templateVariables?: Readonly<Record<string, unknown>> | undefined;
   /** Milliseconds after which the answer ends with what it has and the finish reason 'timeout', waiting included. */
   timeLimitMs?: number | undefined;
@@ -97,7 +93,7 @@ export interface Completion {
   stopReason: string | number | null;
   /** Tokens of the prompt. */
   promptTokens: number;
-  /** Of a beam: sum of its log-probs, that of an end token included. */
+  /** Sum of a beam's log-probs, that of an end token included; only where beams were asked for. */
   cumLogProb?: number;
 }
 
@@ -122,9 +118,9 @@ export const DEFAULT_MAX_TOKENS = 1024;
  *   await skein.close();
  */
 export class Skein {
-  readonly #loaded: LoadedModel;
+  readonly #loaded: RunningModel<'generator'>;
 
-  private constructor(loaded: LoadedModel) {
+  private constructor(loaded: RunningModel<'generator'>) {
     this.#loaded = loaded;
   }
 
@@ -136,7 +132,9 @@ export class Skein {
    */
   static async load(options: ModelOptions): Promise<Skein> {
     checkModelOptions(options);
-    const loaded = await loadModel(options);
+    const loaded = await loadModel(options).catch((error: unknown) => {
+      throw inPlainNames(error);
+    });
     warnOfFallback(loaded.info);
     return new Skein(loaded);
   }
@@ -148,12 +146,12 @@ export class Skein {
 
   /** Requests running and waiting right now, and the KV cache blocks that they hold. */
   get counts(): EngineCounts {
-    return this.#loaded.counts();
+    return this.#loaded.statistics.counts();
   }
 
   /** Calls the listener after each iteration, until the function that it returns is called. */
   onStats(listener: (stats: IterationStats) => void): () => void {
-    return this.#loaded.onStats(listener);
+    return this.#loaded.statistics.onStats(listener);
   }
 
   /** Token ids of a text, as a prompt has them. */

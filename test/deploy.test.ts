@@ -7,7 +7,7 @@ import { dirname, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { flagName, OPTIONS, variableName } from '../src/config-options.js';
+import { defaultText, flagName, OPTION_NAMES, optionOf, variableName } from '../src/options/table.js';
 import { ROUTES } from '../src/server/routes/index.js';
 import { start, startServer } from './src/support/skein-process.js';
 import { certificateFixture } from './src/support/tls.js';
@@ -28,15 +28,15 @@ const deployment = yaml('deploy/kubernetes/deployment.yaml');
 const pod = deployment.spec.template.spec;
 const [container] = pod.containers;
 
-const VARIABLES = new Set(Object.keys(OPTIONS).map(variableName));
-const FLAGS = new Set(Object.keys(OPTIONS).map((name) => `--${flagName(name)}`));
+const VARIABLES = new Set(OPTION_NAMES.map(variableName));
+const FLAGS = new Set(OPTION_NAMES.map((name) => `--${flagName(name)}`));
 /** Of the compose file itself: a folder of the host. */
 const NOT_THE_SERVERS = new Set(['SKEIN_MODELS_DIR']);
 /** What src/hub reads. */
 const HUB_VARIABLES = new Set(['HF_TOKEN', 'HF_HOME']);
 
-const PORT = OPTIONS.port.defaultText;
-const DRAIN_SECONDS = Number(OPTIONS.drainTimeout.defaultText);
+const PORT = defaultText(optionOf('port'));
+const DRAIN_SECONDS = Number(defaultText(optionOf('drainTimeoutSeconds')));
 /** LAST_WORDS_MS and ENGINE_END_MS of src/commands/serve.ts. */
 const AFTER_DRAINING = Array.from(
   readDocument('src/commands/serve.ts').matchAll(/^const (?:LAST_WORDS|ENGINE_END)_MS = ([\d_]+);/gm),
@@ -94,12 +94,12 @@ describe('the files of deploy/', () => {
   it('give it the time to drain that it takes', () => {
     expect(NEEDED_TO_STOP).toBeLessThanOrEqual(45);
     expect(seconds(compose.services.skein.stop_grace_period)).toBeGreaterThanOrEqual(NEEDED_TO_STOP);
-    expect(compose.services.skein.environment.SKEIN_DRAIN_TIMEOUT).toBe(String(DRAIN_SECONDS));
+    expect(compose.services.skein.environment.SKEIN_DRAIN_TIMEOUT_SECONDS).toBe(String(DRAIN_SECONDS));
     expect(seconds(/^TimeoutStopSec=(.+)$/m.exec(unit)![1]!)).toBeGreaterThanOrEqual(NEEDED_TO_STOP);
     const [command, wait] = container.lifecycle.preStop.exec.command;
     expect(command).toBe('sleep');
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(NEEDED_TO_STOP + Number(wait));
-    const drain = container.env.find((one: { name: string }) => one.name === 'SKEIN_DRAIN_TIMEOUT');
+    const drain = container.env.find((one: { name: string }) => one.name === 'SKEIN_DRAIN_TIMEOUT_SECONDS');
     expect(drain.value).toBe(String(DRAIN_SECONDS));
     expect(dockerfile).toMatch(/^STOPSIGNAL SIGTERM$/m);
   });

@@ -44,6 +44,83 @@ describe('documents', () => {
   });
 });
 
+describe('BENCHMARKS.md', () => {
+  const text = readDocument('BENCHMARKS.md');
+  const cellsOf = (line: string) => line.slice(2, -2).split(' | ');
+  const sectionOf = (name: string) => text.split(`<!-- ${name} -->`)[1]?.split(`<!-- /${name} -->`)[0] ?? '';
+
+  /** A ratio of a section: the row that begins so, in the column of that title. */
+  function ratioOf(section: string, row: string, column: string): string | undefined {
+    const lines = sectionOf(section).split('\n');
+    const at = lines.findIndex((line) => line.startsWith(`| ${row} |`));
+    const head = lines.slice(0, at).findLastIndex((line) => line.startsWith('| ---')) - 1;
+    return cellsOf(lines[at] ?? '')[cellsOf(lines[head] ?? '').indexOf(column)];
+  }
+
+  const llama = 'skein int4 / llama.cpp, its best of no smaller weights';
+  const openvino = 'skein int4 / openvino, its best';
+  const server = 'skein int4 / llama-server, its best';
+  const HEADLINES: [line: string, section: string, row: string, column: string][] = [
+    ['llama.cpp, its best of no smaller weights: 1 sequence', 'compare', llama, 'generation 1 x 128'],
+    ['32 sequences', 'compare', llama, 'generation 32 x 128'],
+    ['64 sequences', 'compare', llama, 'generation 64 x 128'],
+    ['a prompt of 1024 tokens', 'compare', llama, 'prefill 1024'],
+    ['OpenVINO GenAI, its best: 1 sequence', 'compare', openvino, 'generation 1 x 128'],
+    ['64 sequences', 'compare', openvino, 'generation 64 x 128'],
+    ['a prompt of 1024 tokens', 'compare', openvino, 'prefill 1024'],
+    ['llama-server, tokens/s: 1 client', 'http-summary', `${server}: tokens/s`, '1 client'],
+    ['64 clients', 'http-summary', `${server}: tokens/s`, '64 clients'],
+    [
+      'llama-server, time to the first token: 64 clients',
+      'http-summary',
+      `${server}: first token`,
+      '64 clients',
+    ],
+  ];
+
+  it('is a page: 300 lines at most, what it shows first on the first screen', () => {
+    expect(text.split('\n').length).toBeLessThanOrEqual(300);
+    const firstScreen = text.split('\n').slice(0, 40).join('\n');
+    expect(firstScreen).toContain('npm run bench:compare');
+    expect(firstScreen).toContain('llama-server');
+    expect(firstScreen).toContain('](docs/lab/README.md)');
+  });
+
+  it('begins with ratios that its tables have', () => {
+    const head = text.split('\n## ')[0]!.split('\n');
+    for (const [line, section, row, column] of HEADLINES) {
+      const found = head
+        .filter((text) => text.startsWith(`| ${line} |`))
+        .map((text) => cellsOf(text).slice(1));
+      const ratios = ['avx2', 'avx512'].map((kind) => ratioOf(`${section}-${kind}`, row, column));
+      expect(
+        ratios.every((ratio) => /^\d+\.\d\dx$/.test(ratio ?? '')),
+        `${line}: ${ratios}`,
+      ).toBe(true);
+      expect(found).toContainEqual(ratios);
+    }
+    const rest = [
+      '64 sequences with 2048 tokens each',
+      'batching in flight beside static batching (V1), 8 requests/s',
+    ];
+    const count = head.filter((text) => /^\|.*\dx \|/.test(text)).length;
+    expect(count).toBe(HEADLINES.length + rest.length);
+    const longAvx512 = ratioOf('compare-long-avx512', llama, 'generation 64 x 2048');
+    const long = ratioOf('compare-avx2', llama, 'generation 64 x 2048');
+    expect(head).toContain(`| ${rest[0]} | ${long} | ${longAvx512} |`);
+    const rate = (scheme: string) =>
+      Number(cellsOf(sectionOf('schemes').match(new RegExp(`^\\| 8 \\| ${scheme} .*$`, 'm'))![0])[2]);
+    expect(head).toContain(`| ${rest[1]} | ${(rate('InflightFusedBatching') / rate('V1')).toFixed(2)}x | |`);
+  });
+
+  it('has everything else in docs/lab, whose pages are all in its table', () => {
+    const listed = relativeLinks('docs/lab/README.md').map(({ target }) => target);
+    const pages = allDocuments('docs/lab').map((path) => posix.basename(path));
+    expect(pages.length).toBeGreaterThan(8);
+    expect(pages.filter((name) => name !== 'README.md' && !listed.includes(name))).toEqual([]);
+  });
+});
+
 describe('CONTRIBUTING.md', () => {
   const text = readDocument('CONTRIBUTING.md');
   const { scripts } = JSON.parse(readDocument('package.json')) as { scripts: Record<string, string> };

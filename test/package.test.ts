@@ -64,9 +64,10 @@ describe('the package that npm pack makes', () => {
       file: posix.join(posix.dirname(from), target.split('#', 1)[0] || posix.basename(from)),
     }));
     const inPackage = (file: string) => paths.has(file) || [...paths].some((path) => path.startsWith(file));
-    // Pictures are for who reads in a browser; they would be most of the package's documents.
-    const isPicture = (file: string) => file.startsWith('docs/images/');
-    expect(targets.filter(({ file }) => !isPicture(file) && !inPackage(file))).toEqual([]);
+    // Pictures and the laboratory are for who reads in a browser; they would be most of the package's documents.
+    const isOutside = (file: string) => /^docs\/(images|lab)\//.test(file);
+    expect(targets.filter(({ file }) => !isOutside(file) && !inPackage(file))).toEqual([]);
+    expect([...paths].filter(isOutside)).toEqual([]);
   });
 
   it('has everything that its code and its declarations import', () => {

@@ -105,7 +105,7 @@ async function bundle(entryPoints, options = {}) {
   return Object.keys(metafile.inputs);
 }
 
-/** By name, the files that these name as those of workers: new URL('./NAME.js', import.meta.url). */
+/** The files that these name as those of workers, new URL('./NAME.js', import.meta.url), by their names. */
 function workerFiles(files) {
   const found = files.flatMap((file) => {
     const code = file.startsWith('.dist-next/') ? readFileSync(join(root, file), 'utf8') : '';

@@ -22,7 +22,7 @@ function chromiumPath(): string {
 
 /** @param more command line arguments. */
 export function launchChromium(more: readonly string[] = []): Promise<Browser> {
-  // In containers one often is root, which Chromium's sandbox does not take.
+  // The user of a container often is root, which Chromium's sandbox does not take.
   const args = process.getuid?.() === 0 ? ['--no-sandbox', ...more] : [...more];
   return chromium.launch({ executablePath: chromiumPath(), args });
 }

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { withOptionTables } from './option-tables.js';
+import { DOCUMENTS, withOptionTables } from './option-tables.js';
 
 // Writes the tables of options into the documents that show them.
-for (const name of ['docs/options.md', 'docs/architecture/names.md']) {
+for (const name of DOCUMENTS) {
   const path = new URL(`../${name}`, import.meta.url);
   if (existsSync(path)) writeFileSync(path, withOptionTables(readFileSync(path, 'utf8')));
 }

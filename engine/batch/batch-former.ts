@@ -1,6 +1,8 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { SamplingRows } from '../decoding/sampling-rows.js';
 import type { RequestRows } from '../loop/logits-stage.js';
+import type { CallLimits } from '../packed-call/call-limits.js';
+import type { CallMemory } from '../packed-call/call-memory.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import { PackedArrays } from './packed-arrays.js';
@@ -16,7 +18,25 @@ export interface BatchLimits {
   maxPaddingSequences?: number;
 }
 
-/** Packs the scheduled requests of one iteration. All arrays are made once; nothing allocates while packing. */
+/** The limits of calls that pack requests of a cache. */
+export function callLimits(limits: BatchLimits, kvCache: KvCacheManager): CallLimits {
+  const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0, maxDraftRows = 0 } = limits;
+  const { numBlocks, tokensPerBlock, maxSeqLen, maxBlocksPerSequence } = kvCache;
+  // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there,
+  // and of those longer than a window only a part is there.
+  const isWholeInPool = !kvCache.enableBlockReuse && kvCache.window === null;
+  const tokensOfPool = isWholeInPool ? numBlocks * tokensPerBlock : Number.POSITIVE_INFINITY;
+  return {
+    tokens: maxNumTokens,
+    sequences: maxNumSequences + maxPaddingSequences,
+    logitRows: maxNumSequences + maxDraftRows,
+    maxBlocksPerSequence,
+    newBlocks: numBlocks,
+    history: Math.min(maxNumSequences * maxSeqLen, tokensOfPool + maxNumSequences),
+  };
+}
+
+/** Packs the scheduled requests of one iteration. All arrays are made before; nothing allocates while packing. */
 export class BatchFormer extends PackedArrays {
   /** Empty in most iterations. */
   readonly returnedRows: ReturnedRows[] = [];
@@ -31,23 +51,11 @@ export class BatchFormer extends PackedArrays {
   readonly #kvCache: KvCacheManager;
   #nextPaddingBlock: number;
 
-  constructor(limits: BatchLimits, kvCache: KvCacheManager, rope: RopeTable) {
-    const { maxNumTokens, maxNumSequences, maxPaddingSequences = 0, maxDraftRows = 0 } = limits;
-    const logitRows = maxNumSequences + maxDraftRows;
-    super(
-      { tokens: maxNumTokens, sequences: maxNumSequences + maxPaddingSequences, logitRows },
-      kvCache,
-      rope,
-    );
+  constructor(memory: CallMemory, kvCache: KvCacheManager, rope: RopeTable) {
+    const { limits } = memory;
+    super(limits, rope, memory.batch);
     this.#kvCache = kvCache;
-    // Scheduled sequences have their tokens in the pool, all but the one being drawn for; shared ones count once there,
-    // and of those longer than a window only a part is there.
-    const isWholeInPool = !kvCache.enableBlockReuse && kvCache.window === null;
-    const tokensOfPool = isWholeInPool
-      ? kvCache.numBlocks * kvCache.tokensPerBlock
-      : Number.POSITIVE_INFINITY;
-    const maxHistory = Math.min(maxNumSequences * kvCache.maxSeqLen, tokensOfPool + maxNumSequences);
-    this.sampling = new SamplingRows(logitRows, maxHistory);
+    this.sampling = new SamplingRows(limits.logitRows, limits.history, memory.sampling);
     this.#nextPaddingBlock = kvCache.numBlocks;
   }
 

@@ -1,3 +1,5 @@
+import { type ColumnArrays, ColumnTable, column, startColumn } from '../../base/columns.js';
+
 /** Log-probs of given tokens under rows of logits, and the most probable tokens of each row. */
 export interface RowLogProbs {
   /** The token whose log-prob each row gives [count]; -1: none, and NaN is given. */
@@ -34,6 +36,41 @@ export interface PromptTableRows {
   readonly table: Float32Array;
 }
 
+/** The flat arrays of a batch that are packed anew in each iteration. */
+export const PACKED_COLUMNS = {
+  tokenIds: column('i32', 'token'),
+  /** What RoPE turns by: the places, or what the request says. */
+  positions: column('i32', 'token'),
+  /** Where K and V of each token go: block * tokensPerBlock + offset. */
+  slots: column('i32', 'token'),
+  /** Where the rows of each sequence begin. */
+  queryStart: startColumn('sequence'),
+  /** Tokens in the cache after this step. */
+  contextLength: column('i32', 'sequence'),
+  /** maxBlocks entries for each sequence. */
+  blockTables: column('i32', 'tableEntry'),
+  /** Rows whose logits are needed. */
+  logitRows: column('i32', 'logitRow'),
+  /** Blocks that this iteration is the first to write to. */
+  newBlocks: column('i32', 'newBlock'),
+  /**
+   * Row of ropeFrequencies that each sequence uses; row 0 serves all sequences unless the RoPE scaling depends on the final
+   * length, which is then fixed at admission.
+   */
+  ropeRows: column('i32', 'sequence'),
+} as const;
+
+/** The flat arrays of a batch that are written when a request is admitted, and are those of all batches. */
+export const ROPE_COLUMNS = {
+  /** Inverse frequencies [rows x rotaryDim / 2]. */
+  ropeFrequencies: column('f32', 'ropeFrequency'),
+  /** Factor on cos and sin for each row of ropeFrequencies. */
+  ropeScales: column('f32', 'ropeRow'),
+} as const;
+
+export const PACKED_TABLE = new ColumnTable(PACKED_COLUMNS);
+export const ROPE_TABLE = new ColumnTable(ROPE_COLUMNS);
+
 /**
  * One iteration's rows without padding. Context chunks come first, then one row per generating sequence, and one for each
  * token of its draft, every one of which has a row of logits too.
@@ -51,7 +88,7 @@ export interface PromptTableRows {
  *
  * The arrays are allocated once at their greatest size; the counts say how much of each is valid.
  */
-export interface PackedBatch {
+export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, ColumnArrays<typeof ROPE_COLUMNS> {
   numTokens: number;
   numSequences: number;
   numLogitRows: number;
@@ -59,23 +96,6 @@ export interface PackedBatch {
   numNewBlocks: number;
   /** Entries per sequence in blockTables. */
   readonly maxBlocks: number;
-  readonly tokenIds: Int32Array;
-  readonly positions: Int32Array;
-  readonly slots: Int32Array;
-  readonly queryStart: Int32Array;
-  readonly contextLength: Int32Array;
-  readonly blockTables: Int32Array;
-  readonly logitRows: Int32Array;
-  readonly newBlocks: Int32Array;
-  /**
-   * Row of ropeFrequencies that each sequence uses [B]; row 0 serves all sequences unless the RoPE scaling
-   * depends on the final length, which is then fixed at admission.
-   */
-  readonly ropeRows: Int32Array;
-  /** Inverse frequencies [rows x rotaryDim / 2]. */
-  readonly ropeFrequencies: Float32Array;
-  /** Factor on cos and sin for each row of ropeFrequencies. */
-  readonly ropeScales: Float32Array;
   /** Type of each token [T], for networks that embed it (addEmbedding); absent where none does. */
   readonly tokenTypes?: Int32Array;
   /** Rows whose logits are handed out beside what is sampled; absent or empty: none. */

@@ -1,4 +1,5 @@
 import type { RopeFrequencies } from '../../network/rope.js';
+import { ROPE_TABLE } from './packed-batch.js';
 
 /**
  * The rows of PackedBatch.ropeFrequencies. Most models need one row for all sequences. Scalings that depend on the
@@ -26,8 +27,9 @@ export class RopeTable {
     this.#width = shared.inverseFrequencies.length;
     this.#perLength = perLength;
     const rows = perLength === null ? 1 : 1 + maxRequests;
-    this.frequencies = new Float32Array(rows * this.#width);
-    this.scales = new Float32Array(rows);
+    const arrays = ROPE_TABLE.allocate({ ropeFrequency: rows * this.#width, ropeRow: rows });
+    this.frequencies = arrays.ropeFrequencies;
+    this.scales = arrays.ropeScales;
     this.#write(0, shared);
     for (let row = rows - 1; row > 0; row--) this.#freeRows.push(row);
   }

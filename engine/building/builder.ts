@@ -19,7 +19,9 @@ import {
 } from '../../base/build-directory.js';
 import { cpuQuota } from '../../base/cpu-quota.js';
 import { onlyTold } from '../../base/error-reporter.js';
+import { messageOf } from '../../base/error-text.js';
 import { skeinVersion } from '../../base/package-info.js';
+import { codeOf } from '../../base/skein-error.js';
 import { writeProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
@@ -29,7 +31,6 @@ import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/bpe-tab
 import type { NetworkPlan } from '../../network/plan.js';
 import type { OutputPrecision, WeightPrecision } from '../executors/executor.js';
 import type { ConvertJob } from '../executors/native/addon.js';
-import { withChecksums } from '../weights-checksum.js';
 import { type Engine, EngineError, layOutWeights, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from './engine-directory.js';
 import { type ConvertWeights, weightConverter } from './weight-converter.js';
@@ -40,6 +41,7 @@ import {
   checkWeightPrecision,
   storedBytes,
 } from './weight-precision.js';
+import { withChecksums } from './weights-checksum.js';
 
 /** `waiting`: another process builds the same engine. done and total are bytes of weights (0 where none are known). */
 export interface BuildProgress {
@@ -54,7 +56,7 @@ export interface BuildOptions {
   outputDirectory: string;
   /** 'f32', 'bf16', 'int8', 'int4' or 'auto'. */
   precision: string;
-  /** Of the embedding and the output layer: 'f32', 'bf16', 'int8' or 'auto' (the default: as the others, int8 with int4). */
+  /** Precision of the embedding and the output layer: 'f32', 'bf16', 'int8' or 'auto' (the default: as the others, int8 with int4). */
   outputPrecision?: string;
   /** Threads that convert; default: the container's CPU quota. */
   threads?: number;
@@ -214,7 +216,7 @@ async function convertAll(
   }
 }
 
-/** What goes wrong is the model's fault or the output's: the message begins with the file. */
+/** What goes wrong is the model's fault or the output's. */
 async function convertStep(
   convert: ConvertWeights,
   weightsFile: string,
@@ -225,9 +227,8 @@ async function convertStep(
     await convert(weightsFile, jobs, options);
   } catch (error) {
     options.signal?.throwIfAborted();
-    const { message } = error as Error;
-    const Kind = message.startsWith(weightsFile) ? EngineError : CheckpointError;
-    throw new Kind(message, { cause: error });
+    const Kind = codeOf(error) === 'SKEIN_TARGET_FILE' ? EngineError : CheckpointError;
+    throw new Kind(messageOf(error), { cause: error });
   }
 }
 

@@ -10,21 +10,21 @@ import {
 } from '../../base/build-directory.js';
 import { onlyTold } from '../../base/error-reporter.js';
 import { ProcessLock } from '../../base/process-lock.js';
-import { writeProblem } from '../../base/system-problem.js';
+import { writeProblem, writeReason } from '../../base/system-problem.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
 import { sourceHash } from '../../models/checkpoints/source-hash.js';
-import { weightsDamage } from '../weights-checksum.js';
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import { ENGINE_FORMAT_VERSION } from './engine-directory.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
+import { weightsDamage } from './weights-checksum.js';
 
 export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory'> {
   /** Default: SKEIN_CACHE_DIR, else skein in XDG_CACHE_HOME, else ~/.cache/skein. */
   cacheDirectory?: string;
   /** After a build the engines used longest ago are removed until the cache is no larger; default 50 GiB. */
   maxCacheBytes?: number;
-  /** That is to compute: only native, the default, reads matrices out of packed files. */
+  /** The executor that will run the engine: only native, the default, reads matrices out of packed files. */
   executor?: string | undefined;
   /** Hears of an engine whose weights have changed on the disk; it is built anew. */
   onDamaged?: (message: string) => void;
@@ -185,7 +185,7 @@ function makeProbe(entry: string): string {
     return makeBuildDirectory(entry);
   } catch (error) {
     throw new EngineError(
-      `${entry}: the engine is not in the cache yet and the cache cannot be written (${writeProblem(error).split(';', 1)[0]!.replace(/\.$/, '')}); set SKEIN_CACHE_DIR or --cache-dir to a folder that can, or build the engine with "skein build".`,
+      `${entry}: the engine is not in the cache yet and the cache cannot be written (${writeReason(error)}); set SKEIN_CACHE_DIR or --cache-dir to a folder that can, or build the engine with "skein build".`,
       { cause: error },
     );
   }

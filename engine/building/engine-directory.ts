@@ -26,7 +26,7 @@ export interface EngineManifest {
   formatVersion: number;
   skeinVersion: string;
   precision: WeightPrecision;
-  /** Of the embedding and the output layer. */
+  /** Precision of the embedding and the output layer. */
   outputPrecision: OutputPrecision;
   config: ModelConfig;
   /** Longest prompt and longest sequence that the engine takes; flags may lower them. */

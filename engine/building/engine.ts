@@ -1,6 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
+import { SkeinError } from '../../base/skein-error.js';
 import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { NetworkPlan } from '../../network/plan.js';
@@ -9,8 +11,9 @@ import { ENGINE_FORMAT_VERSION, type EngineManifest, type EngineTensor } from '.
 import { outputWeights, storedBytes } from './weight-precision.js';
 
 /** An engine directory is not what it should be. The message names file, expected and found. */
-export class EngineError extends Error {
+export class EngineError extends SkeinError {
   override name = 'EngineError';
+  override readonly code = 'SKEIN_ENGINE';
 }
 
 /** An engine directory, opened and checked; its weights are only ever touched by native code. */
@@ -121,7 +124,7 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
     return planNetwork(manifest.config);
   } catch (error) {
     throw new EngineError(
-      `${directory}: its configuration makes no network: ${asSentence((error as Error).message)}`,
+      `${directory}: its configuration makes no network: ${asSentence(messageOf(error))}`,
     );
   }
 }

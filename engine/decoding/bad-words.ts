@@ -10,7 +10,7 @@ import { WordEndings } from './word-endings.js';
 export class BadWords {
   /** Words of one token. */
   readonly single: Int32Array;
-  /** Of words of several tokens all but the last one, and that. */
+  /** Words of several tokens: here all their tokens but the last, below the last. */
   readonly #beginnings: WordEndings;
   readonly #last: Int32Array;
 

@@ -1,3 +1,5 @@
+import { type ColumnArrays, ColumnTable, column, startColumn } from '../../base/columns.js';
+
 /** Which tokens some rows may draw at all. */
 export interface TokenMasks {
   /** The mask of each row [R]; -1: the row may draw any token. */
@@ -5,6 +7,73 @@ export interface TokenMasks {
   /** [masks x ceil(vocabSize / 32)]: bit t % 32 of word t / 32 is set where token t may be drawn. May be shared memory. */
   readonly words: Int32Array;
 }
+
+/** What every row has. */
+export const SAMPLING_COLUMNS = {
+  /** 0 = greedy. */
+  temperature: column('f32', 'row'),
+  /** 1 = off. */
+  topP: column('f32', 'row'),
+  /** 0 = off. Relative to the most probable token. */
+  minP: column('f32', 'row'),
+  /** 1 = off; over prompt and generated tokens. */
+  repetitionPenalty: column('f32', 'row'),
+  /** 0 = off; over generated tokens. */
+  presencePenalty: column('f32', 'row'),
+  /** 0 = off; over generated tokens. */
+  frequencyPenalty: column('f32', 'row'),
+  /** 0 = off. */
+  topK: column('i32', 'row'),
+  /** Which sequence of the request this is (0 unless it asks for several). */
+  sequenceIndex: column('i32', 'row'),
+  /** Position of the token that is drawn. */
+  position: column('i32', 'row'),
+  /** n > 0: no n tokens in a row of the history come up a second time; 0 = off. */
+  noRepeatNgramSize: column('i32', 'row'),
+  /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
+  numTopLogProbs: column('i32', 'row'),
+  /** Tokens that row r must not draw: banned[bannedStart[r] .. bannedStart[r + 1]), in any order. */
+  bannedStart: startColumn('row'),
+  banned: column('i32', 'banned'),
+  /**
+   * Tokens for penalties and n-grams: row r has history[historyStart[r] .. historyStart[r + 1]); empty without either.
+   * -1 stands where a prompt has no token of the vocabulary.
+   */
+  historyStart: startColumn('row'),
+  history: column('i32', 'history'),
+  /** How many tokens of a row's history belong to its prompt (they come first). */
+  historyPromptLength: column('i32', 'row'),
+  seed: column('u64', 'row'),
+} as const;
+
+/** What rows have where one of them is a beam's. */
+export const CANDIDATE_COLUMNS = {
+  /**
+   * 1: nothing is drawn in this row. Its log-softmax is taken of the logits as they are, what the request changes is done
+   * to these log-probs (as Hugging Face's beam search has it: they are not made a distribution again), and topTokens and
+   * topLogProbs get the numTopLogProbs (at least 1) greatest. Absent: no row does.
+   */
+  listsCandidates: column('i32', 'row'),
+} as const;
+
+export const SAMPLING_TABLE = new ColumnTable({ ...SAMPLING_COLUMNS, ...CANDIDATE_COLUMNS });
+
+/** What sampling gives back. */
+export const OUTPUT_COLUMNS = {
+  tokens: column('i32', 'row'),
+  /**
+   * The most probable tokens of row r are topTokens[topStart[r] .. topStart[r + 1]), as many as numTopLogProbs[r] says;
+   * -1 and -Infinity beyond the vocabulary.
+   */
+  topStart: startColumn('row'),
+  topTokens: column('i32', 'topEntry'),
+  /** ROW_OK, or why nothing was drawn. */
+  status: column('i32', 'row'),
+  logProbs: column('f32', 'row'),
+  topLogProbs: column('f32', 'topEntry'),
+} as const;
+
+export const OUTPUT_TABLE = new ColumnTable(OUTPUT_COLUMNS);
 
 /**
  * Sampling parameters of one iteration in flat arrays, one entry per row of logits (R = numRows, in the order of
@@ -19,54 +88,16 @@ export interface TokenMasks {
  *
  * Ties go to the lowest token id. docs/architecture/sampling.md defines each step.
  */
-export interface SamplingBatch {
+export interface SamplingBatch
+  extends ColumnArrays<typeof SAMPLING_COLUMNS>,
+    Partial<ColumnArrays<typeof CANDIDATE_COLUMNS>> {
   numRows: number;
-  /** 0 = greedy. */
-  readonly temperature: Float32Array;
-  /** 0 = off. */
-  readonly topK: Int32Array;
-  /** 1 = off. */
-  readonly topP: Float32Array;
-  /** 0 = off. Relative to the most probable token. */
-  readonly minP: Float32Array;
-  /** 1 = off; over prompt and generated tokens. */
-  readonly repetitionPenalty: Float32Array;
-  /** 0 = off; over generated tokens. */
-  readonly presencePenalty: Float32Array;
-  /** 0 = off; over generated tokens. */
-  readonly frequencyPenalty: Float32Array;
-  readonly seed: BigUint64Array;
-  /** Which sequence of the request this is (0 unless it asks for several). */
-  readonly sequenceIndex: Int32Array;
-  /** Position of the token that is drawn. */
-  readonly position: Int32Array;
-  /** Tokens that row r must not draw: banned[bannedStart[r] .. bannedStart[r + 1]), in any order. */
-  readonly bannedStart: Int32Array;
-  readonly banned: Int32Array;
   /** Absent or null where no row has a mask. */
   readonly tokenMasks?: TokenMasks | null;
-  /** n > 0: no n tokens in a row of the history come up a second time; 0 = off. */
-  readonly noRepeatNgramSize: Int32Array;
   /** Values added to the logits of some rows, rows ascending; absent or empty: none. */
   readonly biases?: readonly RowBias[];
-  /**
-   * 1: nothing is drawn in this row. Its log-softmax is taken of the logits as they are, what the request changes is done
-   * to these log-probs (as Hugging Face's beam search has it: they are not made a distribution again), and topTokens and
-   * topLogProbs get the numTopLogProbs (at least 1) greatest. Absent: no row does.
-   */
-  readonly listsCandidates?: Int32Array;
   /** Rows that draw against a token of a draft, rows ascending; absent or empty: none. Greedy rows do not. */
   readonly draftRows?: readonly DraftRow[];
-  /** Log-probs wanted: -1 none, 0 the drawn token's, n > 0 the n most probable ones too. */
-  readonly numTopLogProbs: Int32Array;
-  /**
-   * Tokens for penalties and n-grams: row r has history[historyStart[r] .. historyStart[r + 1]); empty without either.
-   * -1 stands where a prompt has no token of the vocabulary.
-   */
-  readonly historyStart: Int32Array;
-  readonly history: Int32Array;
-  /** How many tokens of a row's history belong to its prompt (they come first). */
-  readonly historyPromptLength: Int32Array;
 }
 
 /**
@@ -100,15 +131,4 @@ export const ROW_NOT_FINITE = 1;
 export const ROW_NO_TOKEN_LEFT = 2;
 
 /** What sampling gives back, one entry per row. */
-export interface SamplingOutput {
-  readonly tokens: Int32Array;
-  readonly logProbs: Float32Array;
-  /**
-   * The most probable tokens of row r are topTokens[topStart[r] .. topStart[r + 1]), as many as numTopLogProbs[r] says;
-   * -1 and -Infinity beyond the vocabulary. [R + 1]
-   */
-  readonly topStart: Int32Array;
-  readonly topTokens: Int32Array;
-  readonly topLogProbs: Float32Array;
-  readonly status: Int32Array;
-}
+export interface SamplingOutput extends ColumnArrays<typeof OUTPUT_COLUMNS> {}

@@ -1,67 +1,48 @@
+import { columnHolder } from '../../base/columns.js';
 import { isGreedy, needsHistory } from '../../callbacks/sampling-params.js';
+import { CALL_HEADER, type CallPlace, newHeader } from '../packed-call/call-header.js';
+import { samplingCounts } from '../packed-call/call-limits.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import { draftLogitsAt } from '../speculation/draft-logits.js';
-import type { DraftRow, RowBias, SamplingBatch, TokenMasks } from './sampling-batch.js';
+import {
+  type DraftRow,
+  type RowBias,
+  SAMPLING_TABLE,
+  type SamplingBatch,
+  type TokenMasks,
+} from './sampling-batch.js';
 
-/** The SamplingBatch of the loop: allocated once, filled row by row in each iteration. */
-export class SamplingRows implements SamplingBatch {
-  numRows = 0;
-  readonly temperature: Float32Array;
-  readonly topK: Int32Array;
-  readonly topP: Float32Array;
-  readonly minP: Float32Array;
-  readonly repetitionPenalty: Float32Array;
-  readonly presencePenalty: Float32Array;
-  readonly frequencyPenalty: Float32Array;
-  readonly seed: BigUint64Array;
-  readonly sequenceIndex: Int32Array;
-  readonly position: Int32Array;
-  readonly noRepeatNgramSize: Int32Array;
+/**
+ * The SamplingBatch of the loop: allocated once, filled row by row in each iteration. `banned` is another array once the rows
+ * ban more than it holds, and `history` once drafts, each token of which repeats the history before it, need more than
+ * it holds: how much that is only the requests know.
+ */
+export class SamplingRows extends columnHolder(SAMPLING_TABLE) implements SamplingBatch {
   /** Set where a row of the batch has a guide. */
   tokenMasks: TokenMasks | null = null;
   /** Empty in most iterations. */
   readonly biases: RowBias[] = [];
   /** Empty in most iterations. */
   readonly draftRows: DraftRow[] = [];
-  readonly bannedStart: Int32Array;
-  readonly numTopLogProbs: Int32Array;
-  readonly listsCandidates: Int32Array;
-  readonly historyStart: Int32Array;
-  readonly historyPromptLength: Int32Array;
-  #banned: Int32Array;
-  #history: Int32Array;
 
-  /** `expectedHistory`: most tokens that all rows' histories hold together where there are no drafts. */
-  constructor(maxRows: number, expectedHistory: number) {
-    this.temperature = new Float32Array(maxRows);
-    this.topK = new Int32Array(maxRows);
-    this.topP = new Float32Array(maxRows);
-    this.minP = new Float32Array(maxRows);
-    this.repetitionPenalty = new Float32Array(maxRows);
-    this.presencePenalty = new Float32Array(maxRows);
-    this.frequencyPenalty = new Float32Array(maxRows);
-    this.seed = new BigUint64Array(maxRows);
-    this.sequenceIndex = new Int32Array(maxRows);
-    this.position = new Int32Array(maxRows);
-    this.noRepeatNgramSize = new Int32Array(maxRows);
-    this.bannedStart = new Int32Array(maxRows + 1);
-    this.numTopLogProbs = new Int32Array(maxRows);
-    this.listsCandidates = new Int32Array(maxRows);
-    this.historyStart = new Int32Array(maxRows + 1);
-    this.#history = new Int32Array(expectedHistory);
-    this.historyPromptLength = new Int32Array(maxRows);
-    this.#banned = new Int32Array(4 * maxRows);
+  readonly #counts: Int32Array;
+
+  /**
+   * `expectedHistory`: most tokens that all rows' histories hold together where there are no drafts. `place`: where the arrays
+   * and the count lie; absent: in memory of their own.
+   */
+  constructor(maxRows: number, expectedHistory: number, place?: CallPlace) {
+    super(samplingCounts(maxRows, expectedHistory), place?.region);
+    this.#counts = place?.header ?? newHeader();
   }
 
-  /** Another array once the rows ban more than it holds: how much that is only the requests know. */
-  get banned(): Int32Array {
-    return this.#banned;
+  get numRows(): number {
+    return this.#counts[CALL_HEADER.numRows]!;
   }
 
-  /** Another array once drafts, each token of which repeats the history before it, need more than it holds. */
-  get history(): Int32Array {
-    return this.#history;
+  set numRows(count: number) {
+    this.#counts[CALL_HEADER.numRows] = count;
   }
 
   clear(): void {
@@ -133,15 +114,15 @@ export class SamplingRows implements SamplingBatch {
   #ban(row: number, tokens: Int32Array): void {
     const start = this.bannedStart[row + 1]!;
     const end = start + tokens.length;
-    if (end > this.#banned.length) this.#banned = longer(this.#banned, end);
-    this.#banned.set(tokens, start);
+    if (end > this.banned.length) SAMPLING_TABLE.grow(this, 'banned', end);
+    this.banned.set(tokens, start);
     this.bannedStart[row + 1] = end;
   }
 
   #banOne(row: number, token: number): void {
     const end = this.bannedStart[row + 1]!;
-    if (end === this.#banned.length) this.#banned = longer(this.#banned, end + 1);
-    this.#banned[end] = token;
+    if (end === this.banned.length) SAMPLING_TABLE.grow(this, 'banned', end + 1);
+    this.banned[end] = token;
     this.bannedStart[row + 1] = end + 1;
   }
 
@@ -149,8 +130,8 @@ export class SamplingRows implements SamplingBatch {
     let end = this.historyStart[row]!;
     this.historyPromptLength[row] = 0;
     if (needsHistory(request.spec.sampling)) {
-      if (end + length > this.#history.length) this.#history = longer(this.#history, end + length);
-      this.#history.set(sequence.tokens.subarray(0, length), end);
+      if (end + length > this.history.length) SAMPLING_TABLE.grow(this, 'history', end + length);
+      this.history.set(sequence.tokens.subarray(0, length), end);
       const { promptTable } = request.spec;
       if (promptTable !== null) this.#hideFrom(promptTable.firstId, end, end + request.originalPromptLength);
       this.historyPromptLength[row] = request.originalPromptLength;
@@ -161,13 +142,6 @@ export class SamplingRows implements SamplingBatch {
 
   /** Ids of a prompt table are no tokens of the vocabulary. */
   #hideFrom(firstId: number, start: number, end: number): void {
-    for (let i = start; i < end; i++) if (this.#history[i]! >= firstId) this.#history[i] = -1;
+    for (let i = start; i < end; i++) if (this.history[i]! >= firstId) this.history[i] = -1;
   }
-}
-
-/** An array of at least twice the length with the same beginning. */
-function longer(array: Int32Array, length: number): Int32Array {
-  const larger = new Int32Array(2 * length);
-  larger.set(array);
-  return larger;
 }

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { messageOf } from '../../base/error-text.js';
 import type { EncoderAnswer, EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { LoadedEncoder } from './load-encoder.js';
 
@@ -17,7 +18,7 @@ export function encodeBatch(
   try {
     rows.set(encoder.encode(sequences));
   } catch (error) {
-    if (sequences.length === 1) errors[0] = (error as Error).message;
+    if (sequences.length === 1) errors[0] = messageOf(error);
     else for (const [i, sequence] of sequences.entries()) alone(encoder, sequence, i, rows, errors);
   }
   for (let i = 0; i < sequences.length; i++) {
@@ -39,6 +40,6 @@ function alone(
   try {
     rows.set(encoder.encode([sequence]), index * encoder.outputWidth);
   } catch (error) {
-    errors[index] = (error as Error).message;
+    errors[index] = messageOf(error);
   }
 }

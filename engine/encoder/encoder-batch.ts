@@ -32,9 +32,14 @@ export class EncoderBatch extends PackedArrays {
     { firstPosition, head }: EncoderConfig,
   ) {
     super(
-      { tokens: maxNumTokens, sequences: maxNumSequences, logitRows: maxNumSequences },
-      // Only the last block of each sequence is told of.
-      { maxBlocksPerSequence: Math.ceil(maxSeqLen / ENCODER_TOKENS_PER_BLOCK), numBlocks: maxNumSequences },
+      {
+        tokens: maxNumTokens,
+        sequences: maxNumSequences,
+        logitRows: maxNumSequences,
+        maxBlocksPerSequence: Math.ceil(maxSeqLen / ENCODER_TOKENS_PER_BLOCK),
+        // Only the last block of each sequence is told of.
+        newBlocks: maxNumSequences,
+      },
       NO_ROPE,
     );
     this.tokenTypes = new Int32Array(maxNumTokens);

@@ -1,3 +1,4 @@
+import { type NamedText, option, says, worded } from '../../base/named-text.js';
 import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import {
   checkOptionsOf,
@@ -17,14 +18,14 @@ export interface ExecutorWish extends ExecutorOptionParams {
   executor?: ExecutorChoice | undefined;
 }
 
-/** Who computes. */
+/** The executor that was chosen. */
 export interface ChosenExecutor {
   kind: ExecutorKind;
   /** Why it is not the one that `auto` would rather have, how to get that one, and what it ignores; null: nothing of that. */
   fallback: string | null;
 }
 
-/** Those of this version, from the one that `auto` likes best. */
+/** The kinds of executors that this version has, from the one that `auto` likes best. */
 const KINDS: readonly ExecutorKind[] = [tensorflowKind, nativeKind, wasmKind];
 
 /**
@@ -48,7 +49,7 @@ export async function startOnExecutor<T>(
   kinds: readonly ExecutorKind[] = KINDS,
 ): Promise<{ started: T; fallback: string | null }> {
   const { executor = 'auto' } = wish;
-  const problems: string[] = [];
+  const problems: NamedText[] = [];
   const hints: string[] = [];
   let last: unknown = null;
   for (const kind of kinds.filter(({ name }) => executor === 'auto' || name === executor)) {
@@ -63,16 +64,26 @@ export async function startOnExecutor<T>(
       checkOptions(kind.name, wish);
       const started = await start(executor === 'auto' ? automatic(kind) : kind);
       const useless = uselessOptions(kind.name, wish);
-      return { started, fallback: remarks(kind.name, problems, hints, useless) };
+      return {
+        started,
+        fallback: remarks(
+          kind.name,
+          problems.map((problem) => worded(problem)),
+          hints,
+          useless,
+        ),
+      };
     } catch (error) {
       if (!(error instanceof ExecutorUnavailableError || error instanceof AddonError)) throw error;
       last = error;
-      problems.push(error.message);
+      problems.push(error.text);
     }
   }
   throw problems.length === 1
     ? last
-    : new ExecutorUnavailableError(`No executor can run this model. ${problems.join(' ')}`);
+    : new ExecutorUnavailableError(
+        problems.reduce((before, one) => says`${before} ${one}`, 'No executor can run this model.'),
+      );
 }
 
 function automatic(kind: ExecutorKind): ExecutorKind {
@@ -92,7 +103,7 @@ function checkOptions(name: ExecutorName, wish: ExecutorWish): void {
   const impossible = impossibleOption(name, wish);
   if (impossible === null) return;
   throw new ExecutorUnavailableError(
-    `The ${name} executor cannot take the ${impossible.option} that is given: ${impossible.why}.`,
+    says`The ${name} executor cannot take the ${option(impossible.option)} that is given: ${impossible.why}.`,
   );
 }
 

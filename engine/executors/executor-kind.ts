@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
@@ -17,7 +18,7 @@ export interface LoadableEngine {
 
 /** What an executor takes, in bytes. */
 export interface MeasuredMemory {
-  /** Beside the KV pool. */
+  /** Memory beside the KV pool. */
   fixed: FixedMemory;
   /** The KV pool of the measured options. */
   kvCache: number;
@@ -56,6 +57,7 @@ export interface ExecutorKind {
 }
 
 /** This executor cannot run on this machine, whatever the engine and the options. The message says what to do. */
-export class ExecutorUnavailableError extends Error {
+export class ExecutorUnavailableError extends SkeinError {
   override name = 'ExecutorUnavailableError';
+  override readonly code = 'SKEIN_EXECUTOR_UNAVAILABLE';
 }

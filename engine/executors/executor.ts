@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
@@ -28,9 +29,9 @@ export interface ExecutorOptions {
   /** Tokens that a token attends to, and of these the sequence's first ones: see kvcache/attention-window.ts. Absent: all. */
   maxAttentionWindow?: number;
   sinkTokenLength?: number;
-  /** Beside other engines of the process: with twice the weight an engine gets twice the time. Default 1. */
+  /** Weight of the engine beside others of the process: with twice the weight an engine gets twice the time. Default 1. */
   computeWeight?: number;
-  /** Its first element grows while a call waits for other engines of the process. */
+  /** A heartbeat whose first element grows while a call waits for other engines of the process. */
   heartbeat?: Int32Array;
   /** Not given: the best that this processor has, or what SKEIN_ISA names. */
   instructionSet?: InstructionSet;
@@ -84,6 +85,7 @@ export interface Executor {
  * What an executor computes on is gone, and with it weights and cache: every later call throws it too. The engine's worker ends
  * with it; the next one opens an executor anew. The message is a sentence.
  */
-export class ExecutorLostError extends Error {
+export class ExecutorLostError extends SkeinError {
   override name = 'ExecutorLostError';
+  override readonly code = 'SKEIN_EXECUTOR_LOST';
 }

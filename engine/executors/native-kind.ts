@@ -1,4 +1,5 @@
 import { cpuQuota } from '../../base/cpu-quota.js';
+import { messageOf } from '../../base/error-text.js';
 import { storedWeightBytes } from '../worker/memory-budget.js';
 import type { ExecutorKind } from './executor-kind.js';
 import { chooseInstructionSet } from './native/instruction-set.js';
@@ -13,7 +14,7 @@ export const nativeKind: ExecutorKind = {
       loadAddon();
       return null;
     } catch (error) {
-      return (error as Error).message;
+      return messageOf(error);
     }
   },
   computesWith: async () => ({

@@ -1,4 +1,5 @@
 import { cpuQuota } from '../../base/cpu-quota.js';
+import { messageOf } from '../../base/error-text.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
 import type { Gpu } from './tensorflow/gpu.js';
@@ -93,6 +94,6 @@ async function load(threads: number, needsGpu: boolean): Promise<void> {
   } catch (error) {
     if (error instanceof ExecutorUnavailableError) throw error;
     releaseTensorFlow();
-    throw new ExecutorUnavailableError((error as Error).message, { cause: error });
+    throw new ExecutorUnavailableError(messageOf(error), { cause: error });
   }
 }

@@ -12,9 +12,9 @@ interface Signature {
   readonly id: number;
   /** Bytes at which one of its ranges begins, or behind which one ends. */
   readonly borders: readonly number[];
-  /** By byte: 1 where one of them fits it. */
+  /** 1 for each byte that one of the ways fits. */
   readonly covers: Uint8Array;
-  /** By byte: which of the state's ways it fits, once that was asked. */
+  /** The state's ways that each byte fits, once that was asked. */
   readonly waysAt: (readonly number[] | undefined)[];
 }
 
@@ -35,7 +35,7 @@ export class StateBytes {
     this.#ofState = new Int32Array(automaton.numStates);
   }
 
-  /** Of pairs (state, stack). */
+  /** The classes of bytes that pairs (state, stack) tell apart. */
   classesOf(pairs: readonly number[]): ByteClasses {
     const ids = new Set<number>();
     let last = -1;

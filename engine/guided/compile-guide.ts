@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { newAutomaton } from './automaton.js';
 import { GuideError } from './grammar.js';
 import type { ReadingReply, ReadingRequest } from './guide-messages.js';
@@ -8,7 +9,7 @@ export function compileGuide({ key, guide }: ReadingRequest): ReadingReply {
   try {
     return { key, automaton: newAutomaton(readGuide(guide)), error: '', isInvalid: false };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return { key, automaton: null, error: message, isInvalid: error instanceof GuideError };
   }
 }

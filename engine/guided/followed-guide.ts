@@ -6,7 +6,7 @@ import type { TokenTrie } from './token-trie.js';
 
 /** Where a sequence is. */
 export interface FollowedSequence {
-  /** Behind its tokens so far. */
+  /** Places of the grammar behind the tokens so far. */
   places: Places;
   numTokens: number;
   /** Places that following it has led through. */

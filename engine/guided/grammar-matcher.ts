@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import { type Automaton, bytesOfAutomaton, isEnd } from './automaton.js';
 import { StateBytes } from './byte-classes.js';
 import { MAX_PLACES, STEP_COST, tooManyPlaces } from './guide-budget.js';
@@ -12,8 +13,9 @@ const BYTES_OF_SET = 320;
 const BYTES_OF_PLACE = 16;
 
 /** More was to be found than whoever asked for it wanted to: see `limited`. The guide is not at fault. */
-export class SearchLimitError extends Error {
+export class SearchLimitError extends SkeinError {
   override name = 'SearchLimitError';
+  override readonly code = 'SKEIN_GUIDE_SEARCH_LIMIT';
 }
 
 /**
@@ -36,7 +38,7 @@ export class GrammarMatcher {
   /** 1 for each state that ends its rule. */
   readonly #ends: Uint8Array;
   readonly #stacks = new Stacks();
-  /** By hash. */
+  /** Places that are known, by their hash. */
   readonly #known = new Map<number, Places>();
   /** States that the search under way has come to with the stack that it began with: those marked with its number. */
   readonly #marks: Int32Array;

@@ -18,6 +18,7 @@ export const MAX_PLACES = 4096;
 /** A guide takes more than following it may cost. */
 export class GuideBudgetError extends GuideError {
   override name = 'GuideBudgetError';
+  override readonly code = 'SKEIN_GUIDE_BUDGET';
 }
 
 export function tooManyPlaces(): GuideBudgetError {

@@ -1,4 +1,7 @@
+import { SkeinError } from '../../base/skein-error.js';
+
 /** A guide that cannot be followed: the message says what of it, where, and what is possible instead. */
-export class GuideError extends Error {
+export class GuideError extends SkeinError {
   override name = 'GuideError';
+  override readonly code: `SKEIN_${string}` = 'SKEIN_GUIDE';
 }

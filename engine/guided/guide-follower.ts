@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import type { Automaton } from './automaton.js';
 import { compileGuide } from './compile-guide.js';
 import { FollowedGuide } from './followed-guide.js';
@@ -12,7 +13,7 @@ import type {
   ReadingRequest,
 } from './guide-messages.js';
 import { KeptMatchers } from './kept-matchers.js';
-import { type Ahead, MaskJob } from './mask-job.js';
+import { type Ahead, MaskJob, StrayTokenError } from './mask-job.js';
 import type { Places } from './places.js';
 import type { TokenTrie } from './token-trie.js';
 
@@ -37,12 +38,12 @@ export class GuideFollower {
   readonly #reply: (reply: GuideReply) => void;
   readonly #read: (request: ReadingRequest) => void;
   readonly #kept = new KeptMatchers();
-  /** By its first sequence. */
+  /** Guides by their first sequence. */
   readonly #guides = new Map<number, FollowedGuide>();
   readonly #bySequence = new Map<number, FollowedGuide>();
-  /** By key: requests whose guide is being read. */
+  /** Requests whose guide is being read, by the guide's key. */
   readonly #reading = new Map<string, OpenRequest[]>();
-  /** Whose turn is next stands first. */
+  /** The guides in turns: the next one stands first. */
   readonly #waiting = new Map<FollowedGuide, MaskJob[]>();
   #ahead: Ahead[] = [];
   #done: number[] = [];
@@ -199,9 +200,15 @@ export class GuideFollower {
       }
     } catch (error) {
       const isInvalid = error instanceof GuideBudgetError;
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       if (job.isBeginning) this.#reply({ type: 'opened', first: guide.first, error: message, isInvalid });
-      else this.#failures.push({ sequence: job.sequence, error: message, isInvalid });
+      else {
+        const failure = { sequence: job.sequence, error: message, isInvalid };
+        const isStray = error instanceof StrayTokenError;
+        this.#failures.push(
+          isStray ? { ...failure, stray: { token: error.token, place: error.place } } : failure,
+        );
+      }
     } finally {
       this.#noteBusy(-1);
     }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { type Guide, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
 import { alt, type Grammar, GuideError, text } from './grammar.js';
 import { ebnfGrammar } from './sources/ebnf.js';
@@ -42,6 +43,6 @@ function parsed(guide: string, what: string): JsonValue {
   try {
     return JSON.parse(guide) as JsonValue;
   } catch (error) {
-    throw new GuideError(`${what} is not JSON: ${(error as Error).message}.`);
+    throw new GuideError(`${what} is not JSON: ${messageOf(error)}.`);
   }
 }

@@ -38,8 +38,10 @@ export type GuideReply =
 export interface GuideFailure {
   sequence: number;
   error: string;
-  /** Its guide is at fault. */
+  /** The request's guide is at fault. */
   isInvalid: boolean;
+  /** Where it is one of its tokens that does not follow the guide: that, and which of the generated ones it is. */
+  stray?: { token: number; place: number };
 }
 
 /** The loop's end of the thread. Nothing of it needs an event loop. */

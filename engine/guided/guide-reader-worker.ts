@@ -3,7 +3,7 @@ import { compileGuide } from './compile-guide.js';
 import { READING, REQUEST_BELL, type ReadingRequest } from './guide-messages.js';
 
 export interface GuideReaderData {
-  /** To the thread that follows guides. */
+  /** The port to the thread that follows guides. */
   follower: MessagePort;
   control: SharedArrayBuffer;
 }

@@ -59,7 +59,7 @@ export class GuideThreadHost implements GuideThreadStarter {
   }
 }
 
-/** Of its data, ports are handed over. */
+/** Starts a thread; ports in its data are handed over. */
 function newWorker(script: URL, name: string, heap: number, data: GuideWorkerData | GuideReaderData): Worker {
   const resourceLimits: ResourceLimits = { maxOldGenerationSizeMb: heap };
   const ports = 'port' in data ? [data.port, data.reader] : [data.follower];

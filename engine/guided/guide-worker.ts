@@ -12,7 +12,7 @@ import { TokenTrie } from './token-trie.js';
 import { vocabularyBytes } from './vocabulary.js';
 
 export interface GuideWorkerData extends GuideThreadSetup {
-  /** To the thread that reads guides. */
+  /** The port to the thread that reads guides. */
   reader: MessagePort;
 }
 

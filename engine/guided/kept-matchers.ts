@@ -13,7 +13,7 @@ interface Kept {
 
 /** The automata of guides with what was found in them, for all who follow the same guide, now or later. */
 export class KeptMatchers {
-  /** By type and text of the guide, the one used last at the end. */
+  /** Matchers by type and text of their guide, the one used last at the end. */
   readonly #kept = new Map<string, Kept>();
   readonly #maxBytes: number;
 

@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import type { FollowedGuide, FollowedSequence } from './followed-guide.js';
 import { GuideBudgetError, MAX_FOLLOW_COST, STEP_COST, tooCostlyAnswer } from './guide-budget.js';
 import { MAX_SETS_OF_GUIDE } from './kept-matchers.js';
@@ -22,6 +23,21 @@ export interface MaskEntry {
   tokens: Int32Array;
   draft: Int32Array;
   jumps: boolean;
+}
+
+/** A token that a sequence has does not follow its guide. */
+export class StrayTokenError extends SkeinError {
+  override name = 'StrayTokenError';
+  override readonly code = 'SKEIN_GUIDE_STRAY_TOKEN';
+  readonly token: number;
+  /** Which of the generated tokens it is. */
+  readonly place: number;
+
+  constructor(token: number, place: number) {
+    super(`Token ${token} does not follow the guide.`);
+    this.token = token;
+    this.place = place;
+  }
 }
 
 /** The masks that a sequence needs next: behind its newest token, and behind each token of its draft. */
@@ -69,7 +85,7 @@ export class MaskJob {
     let here = this.#placeAt(sequence, position);
     for (const token of tokens) {
       const next = yield* this.#follow(here, token);
-      if (next === null) throw new Error(`Token ${token} does not follow the guide.`);
+      if (next === null) throw new StrayTokenError(token, here.numTokens);
       here = next;
     }
     yield* this.#makeMask(here.places);
@@ -156,7 +172,7 @@ export class MaskJob {
         if (walk.places.mask !== null) matcher.walk = null;
       } catch (error) {
         matcher.walk = null;
-        // That of another sequence fails when it asks for it.
+        // The mask of another sequence fails when that sequence asks for it.
         if (walk.places === places) throw error;
       }
     }

@@ -23,7 +23,7 @@ export class Places {
   readonly isAccepting: boolean;
   /** Which bytes can be told apart here, once a byte was asked for. */
   classes: ByteClasses | null = null;
-  /** By class of bytes, once it was asked for: where it leads; null: the byte does not fit. */
+  /** Where each class of bytes leads, once it was asked for; null: the byte does not fit. */
   steps: (Step | null | undefined)[] = NO_STEPS;
   /** Tokens that fit here, as TokenMasks has them, once they were asked for; without those that end a text. */
   mask: Int32Array | null = null;

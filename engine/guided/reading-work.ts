@@ -6,6 +6,7 @@ export const MAX_READING_WORK = 8_000_000;
 /** Reading a guide takes more steps than it may. */
 export class ReadingWorkError extends GuideError {
   override name = 'ReadingWorkError';
+  override readonly code = 'SKEIN_GUIDE_READING_WORK';
 
   constructor(limit: number) {
     super(`The guide is too much work to read: it takes more than ${limit} steps.`);

@@ -1,6 +1,5 @@
-import type { GrammarMatcher } from './grammar-matcher.js';
 import { GuideBudgetError, MAX_MASK_COST, tooCostlyMask } from './guide-budget.js';
-import type { Places } from './places.js';
+import type { Places, Step } from './places.js';
 import type { TokenTrie } from './token-trie.js';
 
 /** Nodes of a vocabulary's trie that take as long as a place of a grammar: one is looked up, the other made. */
@@ -10,6 +9,14 @@ const NODES_OF_PIECE = 2048;
 
 let numWalks = 0;
 
+/** The grammar that a walk goes through: a GrammarMatcher. */
+interface WalkedGrammar {
+  /** Where a byte leads from these places; null: nowhere. */
+  step(places: Places, byte: number): Step | null;
+  /** So much more is held with places of it. */
+  noteBytes(bytes: number): void;
+}
+
 /**
  * The way through a vocabulary that makes the mask of some places: the tokens that fit behind a text. It can be gone in
  * pieces. What it costs is what it would with nothing known before, each step counted once, so that it does not depend on
@@ -17,7 +24,7 @@ let numWalks = 0;
  */
 export class MaskWalk {
   readonly places: Places;
-  readonly #matcher: GrammarMatcher;
+  readonly #matcher: WalkedGrammar;
   readonly #trie: TokenTrie;
   readonly #path: Places[];
   readonly #mask: Int32Array;
@@ -26,7 +33,7 @@ export class MaskWalk {
   #node = 0;
   #cost = 0;
 
-  constructor(matcher: GrammarMatcher, trie: TokenTrie, places: Places, maxCost = MAX_MASK_COST) {
+  constructor(matcher: WalkedGrammar, trie: TokenTrie, places: Places, maxCost = MAX_MASK_COST) {
     this.#maxCost = maxCost;
     this.#matcher = matcher;
     this.#trie = trie;
@@ -94,7 +101,7 @@ export class MaskWalk {
 const BYTES_OF_ARRAY = 120;
 
 /** The same at once. @throws GuideBudgetError. */
-export function tokenMask(matcher: GrammarMatcher, trie: TokenTrie, places: Places): Int32Array {
+export function tokenMask(matcher: WalkedGrammar, trie: TokenTrie, places: Places): Int32Array {
   if (places.mask === null) new MaskWalk(matcher, trie, places).advance(Number.POSITIVE_INFINITY);
   return places.mask!;
 }

@@ -15,7 +15,7 @@ export class TokenTrie {
   readonly skips: Int32Array;
   /** -1: no token ends here. */
   readonly tokens: Int32Array;
-  /** Of several tokens of the same bytes, the one after this; -1: none. */
+  /** The next token of the same bytes; -1: none. */
   readonly nextSame: Int32Array;
   readonly maxDepth: number;
   readonly #bytesOf: readonly (Uint8Array | null)[];
@@ -97,7 +97,7 @@ export class TokenTrie {
     return { token, length, isCut };
   }
 
-  /** Of the nodes beside each other from `first` on, in front of `end`, the one of this byte; -1: none. */
+  /** The node of this byte among the nodes beside each other from `first` on, in front of `end`; -1: none. */
   #child(first: number, end: number, byte: number): number {
     let node = first;
     while (node < end && this.bytes[node]! < byte) node = this.skips[node]!;

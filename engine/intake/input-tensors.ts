@@ -1,4 +1,5 @@
 import { closestName } from '../../base/did-you-mean.js';
+import { input, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor, TensorData } from '../../callbacks/types.js';
 
@@ -24,6 +25,7 @@ export type ShapeRule =
   | '[d]'
   | '[d, V]'
   | '[n, h]'
+  | '[s, n]'
   | '[n, H]'
   | '[n, 3]';
 
@@ -56,6 +58,7 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   num_return_sequences: { type: 'i32', shape: 'one' },
   best_of: { type: 'i32', shape: 'one' },
   first_sequence_index: { type: 'i32', shape: 'one' },
+  known_output_ids: { type: 'i32', shape: '[s, n]' },
   temperature: { type: 'f32', shape: 'one' },
   runtime_top_k: { type: 'i32', shape: 'one' },
   runtime_top_p: { type: 'f32', shape: 'one' },
@@ -123,11 +126,12 @@ export function checkInputTensors(inputs: unknown, sizes: TensorSizes): Record<s
     checkTensor(name, tensor, rule, sizes);
     const { cannotWork } = rule;
     if (cannotWork && !cannotWork.isNeutral(tensor as Tensor)) {
-      throw new ParameterError(name, `${name} is refused: ${cannotWork.reason}.`);
+      throw new ParameterError(name, says`${input(name)} is refused: ${cannotWork.reason}.`, 'unsupported');
     }
   }
   for (const name of REQUIRED) {
-    if (!Object.hasOwn(inputs, name)) throw new ParameterError(name, `${name} is missing; it is required.`);
+    if (!Object.hasOwn(inputs, name))
+      throw new ParameterError(name, says`${input(name)} is missing; it is required.`);
   }
   return inputs as Record<string, Tensor>;
 }
@@ -142,24 +146,24 @@ function unknownName(name: string): string {
 function checkTensor(name: string, tensor: unknown, rule: InputRule, sizes: TensorSizes): void {
   const { shape, data } = (tensor ?? {}) as { shape?: unknown; data?: unknown };
   if (!Array.isArray(shape) || !shape.every((size) => Number.isInteger(size) && size >= 0)) {
-    throw new ParameterError(name, `${name} has no shape; it must be an array of whole numbers.`);
+    throw new ParameterError(name, says`${input(name)} has no shape; it must be an array of whole numbers.`);
   }
   const Type = TYPES[rule.type];
   if (!(data instanceof Type)) {
     const found = typeof data === 'object' && data !== null ? data.constructor.name : typeof data;
     throw new ParameterError(
       name,
-      `${name} holds ${found}; ${Type.name} (${rule.type}) is expected for its data.`,
+      says`${input(name)} holds ${found}; ${Type.name} (${rule.type}) is expected for its data.`,
     );
   }
-  const given = `${name} has the shape [${shape.join(', ')}]`;
+  const given = says`${input(name)} has the shape ${shapeText(shape)}`;
   if (!fitsRule(shape, rule.shape, sizes)) {
-    throw new ParameterError(name, `${given}; ${shownRule(rule.shape, sizes)} is expected.`);
+    throw new ParameterError(name, says`${given}; ${shownRule(rule.shape, sizes)} is expected.`);
   }
   const size = shape.reduce((product: number, dimension: number) => product * dimension, 1);
   const { length } = data as TensorData;
   if (size !== length) {
-    throw new ParameterError(name, `${given}, which is ${size} values; its data has ${length}.`);
+    throw new ParameterError(name, says`${given}, which is ${size} values; its data has ${length}.`);
   }
 }
 
@@ -182,4 +186,12 @@ function fitsRule(
     if (dimension === 'H') return shape[i] === hiddenSize;
     return /^[a-z]$/.test(dimension) || shape[i] === Number(dimension);
   });
+}
+
+/** Sizes that are shown of a shape. */
+const SHOWN_SIZES = 8;
+
+function shapeText(shape: readonly number[]): string {
+  const more = shape.length > SHOWN_SIZES ? `, ... ${shape.length} sizes in all` : '';
+  return `[${shape.slice(0, SHOWN_SIZES).join(', ')}${more}]`;
 }

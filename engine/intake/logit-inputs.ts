@@ -1,3 +1,4 @@
+import { input, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { decodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
@@ -35,14 +36,17 @@ function readSparse(inputs: Record<string, Tensor>, vocabSize: number): LogitBia
     const [missing, other] = given
       ? ['logit_bias', 'logit_bias_tokens']
       : ['logit_bias_tokens', 'logit_bias'];
-    throw new ParameterError(missing, `${missing} is missing; ${other} is of no use without it.`);
+    throw new ParameterError(
+      missing,
+      says`${input(missing)} is missing; ${input(other)} is of no use without it.`,
+    );
   }
   if (!given || !bias) return null;
   const [tokens, values] = [given.data as Int32Array, bias.data as Float32Array];
   if (tokens.length !== values.length) {
     throw new ParameterError(
       'logit_bias',
-      `logit_bias has ${values.length} values; logit_bias_tokens has ${tokens.length} tokens, one value for each is expected.`,
+      says`${input('logit_bias')} has ${values.length} values; ${input('logit_bias_tokens')} has ${tokens.length} tokens, one value for each is expected.`,
     );
   }
   checkTokens('logit_bias_tokens', tokens, vocabSize);
@@ -55,7 +59,7 @@ function checkValues(field: string, values: Float32Array): void {
   if (wrong < 0) return;
   throw new ParameterError(
     field,
-    `${field} holds ${values[wrong]} at place ${wrong}; a number from ${-BIAS_MAX} to ${BIAS_MAX} is expected, or -Infinity for a token that is never to be drawn.`,
+    says`${input(field)} holds ${values[wrong]} at place ${wrong}; a number from ${-BIAS_MAX} to ${BIAS_MAX} is expected, or -Infinity for a token that is never to be drawn.`,
   );
 }
 
@@ -73,7 +77,7 @@ function checkTokens(field: string, tokens: Int32Array, vocabSize: number): void
   if (place < 0) return;
   throw new ParameterError(
     field,
-    `${field} holds ${tokens[place]} at place ${place}; tokens are from 0 to ${vocabSize - 1}.`,
+    says`${input(field)} holds ${tokens[place]} at place ${place}; tokens are from 0 to ${vocabSize - 1}.`,
   );
 }
 
@@ -90,7 +94,7 @@ export function checkSomeTokenIsLeft(
   const field = badWords === null ? 'embedding_bias' : 'bad_words_list';
   throw new ParameterError(
     field,
-    `${field} is refused: with it all ${vocabSize} tokens of the vocabulary are banned, so none could be drawn.`,
+    says`${input(field)} is refused: with it all ${vocabSize} tokens of the vocabulary are banned, so none could be drawn.`,
   );
 }
 

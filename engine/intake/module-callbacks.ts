@@ -2,8 +2,9 @@ import { messageOf } from '../../base/error-text.js';
 import { CallbackError, type CallbackName, callGuarded, promiseOf } from '../../base/guarded-calls.js';
 import { idsIn, PENDING_PER_SEQUENCE, requestsIn } from '../../callbacks/given-values.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
-import type { CallbackModule, InferenceRequest, NamedTensor } from '../../callbacks/types.js';
-import { unpackResponses } from '../../callbacks/unpack-responses.js';
+import { failure, type RequestFailure, shuttingDown } from '../../callbacks/request-failure.js';
+import type { CallbackModule, InferenceRequest } from '../../callbacks/types.js';
+import { failedResponse, type Response, sendTo, unpackResponses } from '../../callbacks/unpack-responses.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 import { whyIdIsInvalid } from './request-validation.js';
@@ -95,9 +96,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
   }
 
   endIteration({ responses, stats, json, kvEvents }: IterationReport): void {
-    for (const { requestId, outputs, final, error } of unpackResponses(responses, this.#limits.maxSeqLen)) {
-      this.#send(requestId, outputs, final, error);
-    }
+    for (const response of unpackResponses(responses, this.#limits.maxSeqLen)) this.#send(response);
     const { returnBatchManagerStats, onKvCacheEvents } = this.#module;
     if (json !== null && returnBatchManagerStats) {
       this.#tell({ callback: 'returnBatchManagerStats' }, () => returnBatchManagerStats(json));
@@ -111,7 +110,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
 
   /** Final responses for requests of the module's life before, whose worker died. */
   failLost(requestIds: readonly bigint[], reason: string): void {
-    for (const requestId of requestIds) this.#send(requestId, [], true, reason);
+    for (const requestId of requestIds) this.#fail(requestId, failure('internal', reason));
   }
 
   reportError(error: Error): void {
@@ -151,7 +150,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
   #refuse(requests: readonly InferenceRequest[]): void {
     for (const { requestId } of requests) {
       if (whyIdIsInvalid(requestId) !== null || requestId === this.#limits.terminateReqId) continue;
-      this.#send(requestId, [], true, 'The manager is shutting down and takes no more requests.');
+      this.#fail(requestId, shuttingDown());
     }
   }
 
@@ -175,15 +174,20 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
       requests.push({ ...request, requestId, inputs: request.inputs });
     } catch (error) {
       if (whyIdIsInvalid(requestId) !== null) throw error;
-      this.#send(requestId, [], true, `The request cannot be read: ${messageOf(error)}`);
+      this.#fail(requestId, failure('internal', `The request cannot be read: ${messageOf(error)}`));
     }
   }
 
-  #send(requestId: bigint, outputs: NamedTensor[], final: boolean, error: string): void {
-    if (final) this.#host.reportAnswered([requestId]);
+  #send(response: Response): void {
+    const { requestId } = response;
+    if (response.final) this.#host.reportAnswered([requestId]);
     this.#tell({ callback: 'sendResponse', requestId }, () =>
-      this.#module.sendResponse(requestId, outputs, final, error),
+      sendTo((...told) => this.#module.sendResponse(...told), response),
     );
+  }
+
+  #fail(requestId: bigint, why: RequestFailure): void {
+    this.#send(failedResponse(requestId, why));
   }
 
   #guard<T>(name: CallbackName, call: () => T): T | undefined {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { PromptTable } from '../request/request-spec.js';
@@ -46,10 +47,12 @@ function readTable(inputs: Record<string, Tensor>, hiddenSize: number): Float32A
   const rows = table?.shape[0] ?? 0;
   const given = size?.data[0] as number | undefined;
   if (given !== undefined && (given < 0 || given > rows)) {
-    const there = table ? `prompt_embedding_table has ${rows} rows` : 'there is no prompt_embedding_table';
+    const there = table
+      ? says`${input('prompt_embedding_table')} has ${rows} rows`
+      : says`there is no ${input('prompt_embedding_table')}`;
     throw new ParameterError(
       'prompt_vocab_size',
-      `prompt_vocab_size is ${given}; ${there}, so it must be from 0 to ${rows}.`,
+      says`${input('prompt_vocab_size')} is ${given}; ${there}, so it must be from 0 to ${rows}.`,
     );
   }
   const used = (given ?? rows) * hiddenSize;
@@ -59,22 +62,24 @@ function readTable(inputs: Record<string, Tensor>, hiddenSize: number): Float32A
   if (wrong < 0) return values;
   throw new ParameterError(
     'prompt_embedding_table',
-    `prompt_embedding_table holds ${values[wrong]} in row ${Math.floor(wrong / hiddenSize)}; finite numbers are expected.`,
+    says`${input('prompt_embedding_table')} holds ${values[wrong]} in row ${Math.floor(wrong / hiddenSize)}; finite numbers are expected.`,
   );
 }
 
 function readTokens(inputs: Record<string, Tensor>, vocabSize: number, ownIds: number): Int32Array {
   const tokens = inputs.input_ids!.data as Int32Array;
   if (tokens.length === 0) {
-    throw new ParameterError('input_ids', 'input_ids is empty; at least 1 token is needed.');
+    throw new ParameterError('input_ids', says`${input('input_ids')} is empty; at least 1 token is needed.`);
   }
   const wrong = tokens.findIndex((token) => token < 0 || token >= vocabSize + ownIds);
   if (wrong < 0) return tokens;
   const own =
-    ownIds === 0 ? '' : `, those of prompt_embedding_table from ${vocabSize} to ${vocabSize + ownIds - 1}`;
+    ownIds === 0
+      ? ''
+      : says`, those of ${input('prompt_embedding_table')} from ${vocabSize} to ${vocabSize + ownIds - 1}`;
   throw new ParameterError(
     'input_ids',
-    `input_ids holds ${tokens[wrong]} at place ${wrong}; tokens are from 0 to ${vocabSize - 1}${own}.`,
+    says`${input('input_ids')} holds ${tokens[wrong]} at place ${wrong}; tokens are from 0 to ${vocabSize - 1}${own}.`,
   );
 }
 
@@ -86,7 +91,8 @@ function readPositions(
 ): Int32Array | null {
   const positions = inputs.position_ids?.data as Int32Array | undefined;
   if (positions === undefined) return null;
-  const refuse = (what: string) => new ParameterError('position_ids', `position_ids ${what}.`);
+  const refuse = (what: NamedText) =>
+    new ParameterError('position_ids', says`${input('position_ids')} ${what}.`);
   if (positions.length !== promptLength) {
     throw refuse(
       `has ${positions.length} positions; the prompt has ${promptLength} tokens, one for each is expected`,
@@ -95,7 +101,7 @@ function readPositions(
   if (positions.every((position, i) => position === i)) return null;
   if (!attendsToAll) {
     throw refuse(
-      'is refused: with an attention window (maxAttentionWindow) a token counts as its place in the cache, so only 0, 1, 2, ... can be given',
+      says`is refused: with an attention window (${option('maxAttentionWindow')}) a token counts as its place in the cache, so only 0, 1, 2, ... can be given`,
     );
   }
   const wrong = positions.findIndex((position) => position < 0 || position >= maxSeqLen);
@@ -105,7 +111,7 @@ function readPositions(
   const last = positions.at(-1)!;
   if (last + maxNewTokens < maxSeqLen) return positions;
   throw refuse(
-    `ends with ${last}, and request_output_len is ${maxNewTokens}; that goes on to position ${last + maxNewTokens}, the last one is ${maxSeqLen - 1}`,
+    says`ends with ${last}, and ${input('request_output_len')} is ${maxNewTokens}; that goes on to position ${last + maxNewTokens}, the last one is ${maxSeqLen - 1}`,
   );
 }
 

@@ -1,3 +1,4 @@
+import { input, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 
@@ -8,6 +9,6 @@ export function readText(inputs: Record<string, Tensor>, name: string): string |
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(tensor.data as Uint8Array);
   } catch {
-    throw new ParameterError(name, `${name} is not UTF-8; it must hold the bytes of a text.`);
+    throw new ParameterError(name, says`${input(name)} is not UTF-8; it must hold the bytes of a text.`);
   }
 }

@@ -1,3 +1,4 @@
+import { input, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 
@@ -21,6 +22,7 @@ const ASKS: Readonly<Record<string, (inputs: Inputs) => boolean>> = {
   streaming: (inputs) => numberOf(inputs, 'streaming', 0) !== 0,
   return_generation_logits: (inputs) => numberOf(inputs, 'return_generation_logits', 0) !== 0,
   draft_input_ids: (inputs) => isGiven(inputs, 'draft_input_ids'),
+  known_output_ids: ({ known_output_ids: known }) => (known?.data as Int32Array)?.some((token) => token >= 0),
   guided_decoding_guide_type: (inputs) =>
     isGiven(inputs, 'guided_decoding_guide_type') || isGiven(inputs, 'guided_decoding_guide'),
   logits_post_processor_name: (inputs) => isGiven(inputs, 'logits_post_processor_name'),
@@ -72,8 +74,19 @@ export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
     why: 'generation logits are returned one row a step',
   },
   {
+    field: 'known_output_ids',
+    other: 'beam_width',
+    why: 'which beams go on is not known from their tokens; leave it out, and the search begins anew',
+  },
+  {
     field: 'best_of',
-    asks: (inputs) => numberOf(inputs, 'best_of', 1) > numberOf(inputs, 'num_return_sequences', 1),
+    asks: leavesSomeOut,
+    other: 'known_output_ids',
+    why: 'which sequences are the best is told by the log-probs of all their tokens, and those of known ones are not',
+  },
+  {
+    field: 'best_of',
+    asks: leavesSomeOut,
     other: 'streaming',
     why: 'which sequences are the best is known at their end only; ask without streaming',
   },
@@ -88,7 +101,11 @@ export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
 export function checkCombinations(inputs: Inputs): void {
   for (const { field, asks = ASKS[field]!, other, why } of REFUSED_COMBINATIONS) {
     if (!ASKS[other]!(inputs) || !asks(inputs)) continue;
-    throw new ParameterError(field, `${field} is refused beside ${other}: ${why}.`);
+    throw new ParameterError(
+      field,
+      says`${input(field)} is refused beside ${input(other)}: ${why}.`,
+      'unsupported',
+    );
   }
 }
 
@@ -103,4 +120,8 @@ function numberOf(inputs: Inputs, name: string, ifAbsent: number): number {
 /** Whether the tensor is given with another value than these. */
 function not(name: string, ...values: number[]): (inputs: Inputs) => boolean {
   return (inputs) => isGiven(inputs, name) && !values.includes(numberOf(inputs, name, 0));
+}
+
+function leavesSomeOut(inputs: Inputs): boolean {
+  return numberOf(inputs, 'best_of', 1) > numberOf(inputs, 'num_return_sequences', 1);
 }

@@ -1,3 +1,4 @@
+import { input, option, says } from '../../base/named-text.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
 import {
   checkRange,
@@ -13,6 +14,7 @@ import type { RequestSpec } from '../request/request-spec.js';
 import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
 import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
+import { readKnownOutputs } from './known-outputs.js';
 import { checkSomeTokenIsLeft, readBadWords, readBias } from './logit-inputs.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { readText } from './read-text.js';
@@ -74,10 +76,12 @@ export function validateRequest(
   const sampling = readSampling(inputs);
   const sequences = readSequences(inputs, limits.maxBeamWidth);
   checkCombinations(inputs);
+  const { vocabSize } = limits;
+  const { minLength } = sampling;
+  const ends = { maxNewTokens, minLength, endId, stopWords };
+  const known = readKnownOutputs(inputs, { ...sequences, ...ends, vocabSize });
   const ending = endingTokens(endId, stopWords, limits.vocabSize);
-  const returnContextLogits = readBool(inputs, 'return_context_logits');
-  const topContextLogProbs = readInt(inputs, 'top_context_log_probs', 0, 0, limits.maxTopLogProbs);
-  const returnContextLogProbs = readBool(inputs, 'return_context_log_probs') || topContextLogProbs > 0;
+  const context = readContextReturns(inputs, limits.maxTopLogProbs, known !== null);
   return {
     requestId: request.requestId,
     ...prompt,
@@ -90,14 +94,13 @@ export function validateRequest(
     bias,
     endingTokens: ending,
     ...sequences,
+    known,
     firstSequenceIndex: readInt(inputs, 'first_sequence_index', 0, 0, MAX_INT32),
     streaming: readBool(inputs, 'streaming'),
     returnLogProbs: readBool(inputs, 'return_log_probs'),
     topLogProbs: readInt(inputs, 'top_log_probs', 0, 0, limits.maxTopLogProbs),
-    returnContextLogits,
+    ...context,
     returnGenerationLogits: readBool(inputs, 'return_generation_logits'),
-    returnContextLogProbs,
-    topContextLogProbs,
     priority: readPriority(request.priority),
     arrivalTimeMs: readArrivalTime(request.arrivalTimeMs),
     timeLimitMs: inputs.time_limit_ms ? readInt(inputs, 'time_limit_ms', undefined, 1, MAX_INT32) : null,
@@ -110,7 +113,23 @@ export function validateRequest(
     guide: readGuide(inputs, { isAvailable: limits.guides ?? false, endingTokens: ending }),
     clientId: (inputs.client_id?.data[0] as bigint | undefined) ?? null,
     // Positions taken from the cache have no logits.
-    reusesBlocks: !returnContextLogits && !returnContextLogProbs,
+    reusesBlocks: !context.returnContextLogits && !context.returnContextLogProbs,
+  };
+}
+
+/** `wasTold`: the first response has left, elsewhere, and what is told of the prompt with it; that is not told again. */
+function readContextReturns(
+  inputs: Record<string, Tensor>,
+  maxTopLogProbs: number,
+  wasTold: boolean,
+): Pick<RequestSpec, 'returnContextLogits' | 'returnContextLogProbs' | 'topContextLogProbs'> {
+  const logits = readBool(inputs, 'return_context_logits');
+  const logProbs = readBool(inputs, 'return_context_log_probs');
+  const numTop = readInt(inputs, 'top_context_log_probs', 0, 0, maxTopLogProbs);
+  return {
+    returnContextLogits: logits && !wasTold,
+    returnContextLogProbs: (logProbs || numTop > 0) && !wasTold,
+    topContextLogProbs: wasTold ? 0 : numTop,
   };
 }
 
@@ -119,7 +138,7 @@ function readArrivalTime(arrivalTimeMs: unknown): number | null {
   if (typeof arrivalTimeMs === 'number' && Number.isFinite(arrivalTimeMs)) return arrivalTimeMs;
   throw new ParameterError(
     'arrivalTimeMs',
-    `arrivalTimeMs is ${String(arrivalTimeMs)}; it must be a number of milliseconds since the epoch.`,
+    says`${input('arrivalTimeMs')} is ${String(arrivalTimeMs)}; it must be a number of milliseconds since the epoch.`,
   );
 }
 
@@ -139,17 +158,18 @@ function readPostProcessor(
   if (names === null) {
     throw new ParameterError(
       POST_PROCESSOR,
-      `${POST_PROCESSOR} is refused: V1 has no logits post-processors.`,
+      says`${input(POST_PROCESSOR)} is refused: V1 has no logits post-processors.`,
+      'unsupported',
     );
   }
   if (names.includes(name)) return name;
   const there =
     names.length === 0
-      ? 'none are registered; give the manager optionalParams.logitsPostProcessorModule'
+      ? says`none are registered; give the manager ${option('optionalParams.logitsPostProcessorModule')}`
       : `there are ${names.join(', ')}`;
   throw new ParameterError(
     POST_PROCESSOR,
-    `${POST_PROCESSOR} is ${JSON.stringify(name.slice(0, 64))}, which is no registered logits post-processor; ${there}.`,
+    says`${input(POST_PROCESSOR)} is ${JSON.stringify(name.slice(0, 64))}, which is no registered logits post-processor; ${there}.`,
   );
 }
 

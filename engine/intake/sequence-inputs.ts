@@ -1,3 +1,4 @@
+import { input, option, says } from '../../base/named-text.js';
 import { checkRange, ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { RequestSpec } from '../request/request-spec.js';
@@ -27,7 +28,7 @@ export function readSequences(
   if (numSequences < numReturned) {
     throw new ParameterError(
       'best_of',
-      `best_of is ${numSequences}; num_return_sequences asks for ${numReturned}, so it must be at least that.`,
+      says`${input('best_of')} is ${numSequences}; ${input('num_return_sequences')} asks for ${numReturned}, so it must be at least that.`,
     );
   }
   return beams === null ? { beams, numSequences, numReturned } : { beams, ...allOf(beams) };
@@ -43,7 +44,7 @@ function readBeams(inputs: Inputs, maxBeamWidth: number): BeamParams | null {
   if (width > maxBeamWidth) {
     throw new ParameterError(
       'beam_width',
-      `beam_width is ${width}; this engine takes at most maxBeamWidth = ${maxBeamWidth}.`,
+      says`${input('beam_width')} is ${width}; this engine takes at most ${option('maxBeamWidth')} = ${maxBeamWidth}.`,
     );
   }
   const stopping = readInt(inputs, 'early_stopping', DEFAULT_EARLY_STOPPING, 0, MAX_INT32);

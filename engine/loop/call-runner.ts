@@ -4,6 +4,7 @@ import { type Executor, ExecutorLostError } from '../executors/executor.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { LogitsStage } from './logits-stage.js';
 import type { PackedCall } from './packed-call.js';
+import type { RunningStep } from './running-step.js';
 
 /**
  * Runs calls of the executor. A call that throws fails its own requests and nothing else, but for an ExecutorLostError, which is
@@ -78,19 +79,22 @@ export class OverlappedCalls implements CallRunner {
   #running: PackedCall | null = null;
   #beganMs = 0;
   readonly #split: { readonly runsTogether: boolean };
+  readonly #runningStep: RunningStep;
 
   constructor(
     parts: RunnerParts,
     calls: readonly [PackedCall, PackedCall],
     split: { readonly runsTogether: boolean },
+    runningStep: RunningStep,
   ) {
     this.#parts = parts;
     this.#split = split;
+    this.#runningStep = runningStep;
     [this.#next, this.#other] = calls;
   }
 
   get running(): Iteration | null {
-    return this.#running?.iteration ?? null;
+    return this.#runningStep.iteration;
   }
 
   start(chunks: Chunks, iteration: Iteration): EndedCall | null {
@@ -106,6 +110,7 @@ export class OverlappedCalls implements CallRunner {
     const call = this.#running;
     if (call === null) return null;
     this.#running = null;
+    this.#runningStep.iteration = null;
     call.setInFlight(false);
     if (call.isSplit) return compute(call, this.#parts);
     let hasRun = false;
@@ -131,6 +136,7 @@ export class OverlappedCalls implements CallRunner {
     }
     call.setInFlight(true);
     this.#running = call;
+    this.#runningStep.iteration = call.iteration;
     [this.#next, this.#other] = [this.#other, this.#next];
   }
 }

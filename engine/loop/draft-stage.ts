@@ -101,6 +101,16 @@ export class DraftStage {
     this.#policy.noteStep(generationRows, contextTokens, executorMs);
   }
 
+  /** Forgets a request that is paused or leaves. */
+  release(request: LlmRequest): void {
+    this.#policy.release(request);
+  }
+
+  /** Throws where a cache of the drafts' own contradicts itself. */
+  checkIntegrity(): void {
+    this.#policy.checkIntegrity();
+  }
+
   #room(chunks: Chunks): DraftRoom {
     let contextTokens = 0;
     let rows = 0;

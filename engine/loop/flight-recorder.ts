@@ -20,7 +20,7 @@ export class FlightRecorder {
   readonly #iterations = new Float64Array(MAX_STEPS);
   #first = 0;
   #count = 0;
-  /** Of #count, those from the first on whose iteration has ended. */
+  /** How many of the #count entries, from the first on, belong to iterations that have ended. */
   #numEnded = 0;
   readonly #totals = {
     iterations: 0,

@@ -48,7 +48,7 @@ export function formationOf(
   };
 }
 
-/** In whole milliseconds; -1 for what has not happened. */
+/** Whole milliseconds from the request's arrival to `ms`; -1 for what has not happened. */
 function sinceArrival({ timing: { arrivalMs } }: LlmRequest, ms: number): number {
   return Number.isNaN(ms) ? -1 : Math.max(0, Math.round(ms - arrivalMs));
 }

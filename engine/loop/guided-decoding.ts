@@ -1,9 +1,11 @@
 import type { TokenMasks } from '../decoding/sampling-batch.js';
 import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
-import { type GuideReply, type GuideThread, wordsOfMask } from '../guided/guide-messages.js';
+import type { GuideReply, GuideThread } from '../guided/guide-messages.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import { mayJump } from '../speculation/may-draft.js';
-import { GuidedRequest } from './guided-request.js';
+import type { MaskWait } from './guide-masks.js';
+import { GuideThreadDeaths } from './guide-thread-deaths.js';
+import { GuidedRequest, guideFailure } from './guided-request.js';
 import type { RequestRows } from './logits-stage.js';
 
 /** How long the loop hears nothing of what it asked for before it holds the thread for dead. */
@@ -12,35 +14,7 @@ const STUCK_MS = 60_000;
 const WAIT_MS = 5;
 /** How long a step waits for its masks when its forward is done: what that took, within these. */
 const [LEAST_WAIT_MS, MOST_WAIT_MS] = [2, 10];
-/** Threads that end one after the other without a word before all is given up. */
-const MAX_SILENT_THREADS = 3;
-/** Threads that may end while they are busy with a guide, and while they have it. */
-const MAX_STRIKES = 2;
-const MAX_DEATHS = 10;
 const NO_TOKENS = new Int32Array(0);
-
-const KILLED_IT =
-  'The guide has ended the thread that follows guides twice, by what it takes of memory or otherwise; it is given up.';
-const NO_THREAD = 'The thread that follows guides cannot be kept running; try again.';
-
-/** The masks of a call's rows. Made when a call first has a guided row. */
-export class GuideMasks {
-  /** Rows of a call at most. */
-  readonly #maxRows: number;
-  #masks: TokenMasks | null = null;
-
-  constructor(maxRows: number) {
-    this.#maxRows = maxRows;
-  }
-
-  of(vocabSize: number): TokenMasks {
-    this.#masks ??= {
-      words: new Int32Array(wordsOfMask(vocabSize) * this.#maxRows),
-      maskOfRow: new Int32Array(this.#maxRows),
-    };
-    return this.#masks;
-  }
-}
 
 export interface GuidedDecodingOptions {
   vocabSize: number;
@@ -69,8 +43,7 @@ export class GuidedDecoding {
   #nextSequence = 0;
   #step = 0;
   #hasStarted = false;
-  /** Threads in a row that have said nothing. */
-  #numSilent = 0;
+  readonly #deaths = new GuideThreadDeaths();
   #heardMs = 0;
 
   constructor(thread: GuideThread | null, options: GuidedDecodingOptions) {
@@ -108,7 +81,7 @@ export class GuidedDecoding {
   }
 
   /**
-   * Those of the requests that can run now, and those that hold blocks and have to wait for their masks, which `isHeld` says.
+   * The requests that can run now, and those that hold blocks and have to wait for their masks, which `isHeld` says.
    * Those that cannot be guided fail; one in flight fails by its step.
    */
   ready(active: readonly LlmRequest[]): readonly LlmRequest[] {
@@ -171,8 +144,7 @@ export class GuidedDecoding {
     for (const { request, firstRow, sequences } of rows) {
       const guided = this.#guided.get(request)!;
       if (guided.failure !== null) {
-        request.isInvalid = guided.failure.isInvalid;
-        failures.set(request, guided.failure.error);
+        failures.set(request, guided.failure);
       } else if (!guided.hasMasks) {
         guided.isSlow = true;
         guided.looks = 0;
@@ -220,8 +192,7 @@ export class GuidedDecoding {
     if (guided === undefined || request.inFlight) return true;
     request.isHeld = false;
     if (guided.failure !== null) {
-      request.error = guided.failure.error;
-      request.isInvalid = guided.failure.isInvalid;
+      request.failure = guided.failure;
       return false;
     }
     if (guided.hasMasks) {
@@ -267,7 +238,7 @@ export class GuidedDecoding {
 
   #receive(): void {
     for (let reply = this.#thread!.receive(); reply !== undefined; reply = this.#thread!.receive()) {
-      this.#numSilent = 0;
+      this.#deaths.noteWord();
       this.#heardMs = performance.now();
       this.#take(reply);
     }
@@ -279,15 +250,12 @@ export class GuidedDecoding {
         const sequence = reply.done[i + 1]!;
         this.#bySequence.get(sequence)?.noteMask(reply.done[i]!, sequence);
       }
-      for (const { sequence, error, isInvalid } of reply.failures) {
-        const guided = this.#bySequence.get(sequence);
-        if (guided !== undefined) guided.failure ??= { error, isInvalid };
-      }
+      for (const failure of reply.failures) this.#bySequence.get(failure.sequence)?.noteFailure(failure);
     } else if (reply.type === 'forced') this.#takeForced(reply);
     else {
       const guided = this.#bySequence.get(reply.first);
       if (reply.error === '') guided?.noteOpened();
-      else if (guided !== undefined) guided.failure ??= reply;
+      else if (guided !== undefined) guided.failure ??= guideFailure(reply.error, reply.isInvalid);
     }
   }
 
@@ -304,7 +272,9 @@ export class GuidedDecoding {
   /** Starts a thread, and has it read the guides of all that are under way. The tokens that they have come with the next masks. */
   #restart(): void {
     const thread = this.#thread!;
-    if (this.#hasStarted) this.#noteDeath(thread.busyWith);
+    if (this.#hasStarted) {
+      this.#deaths.note(this.#bySequence.get(thread.busyWith), this.#guided.values());
+    }
     this.#hasStarted = true;
     this.#heardMs = performance.now();
     thread.start();
@@ -312,27 +282,4 @@ export class GuidedDecoding {
       if (guided.failure === null) thread.post(guided.opening());
     }
   }
-
-  #noteDeath(busyWith: number): void {
-    const culprit = this.#bySequence.get(busyWith);
-    if (culprit !== undefined && ++culprit.strikes === MAX_STRIKES) {
-      culprit.failure ??= { error: KILLED_IT, isInvalid: true };
-    }
-    const isHopeless = ++this.#numSilent > MAX_SILENT_THREADS;
-    for (const guided of this.#guided.values()) {
-      if (++guided.deaths > MAX_DEATHS || isHopeless)
-        guided.failure ??= { error: NO_THREAD, isInvalid: false };
-    }
-    if (isHopeless) this.#numSilent = 0;
-  }
-}
-
-/** What waiting for masks takes and gives. */
-export interface MaskWait {
-  masks: GuideMasks;
-  /** What the forward took. */
-  forwardMs: number;
-  /** Requests whose masks are not there yet. */
-  late: Set<LlmRequest>;
-  failures: Map<LlmRequest, string>;
 }

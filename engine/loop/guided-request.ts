@@ -1,6 +1,13 @@
+import { input, says } from '../../base/named-text.js';
+import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
 import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
-import { type GuideRequest, wordsOfMask } from '../guided/guide-messages.js';
+import { type GuideFailure, type GuideRequest, wordsOfMask } from '../guided/guide-messages.js';
 import type { LlmRequest } from '../request/llm-request.js';
+
+/** `isInvalid`: the guide is at fault, and not the thread that follows it. */
+export function guideFailure(error: string, isInvalid: boolean): RequestFailure {
+  return failure(isInvalid ? 'guide' : 'internal', error, isInvalid ? 'guided_decoding_guide' : null);
+}
 
 /** A request with a guide: what the loop knows of its masks. */
 export class GuidedRequest {
@@ -10,10 +17,10 @@ export class GuidedRequest {
   /** The thread has read its guide. */
   isOpen = false;
   /** Why it cannot be guided (any more). */
-  failure: { error: string; isInvalid: boolean } | null = null;
+  failure: RequestFailure | null = null;
   /** The step that its masks were last asked for in. */
   step = -1;
-  /** Its masks came too late: the next ones are asked for before it is scheduled. */
+  /** The request's masks came too late: the next ones are asked for before it is scheduled. */
   isSlow = false;
   /** Looks for masks that were asked for before it is scheduled. */
   looks = 0;
@@ -28,7 +35,7 @@ export class GuidedRequest {
   readonly #numRows: number;
   /** Tokens of each sequence that the thread knows. */
   #numKnown: number[];
-  /** Its masks: a row for each sequence, and behind it one for each token of a draft. */
+  /** The request's masks: a row for each sequence, and behind it one for each token of a draft. */
   #masks: Int32Array | null = null;
   /** What the thread writes from the next time on that it is asked. */
   #nextMasks: SharedArrayBuffer | null = null;
@@ -87,6 +94,20 @@ export class GuidedRequest {
 
   noteMask(step: number, sequence: number): void {
     if (this.step === step) this.#missing.delete(sequence);
+  }
+
+  /** One of its sequences cannot be guided any more. Tokens that are known from elsewhere may not be the guide's. */
+  noteFailure({ sequence, error, isInvalid, stray }: GuideFailure): void {
+    const index = sequence - this.first;
+    const known = this.request.spec.known?.[index]?.tokens.length ?? 0;
+    this.failure ??=
+      stray === undefined || stray.place >= known
+        ? guideFailure(error, isInvalid)
+        : failure(
+            'invalid',
+            says`${input('known_output_ids')} holds ${stray.token} at [${index}, ${stray.place}], which does not follow the guide.`,
+            'known_output_ids',
+          );
   }
 
   /** Asks for the masks behind its newest tokens: appends what is to be said to `entries`. */

@@ -2,6 +2,7 @@ import { messageOf } from '../../base/error-text.js';
 import { promiseOf } from '../../base/guarded-calls.js';
 import { asSentence } from '../../base/sentences.js';
 import { BATCHED_POST_PROCESSOR, type LogitsStream } from '../../callbacks/logits-post-processor.js';
+import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
@@ -14,7 +15,7 @@ export interface RequestRows {
 }
 
 /** Why the draws of some requests of a step do not count. */
-export type RowFailures = Map<LlmRequest, string>;
+export type RowFailures = Map<LlmRequest, RequestFailure>;
 
 /** On the CPU there is nothing to wait for. */
 const STREAM: LogitsStream = Object.freeze({ synchronize() {} });
@@ -42,7 +43,7 @@ export class LogitsStage {
       if (postProcessor === BATCHED_POST_PROCESSOR) batched.push(rows);
       else if (postProcessor !== null) {
         const why = this.#runOne(postProcessor, rows, viewOf(rows, logits, vocabSize));
-        if (why !== null) failures.set(rows.request, why);
+        if (why !== null) failures.set(rows.request, failure('internal', why));
       }
     }
     if (batched.length === 0) return;
@@ -50,7 +51,8 @@ export class LogitsStage {
       batched,
       batched.map((rows) => viewOf(rows, logits, vocabSize)),
     );
-    for (const { request } of why === null ? [] : batched) failures.set(request, why!);
+    if (why === null) return;
+    for (const { request } of batched) failures.set(request, failure('internal', why));
   }
 
   #runOne(name: string, rows: RequestRows, view: Float32Array): string | null {

@@ -19,7 +19,7 @@ export interface LoopOptions {
    * false. Not with V1.
    */
   enableTrtOverlap?: boolean;
-  /** Fewest requests of a micro-batch beside another one; default MIN_MICRO_BATCH_SIZE. */
+  /** Fewest requests of a micro-batch beside another one; default DEFAULT_MIN_MICRO_BATCH_SIZE. */
   minMicroBatchSize?: number;
   /** Requests that can be active at once. */
   maxNumSequences: number;

@@ -1,8 +1,4 @@
-/**
- * Fewest requests of a micro-batch while another one runs. Below it, halving a batch costs more than all that the loop
- * does between two calls: the weights are read once a call, whatever the number of rows.
- */
-export const MIN_MICRO_BATCH_SIZE = 16;
+import { DEFAULT_MIN_MICRO_BATCH_SIZE } from '../../callbacks/options/optional-params.js';
 
 /**
  * With overlap: how the requests that can run are parted into two micro-batches. Requests in flight are one of them.
@@ -22,7 +18,7 @@ export class MicroBatchSplit {
   #hasWaited = false;
   #runsTogether = false;
 
-  constructor(minimum = MIN_MICRO_BATCH_SIZE) {
+  constructor(minimum = DEFAULT_MIN_MICRO_BATCH_SIZE) {
     this.#minimum = minimum;
   }
 

@@ -1,12 +1,16 @@
+import { failure } from '../../callbacks/request-failure.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { contextPairs } from '../../scheduler/iteration-cost.js';
-import type { BatchFormer } from '../batch/batch-former.js';
-import type { SamplingResults } from '../decoding/sampling-results.js';
+import { BatchFormer, type BatchLimits, callLimits } from '../batch/batch-former.js';
+import type { RopeTable } from '../batch/rope-table.js';
+import { SamplingResults } from '../decoding/sampling-results.js';
 import type { IterationPlanner } from '../iteration-planner.js';
+import { CallMemory } from '../packed-call/call-memory.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { FlightRecorder } from './flight-recorder.js';
-import { type GuidedDecoding, GuideMasks } from './guided-decoding.js';
+import { GuideMasks } from './guide-masks.js';
+import type { GuidedDecoding } from './guided-decoding.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
 import type { RequestRows, RowFailures } from './logits-stage.js';
 import type { IterationCounts } from './loop-statistics.js';
@@ -21,7 +25,7 @@ export interface CallParts {
   clock: () => number;
 }
 
-/** One call of the executor, from its requests' blocks to what it drew. Its arrays are used again for later calls. */
+/** One call of the executor, from its requests' blocks to what it drew. Its memory is used again for later calls. */
 export class PackedCall {
   readonly batch: BatchFormer;
   readonly output: SamplingResults;
@@ -34,10 +38,13 @@ export class PackedCall {
   #chunks: Chunks = [];
   #iteration: Iteration | null = null;
 
-  constructor(batch: BatchFormer, output: SamplingResults, parts: CallParts) {
-    this.batch = batch;
-    this.output = output;
-    this.#masks = new GuideMasks(output.tokens.length);
+  /** `room`: the most that it may have. */
+  constructor(room: BatchLimits, rope: RopeTable, parts: CallParts) {
+    const limits = callLimits(room, parts.kvCache);
+    const memory = new CallMemory(new ArrayBuffer(CallMemory.sizeOf(limits)), limits);
+    this.batch = new BatchFormer(memory, parts.kvCache, rope);
+    this.output = new SamplingResults(limits.logitRows, memory.output);
+    this.#masks = new GuideMasks(limits.logitRows);
     this.#parts = parts;
   }
 
@@ -68,8 +75,10 @@ export class PackedCall {
       const isFirstChunk = request.phase === 'context' && request.contextPosition === 0;
       request.chunkLength = contextTokens;
       if (!planner.allocate(request)) {
-        request.error =
-          'The KV cache had no block left for a request that it had room for when it was scheduled.';
+        request.failure = failure(
+          'internal',
+          'The KV cache had no block left for a request that it had room for when it was scheduled.',
+        );
         continue;
       }
       const { requestId, contextPosition, chunkLength } = request;
@@ -115,14 +124,16 @@ export class PackedCall {
 
   /** Marks those of its requests that have not failed. */
   setInFlight(inFlight: boolean): void {
-    for (const { request } of this.#chunks) request.inFlight = inFlight && request.error === '';
+    for (const { request } of this.#chunks) request.inFlight = inFlight && request.failure === null;
   }
 
-  /** Its requests fail with this reason, but those that have failed already. */
+  /** The call's requests fail with this reason, but those that have failed already. */
   fail(reason: string): void {
     for (const { request } of this.#chunks) {
-      if (request.error === '')
-        request.error = `The executor failed in iteration ${this.iteration.number}: ${reason}`;
+      request.failure ??= failure(
+        'internal',
+        `The executor failed in iteration ${this.iteration.number}: ${reason}`,
+      );
     }
   }
 

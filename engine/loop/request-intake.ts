@@ -1,5 +1,12 @@
-import { messageOf } from '../../base/error-text.js';
-import { ParameterError } from '../../callbacks/sampling-params.js';
+import {
+  failure,
+  failureOf,
+  isProcessed,
+  messageOfFailure,
+  notAskedFor,
+  type RequestFailure,
+  shuttingDown,
+} from '../../callbacks/request-failure.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
 import { validateRequest, whyIdIsInvalid } from '../intake/request-validation.js';
@@ -12,49 +19,40 @@ import type { GuidedDecoding } from './guided-decoding.js';
 import type { LoopEnvironment, LoopOptions } from './loop-options.js';
 import type { IterationCounts } from './loop-statistics.js';
 
+export interface IntakeParts {
+  options: LoopOptions;
+  /** Beyond them a request can never run. */
+  limits: AdmissionLimits;
+  world: LoopEnvironment;
+  active: ActiveRequests<LlmRequest>;
+  logitsBudget: ReturnedLogitsBudget;
+  responses: ResponseWriter;
+  guided: GuidedDecoding;
+}
+
 /** Where requests come in: each becomes active or is refused with the reason as its final response. */
 export class RequestIntake {
-  readonly #options: LoopOptions;
-  readonly #limits: AdmissionLimits;
-  readonly #world: LoopEnvironment;
-  readonly #active: ActiveRequests<LlmRequest>;
-  readonly #logitsBudget: ReturnedLogitsBudget;
-  readonly #responses: ResponseWriter;
-  readonly #guided: GuidedDecoding;
+  readonly #parts: IntakeParts;
   /** Names that requests can give; null: the scheme has no post-processors. */
   readonly #postProcessors: readonly string[] | null;
   readonly #whyNoDrafts: string | undefined;
   #isDraining = false;
 
-  constructor(
-    options: LoopOptions,
-    limits: AdmissionLimits,
-    world: LoopEnvironment,
-    active: ActiveRequests<LlmRequest>,
-    logitsBudget: ReturnedLogitsBudget,
-    responses: ResponseWriter,
-    guided: GuidedDecoding,
-  ) {
-    this.#options = options;
-    this.#limits = limits;
-    this.#world = world;
-    this.#active = active;
-    this.#logitsBudget = logitsBudget;
-    this.#responses = responses;
-    this.#guided = guided;
-    const { modelType } = options;
-    this.#postProcessors = modelType === 'V1' ? null : (world.postProcessors?.names ?? []);
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+    const { modelType } = parts.options;
+    this.#postProcessors = modelType === 'V1' ? null : (parts.world.postProcessors?.names ?? []);
     this.#whyNoDrafts =
       modelType === 'V1' ? 'V1 draws one token a step for each slot of its batch' : undefined;
   }
 
   /** Requests that could be taken now. */
   get freePlaces(): number {
-    const { maxNumSequences, maxWaitingRequests } = this.#options;
-    const places = maxNumSequences - this.#active.size;
+    const { maxNumSequences, maxWaitingRequests } = this.#parts.options;
+    const places = maxNumSequences - this.#parts.active.size;
     if (maxWaitingRequests === undefined) return places;
     let waiting = 0;
-    for (const { timing } of this.#active.ordered) if (timing.numIterations === 0) waiting++;
+    for (const { timing } of this.#parts.active.ordered) if (timing.numIterations === 0) waiting++;
     return Math.max(0, Math.min(places, maxWaitingRequests - waiting));
   }
 
@@ -62,7 +60,7 @@ export class RequestIntake {
     return this.#isDraining;
   }
 
-  /** From now on new requests are refused; what is active goes on. */
+  /** Refuses new requests from now on; what is active goes on. */
   drain(): void {
     this.#isDraining = true;
   }
@@ -70,10 +68,10 @@ export class RequestIntake {
   /** Asks for as many requests as there are places. */
   receive(counts: IterationCounts): void {
     const max = this.#isDraining ? 0 : this.freePlaces;
-    const requests = this.#world.callbacks.getInferenceRequests(max);
+    const requests = this.#parts.world.callbacks.getInferenceRequests(max);
     for (const [index, request] of requests.entries()) {
       // No request but a sign, whenever it comes and however often: it has no answer.
-      if (request.requestId === this.#options.terminateReqId) {
+      if (request.requestId === this.#parts.options.terminateReqId) {
         this.drain();
         continue;
       }
@@ -83,58 +81,63 @@ export class RequestIntake {
     }
   }
 
-  #whyIdIsRefused({ requestId }: InferenceRequest): string | null {
-    if (!this.#active.has(requestId)) return whyIdIsInvalid(requestId);
-    return `A request with the id ${requestId} is being processed; this one is refused and that one goes on.`;
+  #whyIdIsRefused({ requestId }: InferenceRequest): RequestFailure | null {
+    if (this.#parts.active.has(requestId)) return isProcessed(requestId);
+    const wrong = whyIdIsInvalid(requestId);
+    return wrong === null ? null : failure('invalid', wrong);
   }
 
-  #whyThereIsNoPlace(index: number, max: number): string | null {
-    if (this.#isDraining) return 'The manager is shutting down and takes no more requests.';
-    return index < max
-      ? null
-      : `Only ${max} requests were asked for; this one came beyond them and is refused.`;
+  #whyThereIsNoPlace(index: number, max: number): RequestFailure | null {
+    if (this.#isDraining) return shuttingDown();
+    return index < max ? null : notAskedFor(max);
   }
 
   #admit(request: InferenceRequest, counts: IterationCounts): void {
     try {
-      const { vocabSize, hiddenSize } = this.#world.executor;
+      const { vocabSize, hiddenSize } = this.#parts.world.executor;
       const limits = {
-        ...this.#options,
+        ...this.#parts.options,
         vocabSize,
         hiddenSize,
-        attendsToAll: this.#world.kvCache.window === null,
-        maxTopLogProbs: Math.min(this.#options.maxTopLogProbs ?? vocabSize, vocabSize),
+        attendsToAll: this.#parts.world.kvCache.window === null,
+        maxTopLogProbs: Math.min(this.#parts.options.maxTopLogProbs ?? vocabSize, vocabSize),
         postProcessors: this.#postProcessors,
-        guides: this.#guided.isAvailable,
+        guides: this.#parts.guided.isAvailable,
         whyNoDrafts: this.#whyNoDrafts,
       };
-      const spec = validateRequest(request, limits, this.#world.drawSeed);
-      const admitted = new LlmRequest(spec, this.#world.clock(), vocabSize);
-      const impossible = whyItCanNeverRun(admitted, this.#limits);
-      if (impossible !== null) throw new ParameterError('input_ids', impossible);
-      this.#checkLogitsBudget(spec);
-      this.#logitsBudget.reserve(spec);
-      admitted.ropeRow = this.#world.rope.assign(admitted.endPosition);
-      this.#guided.open(admitted);
-      this.#active.add(admitted);
+      const spec = validateRequest(request, limits, this.#parts.world.drawSeed);
+      // Before there is anything of it: it may ask for a million sequences.
+      const impossible = this.#whyImpossible(spec) ?? this.#parts.logitsBudget.whyRefused(spec);
+      if (impossible !== null) {
+        this.#refuse(request, impossible);
+        return;
+      }
+      const admitted = new LlmRequest(spec, this.#parts.world.clock(), vocabSize);
+      this.#parts.logitsBudget.reserve(spec);
+      admitted.ropeRow = this.#parts.world.rope.assign(admitted.endPosition);
+      admitted.goOnFromElsewhere(this.#parts.limits);
+      if (!admitted.isComplete) this.#parts.guided.open(admitted);
+      this.#parts.active.add(admitted);
       counts.newRequests++;
-      counts.newRequestsQueueMs += this.#world.clock() - admitted.timing.arrivalMs;
+      counts.newRequestsQueueMs += this.#parts.world.clock() - admitted.timing.arrivalMs;
     } catch (error) {
-      this.#refuse(request, messageOf(error), error instanceof ParameterError);
+      this.#refuse(request, failureOf(error));
     }
   }
 
-  #checkLogitsBudget(spec: RequestSpec): void {
-    const refusal = this.#logitsBudget.whyRefused(spec);
-    if (refusal === null) return;
-    if (!refusal.isForever) throw new Error(refusal.reason);
-    throw new ParameterError(refusal.field, refusal.reason);
+  #whyImpossible(spec: RequestSpec): RequestFailure | null {
+    const refusal = whyItCanNeverRun(mostOf(spec), this.#parts.limits);
+    return refusal === null ? null : failure('tooLong', refusal.text, refusal.field);
   }
 
   /** A final response with the reason; where not even the id can be used, only the error hook hears of it. */
-  #refuse(request: InferenceRequest, why: string, isInvalid = false): void {
-    if (whyIdIsInvalid(request.requestId) === null)
-      this.#responses.addError(request.requestId, why, isInvalid);
-    else this.#world.callbacks.reportError(new Error(why));
+  #refuse(request: InferenceRequest, why: RequestFailure): void {
+    if (whyIdIsInvalid(request.requestId) === null) this.#parts.responses.addError(request.requestId, why);
+    else this.#parts.world.callbacks.reportError(new Error(messageOfFailure(why)));
   }
+}
+
+/** What a request can come to: all of its sequences, of which some may have ended elsewhere, at their greatest length. */
+function mostOf({ promptTokens, maxNewTokens, numSequences }: RequestSpec) {
+  return { promptLength: promptTokens.length, maxNewTokens, beamWidth: numSequences, draftLength: 0 };
 }

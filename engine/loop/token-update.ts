@@ -1,3 +1,4 @@
+import { failure } from '../../callbacks/request-failure.js';
 import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../decoding/sampling-batch.js';
 import type { IterationPlanner } from '../iteration-planner.js';
 import type { LlmRequest } from '../request/llm-request.js';
@@ -10,7 +11,7 @@ import type { IterationCounts } from './loop-statistics.js';
 interface DrawnForRequest {
   output: SamplingOutput;
   firstRow: number;
-  /** Of one position: one for each of its sequences. */
+  /** Rows of one position: one for each of the request's sequences. */
   numRows: number;
   /** The step ended its context. */
   wasContext: boolean;
@@ -42,7 +43,7 @@ export class TokenUpdate {
     let firstRow = 0;
     const nowMs = this.#clock();
     for (const { request } of chunks) {
-      if (request.error !== '') continue;
+      if (request.failure !== null) continue;
       const numRows = request.rows.length;
       const { draftLength } = request;
       if (late.has(request)) {
@@ -53,8 +54,8 @@ export class TokenUpdate {
       const wasContext = request.phase === 'context';
       if (wasContext) request.finishChunk();
       if (numRows === 0) continue;
-      const failure = failures.get(request);
-      if (failure !== undefined) request.error = failure;
+      const failed = failures.get(request);
+      if (failed !== undefined) request.failure = failed;
       else this.#take(request, { output, firstRow, numRows, wasContext }, iteration.counts, nowMs);
       firstRow += numRows + draftLength;
     }
@@ -72,7 +73,7 @@ export class TokenUpdate {
         ? failureOfBeams(output, first, numRows)
         : firstFailure(output, first, numRows);
       if (status === ROW_OK) this.#append(request, { ...drawn, firstRow: first }, nowMs);
-      else request.error = whyNoToken(status, request);
+      else request.failure = failure('internal', whyNoToken(status, request));
       if (status === ROW_OK) counts.generatedTokens += numRows;
     }
     this.#noteTimes(request, taken, lastTokenMs, nowMs);
@@ -82,7 +83,7 @@ export class TokenUpdate {
     this.#dropDraft(request, request.numVerified);
   }
 
-  /** Of its tokens the `kept` first ones stay. */
+  /** Takes back the draft's tokens but for the `kept` first ones. */
   #dropDraft(request: LlmRequest, kept: number): void {
     this.#planner.rejectDraft(request, kept);
     request.draftLength = 0;

@@ -1,18 +1,11 @@
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
-import { EXECUTOR_NAMES } from '../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { checkOptionsOf } from './option-effects.js';
 
-/** Throws a ParameterError for an executor that there is not, and for options beside it that it cannot honour. */
+/** Throws a ParameterError for an executor that is named, where something beside it cannot be honoured. */
 export function checkExecutor(params: OptionalParams): void {
   const { executor, executorModule } = params;
   if (executor === undefined || executor === 'auto') return;
-  if (!EXECUTOR_NAMES.includes(executor)) {
-    throw new ParameterError(
-      'executor',
-      `executor is ${String(executor)}; it must be one of auto, ${EXECUTOR_NAMES.join(', ')}.`,
-    );
-  }
   if (executorModule !== undefined) {
     throw new ParameterError(
       'executor',

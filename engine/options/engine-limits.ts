@@ -1,30 +1,29 @@
+import { type NamedText, option, says } from '../../base/named-text.js';
 import type { KvCacheConfig, ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
-import { checkWorkerRestart } from '../../callbacks/restart-policy.js';
+import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
+import {
+  DEFAULT_MAX_NUM_SEQUENCES,
+  DEFAULT_MAX_NUM_TOKENS,
+  DEFAULT_MAX_RETURNED_LOGITS_BYTES,
+  DEFAULT_TOKENS_PER_BLOCK,
+} from '../../callbacks/options/optional-params.js';
 import { checkRange, ParameterError } from '../../callbacks/sampling-params.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import { kvCacheSize } from '../../kvcache/kv-cache-size.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import { CHUNKING_POLICIES, type MicroBatchLimits } from '../../scheduler/types.js';
+import type { MicroBatchLimits } from '../../scheduler/types.js';
 import { type PaddingRoom, paddingRoom } from '../schemes/padding-room.js';
 import { checkExecutor } from './check-executor.js';
+import { checkIsolation } from './check-isolation.js';
+import { checkValues } from './check-values.js';
 
-export const DEFAULT_MAX_NUM_SEQUENCES = 64;
-export const DEFAULT_MAX_NUM_TOKENS = 2048;
-export const DEFAULT_KV_FRACTION = 0.9;
-export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
-export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
-export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
-export const DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS = 1000;
-export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
-export const DEFAULT_MAX_DRAFT_LEN = 16;
 /**
  * Rows of logits for draft tokens, of all sequences of a step together. On a CPU more rows than these cost their full
  * share of the time, and then a draft is worth nothing.
  */
 const MAX_DRAFT_ROWS = 32;
-const DEFAULT_TOKENS_PER_BLOCK = 32;
 
 /** The sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
 export interface EngineLimits {
@@ -47,103 +46,45 @@ export interface EngineLimits {
 /** Checks the optional parameters that need no engine; throws ParameterError naming field, value and limit. */
 export function checkOptionalParams(params: OptionalParams, modelType: ModelType): void {
   const { kvCacheConfig = {} } = params;
+  checkValues('optionalParams', params);
+  checkValues('kvCache', kvCacheConfig);
   if (modelType === 'V1' && params.enableChunkedContext) {
     throw refused(
       'enableChunkedContext',
-      'V1 runs prompts whole; use an in-flight modelType or leave it out',
+      says`V1 runs prompts whole; use an in-flight ${option('modelType')} or leave it out`,
     );
   }
   if (modelType === 'V1' && kvCacheConfig.enableBlockReuse) {
     throw refused(
       'kvCacheConfig.enableBlockReuse',
-      'V1 computes every prompt whole; use an in-flight modelType or leave it out',
+      says`V1 computes every prompt whole; use an in-flight ${option('modelType')} or leave it out`,
     );
   }
   if (modelType === 'V1' && params.enableTrtOverlap) {
     throw refused(
       'enableTrtOverlap',
-      'V1 runs one batch in lockstep and has no second micro-batch; use an in-flight modelType or leave it out',
+      says`V1 runs one batch in lockstep and has no second micro-batch; use an in-flight ${option('modelType')} or leave it out`,
     );
   }
   if (modelType === 'V1' && params.logitsPostProcessorModule !== undefined) {
     throw refused(
       'logitsPostProcessorModule',
-      'V1 has no logits post-processors; use an in-flight modelType or leave it out',
+      says`V1 has no logits post-processors; use an in-flight ${option('modelType')} or leave it out`,
     );
   }
   if (modelType === 'V1' && params.maxWaitingRequests !== undefined) {
     throw refused(
       'maxWaitingRequests',
-      'V1 makes its batches of those that wait; use an in-flight modelType or leave it out',
+      says`V1 makes its batches of those that wait; use an in-flight ${option('modelType')} or leave it out`,
     );
   }
   checkSpeculation(params, modelType);
   checkDraftModel(params, modelType);
   checkExecutor(params);
-  const { logitsPostProcessorTimeoutMs: limitMs } = params;
-  if (limitMs !== undefined) {
-    checkRange('logitsPostProcessorTimeoutMs', limitMs, { min: 1, max: 2 ** 31 - 1, integer: false });
-  }
   checkChunking(params);
-  checkCount('kvCacheConfig.maxTokens', kvCacheConfig.maxTokens);
   checkSecondaryPool(kvCacheConfig);
-  checkCount('kvCacheConfig.maxAttentionWindow', kvCacheConfig.maxAttentionWindow);
   checkSinks(kvCacheConfig.sinkTokenLength, kvCacheConfig.maxAttentionWindow ?? 2 ** 31);
-  const events = kvCacheConfig.eventBufferMaxSize;
-  if (events !== undefined) {
-    checkRange('kvCacheConfig.eventBufferMaxSize', events, { min: 0, max: 1_000_000, integer: true });
-  }
-  const fraction = kvCacheConfig.freeGpuMemoryFraction;
-  if (fraction !== undefined && !(fraction > 0 && fraction <= 1)) {
-    throw new ParameterError(
-      'kvCacheConfig.freeGpuMemoryFraction',
-      `kvCacheConfig.freeGpuMemoryFraction is ${fraction}; it must be above 0 and at most 1.`,
-    );
-  }
-  for (const field of [
-    'maxNumSequences',
-    'maxBatchSize',
-    'minMicroBatchSize',
-    'maxNumTokens',
-    'maxInputLen',
-    'maxSeqLen',
-    'maxWaitIterations',
-    'maxWaitingRequests',
-    'startHorizon',
-    'maxInterTokenLatencyMs',
-  ] as const) {
-    checkCount(field, params[field]);
-  }
-  if (params.maxChunkMs !== 'auto') checkCount('maxChunkMs', params.maxChunkMs);
-  const { statsFormat = 'BatchManager' } = params;
-  if (statsFormat !== 'BatchManager' && statsFormat !== 'IterationStats') {
-    throw new ParameterError(
-      'statsFormat',
-      `statsFormat is ${String(statsFormat)}; it must be BatchManager or IterationStats.`,
-    );
-  }
-  checkCount('threads', params.threads);
-  if (params.availableMemory !== undefined) {
-    const { bytes } = params.availableMemory;
-    checkRange('availableMemory.bytes', bytes, { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true });
-  }
-  if (params.computeWeight !== undefined) {
-    checkRange('computeWeight', params.computeWeight, { min: 1, max: 1000, integer: true });
-  }
-  checkWorkerRestart(params.workerRestart);
-  for (const field of ['watchdogTimeoutMs', 'terminateTimeoutMs'] as const) {
-    const value = params[field];
-    if (value !== undefined) checkRange(field, value, { min: 0, max: 2 ** 31 - 1, integer: true });
-  }
-  checkTokensPerBlock(params.tokensPerBlock);
-  if (params.maxTopLogProbs !== undefined) {
-    checkRange('maxTopLogProbs', params.maxTopLogProbs, { min: 0, max: 2 ** 31 - 1, integer: true });
-  }
-  const { maxReturnedLogitsBytes } = params;
-  if (maxReturnedLogitsBytes !== undefined) {
-    const range = { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true };
-    checkRange('maxReturnedLogitsBytes', maxReturnedLogitsBytes, range);
-  }
+  checkIsolation(params);
 }
 
 function checkChunking({ enableChunkedContext, chunkingPolicy, ...params }: OptionalParams): void {
@@ -151,56 +92,39 @@ function checkChunking({ enableChunkedContext, chunkingPolicy, ...params }: Opti
     if (params[field] === undefined || enableChunkedContext) continue;
     throw refused(
       field,
-      'only prompts that run in chunks can be kept short; turn enableChunkedContext on or leave this out',
+      says`only prompts that run in chunks can be kept short; turn ${option('enableChunkedContext')} on or leave this out`,
     );
   }
   if (chunkingPolicy === undefined) return;
-  if (!CHUNKING_POLICIES.includes(chunkingPolicy)) {
-    throw new ParameterError(
-      'chunkingPolicy',
-      `chunkingPolicy is ${String(chunkingPolicy)}; it must be one of ${CHUNKING_POLICIES.join(', ')}.`,
-    );
-  }
   if (!enableChunkedContext) {
     throw refused(
       'chunkingPolicy',
-      'without enableChunkedContext there are no chunks; turn it on or leave this out',
+      says`without ${option('enableChunkedContext')} there are no chunks; turn it on or leave this out`,
     );
   }
 }
 
-function checkSpeculation({ speculate = 'none', maxDraftLen }: OptionalParams, modelType: ModelType): void {
-  if (speculate !== 'none' && speculate !== 'ngram') {
-    throw new ParameterError('speculate', `speculate is ${String(speculate)}; it must be none or ngram.`);
-  }
-  if (modelType === 'V1' && speculate !== 'none') {
-    throw refused(
-      'speculate',
-      'V1 draws one token a step for each slot of its batch; use an in-flight modelType or leave it out',
-    );
-  }
-  checkCount('maxDraftLen', maxDraftLen);
+function checkSpeculation({ speculate = 'none' }: OptionalParams, modelType: ModelType): void {
+  if (modelType !== 'V1' || speculate === 'none') return;
+  throw refused(
+    'speculate',
+    says`V1 draws one token a step for each slot of its batch; use an in-flight ${option('modelType')} or leave it out`,
+  );
 }
 
 function checkDraftModel(params: OptionalParams, modelType: ModelType): void {
   const { draftEnginePath: path, enableTrtOverlap, executorModule } = params;
   if (path === undefined) return;
-  if (typeof path !== 'string' || path === '') {
-    throw new ParameterError(
-      'draftEnginePath',
-      `draftEnginePath is ${String(path) || 'empty'}; the path of an engine directory is expected.`,
-    );
-  }
   if (modelType === 'V1') {
     throw refused(
       'draftEnginePath',
-      'V1 draws one token a step for each slot of its batch; use an in-flight modelType or leave it out',
+      says`V1 draws one token a step for each slot of its batch; use an in-flight ${option('modelType')} or leave it out`,
     );
   }
   if (enableTrtOverlap) {
     throw refused(
       'draftEnginePath',
-      'with enableTrtOverlap the draft model would run beside the other micro-batch, on the same threads; leave one of them out',
+      says`with ${option('enableTrtOverlap')} the draft model would run beside the other micro-batch, on the same threads; leave one of them out`,
     );
   }
   if (executorModule !== undefined) {
@@ -211,21 +135,12 @@ function checkDraftModel(params: OptionalParams, modelType: ModelType): void {
   }
 }
 
-function checkSecondaryPool(config: KvCacheConfig): void {
-  const { hostCacheSize, secondaryOffloadMinPriority: priority } = config;
-  if (hostCacheSize !== undefined) {
-    const range = { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true };
-    checkRange('kvCacheConfig.hostCacheSize', hostCacheSize, range);
-  }
-  if (hostCacheSize && !config.enableBlockReuse) {
-    throw refused(
-      'kvCacheConfig.hostCacheSize',
-      'without enableBlockReuse no block is kept that could be swapped out; turn it on or leave this out',
-    );
-  }
-  if (priority !== undefined) {
-    checkRange('kvCacheConfig.secondaryOffloadMinPriority', priority, { min: 0, max: 100, integer: true });
-  }
+function checkSecondaryPool({ hostCacheSize, enableBlockReuse }: KvCacheConfig): void {
+  if (!hostCacheSize || enableBlockReuse) return;
+  throw refused(
+    'kvCacheConfig.hostCacheSize',
+    says`without ${option('enableBlockReuse')} no block is kept that could be swapped out; turn it on or leave this out`,
+  );
 }
 
 /** Lowers the engine's limits to what is asked for and fills in the rest. */
@@ -274,7 +189,7 @@ function windowOf(
   if (asked !== undefined && slidingWindow !== null && asked > slidingWindow) {
     throw new ParameterError(
       'kvCacheConfig.maxAttentionWindow',
-      `kvCacheConfig.maxAttentionWindow is ${asked}; the model attends to at most ${slidingWindow} tokens.`,
+      says`${option('kvCacheConfig.maxAttentionWindow')} is ${asked}; the model attends to at most ${slidingWindow} tokens.`,
     );
   }
   const maxAttentionWindow = asked ?? slidingWindow ?? undefined;
@@ -292,9 +207,12 @@ function checkSinks(sinkTokenLength: number | undefined, window: number | undefi
   if (sinkTokenLength === undefined || sinkTokenLength === 0) return;
   const field = SINKS;
   if (window === undefined) {
-    throw refused(field, 'there is no attention window for sinks to be in; give maxAttentionWindow too');
+    throw refused(
+      field,
+      says`there is no attention window for sinks to be in; give ${option('maxAttentionWindow')} too`,
+    );
   }
-  checkRange(field, sinkTokenLength, { min: 0, max: window - 1, integer: true });
+  checkRange(option(field), sinkTokenLength, { min: 0, max: window - 1, integer: true });
 }
 
 export interface KvBudget {
@@ -313,7 +231,7 @@ export function secondaryBlocks({ kvCacheConfig = {} }: OptionalParams, bytesPer
   if (hostCacheSize === 0 || hostCacheSize >= bytesPerBlock) return Math.floor(hostCacheSize / bytesPerBlock);
   throw new ParameterError(
     'kvCacheConfig.hostCacheSize',
-    `kvCacheConfig.hostCacheSize is ${hostCacheSize}; one KV cache block takes ${bytesPerBlock} bytes.`,
+    says`${option('kvCacheConfig.hostCacheSize')} is ${hostCacheSize}; one KV cache block takes ${bytesPerBlock} bytes.`,
   );
 }
 
@@ -333,10 +251,11 @@ export function kvBlocks(
   const paddingBytes = limits.padding.blocks * bytesPerBlock;
   const secondaryBytes = secondaryBlocks(params, bytesPerBlock) * bytesPerBlock;
   const padding = paddingBytes === 0 ? '' : `, less ${paddingBytes} bytes for padding`;
-  const secondary = secondaryBytes === 0 ? '' : `, less ${secondaryBytes} bytes of hostCacheSize`;
+  const secondary =
+    secondaryBytes === 0 ? '' : says`, less ${secondaryBytes} bytes of ${option('hostCacheSize')}`;
   return kvCacheSize({
     availableBytes: Math.max(0, available.bytes - paddingBytes - secondaryBytes),
-    availableFrom: `${available.from}${padding}${secondary}`,
+    availableFrom: says`${available.from}${padding}${secondary}`,
     freeMemoryFraction: freeGpuMemoryFraction,
     bytesPerBlock: bytesPerBlock + draftBytesPerBlock,
     tokensPerBlock: limits.tokensPerBlock,
@@ -350,22 +269,12 @@ export function kvBlocks(
 function lowered(field: string, asked: number | undefined, engine: number): number {
   if (asked === undefined) return engine;
   if (asked <= engine) return asked;
-  throw new ParameterError(field, `${field} is ${asked}; the engine was built for at most ${engine}.`);
-}
-
-/** The kernels walk the cache in steps that whole blocks of these sizes fill. */
-function checkTokensPerBlock(value: number | undefined): void {
-  if (value === undefined || (value >= 8 && Number.isInteger(Math.log2(value)))) return;
   throw new ParameterError(
-    'tokensPerBlock',
-    `tokensPerBlock is ${value}; a power of two of at least 8 is expected.`,
+    field,
+    says`${option(field)} is ${asked}; the engine was built for at most ${engine}.`,
   );
 }
 
-function checkCount(field: string, value: number | undefined): void {
-  if (value !== undefined) checkRange(field, value, { min: 1, max: 2 ** 31 - 1, integer: true });
-}
-
-function refused(field: string, why: string): ParameterError {
-  return new ParameterError(field, `${field} is refused: ${why}.`);
+function refused(field: string, why: NamedText): ParameterError {
+  return new ParameterError(field, says`${option(field)} is refused: ${why}.`, 'unsupported');
 }

@@ -1,3 +1,4 @@
+import { option as optionName, says } from '../../base/named-text.js';
 import type { ExecutorName, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
@@ -62,6 +63,6 @@ export function checkOptionsOf(executor: ExecutorName, params: ExecutorOptionPar
   const { option, why } = refused;
   throw new ParameterError(
     option,
-    `${option} is refused: the ${executor} executor has no use for it, since ${why}; leave it out, or take another executor.`,
+    says`${optionName(option)} is refused: the ${executor} executor has no use for it, since ${why}; leave it out, or take another executor.`,
   );
 }

@@ -1,91 +1,28 @@
 import { closestName } from '../../base/did-you-mean.js';
-import type {
-  GptManagerOptions,
-  KvCacheConfig,
-  OptionalParams,
-} from '../../callbacks/gpt-manager-options.js';
+import { option, says } from '../../base/named-text.js';
+import type { FunctionCallbacks, GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
+import { KV_CACHE_OPTIONS } from '../../callbacks/options/kv-cache-options.js';
+import { MANAGER_EVENTS, MANAGER_OPTIONS } from '../../callbacks/options/manager-options.js';
+import { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
-/** A name for each field: one that an interface gets or loses does not compile until it is here or gone. */
-type Names<Options> = Record<keyof Required<Options>, true>;
-
-const MANAGER = {
-  enginePath: true,
-  modelType: true,
-  maxBeamWidth: true,
-  schedulerPolicy: true,
-  optionalParams: true,
-  terminateReqId: true,
+/** A name for each callback: one that the interface gets or loses does not compile until it is here or gone. */
+const CALLBACKS = {
   getInferenceRequests: true,
   sendResponse: true,
   pollStopSignals: true,
   returnBatchManagerStats: true,
   callbackModule: true,
-  onStateChange: true,
-  onError: true,
-  onIterationStats: true,
-  onKvCacheEvents: true,
-} satisfies Names<GptManagerOptions>;
-
-const OPTIONAL = {
-  kvCacheConfig: true,
-  enableChunkedContext: true,
-  chunkingPolicy: true,
-  enableTrtOverlap: true,
-  minMicroBatchSize: true,
-  maxNumSequences: true,
-  maxBatchSize: true,
-  maxNumTokens: true,
-  availableMemory: true,
-  maxInputLen: true,
-  maxSeqLen: true,
-  threads: true,
-  computeWeight: true,
-  kvDtype: true,
-  tokensPerBlock: true,
-  instructionSet: true,
-  maxTopLogProbs: true,
-  maxReturnedLogitsBytes: true,
-  idlePollIntervalMs: true,
-  maxWaitIterations: true,
-  maxWaitingRequests: true,
-  startHorizon: true,
-  maxInterTokenLatencyMs: true,
-  maxChunkMs: true,
-  speculate: true,
-  draftEnginePath: true,
-  maxDraftLen: true,
-  statsFormat: true,
-  watchdogTimeoutMs: true,
-  terminateTimeoutMs: true,
-  workerRestart: true,
-  checkIntegrity: true,
-  executor: true,
-  executorModule: true,
-  logitsPostProcessorModule: true,
-  logitsPostProcessorTimeoutMs: true,
-} satisfies Names<OptionalParams>;
-
-const KV_CACHE = {
-  maxTokens: true,
-  maxAttentionWindow: true,
-  sinkTokenLength: true,
-  freeGpuMemoryFraction: true,
-  enableBlockReuse: true,
-  enablePartialReuse: true,
-  copyOnPartialReuse: true,
-  hostCacheSize: true,
-  secondaryOffloadMinPriority: true,
-  eventBufferMaxSize: true,
-} satisfies Names<KvCacheConfig>;
+} satisfies Record<keyof Required<FunctionCallbacks>, true>;
 
 /** Refuses what is no option of a GptManager: ignored, it would be a wrong answer. @throws ParameterError */
 export function checkOptionNames(options: GptManagerOptions): void {
-  checkNames('', options, MANAGER);
+  checkNames('', options, { ...MANAGER_OPTIONS, optionalParams: true, ...CALLBACKS, ...MANAGER_EVENTS });
   // An executor of one's own may have parameters of its own.
   const own = options.optionalParams?.executorModule === undefined ? {} : options.optionalParams;
-  checkNames('optionalParams', options.optionalParams, { ...own, ...OPTIONAL });
-  checkNames('optionalParams.kvCacheConfig', options.optionalParams?.kvCacheConfig, KV_CACHE);
+  const params = { kvCacheConfig: true, ...OPTIONAL_PARAMS };
+  checkNames('optionalParams', options.optionalParams, { ...own, ...params });
+  checkNames('optionalParams.kvCacheConfig', options.optionalParams?.kvCacheConfig, KV_CACHE_OPTIONS);
 }
 
 function checkNames(path: string, given: unknown, known: object): void {
@@ -100,6 +37,6 @@ function checkNames(path: string, given: unknown, known: object): void {
     const meant = closestName(name, names);
     const hint = meant === null ? `there are ${names.join(', ')}.` : `did you mean ${meant}?`;
     const full = path === '' ? name : `${path}.${name}`;
-    throw new ParameterError(full, `${full} is not an option of GptManager; ${hint}`);
+    throw new ParameterError(full, says`${option(full)} is not an option of GptManager; ${hint}`);
   }
 }

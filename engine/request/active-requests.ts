@@ -39,12 +39,14 @@ export class ActiveRequests<R extends RequestProgress> {
     return this.#byId.get(requestId);
   }
 
+  /** One that is complete already leaves with the next `removeComplete`, and never runs. */
   add(request: R): void {
     let place = this.#ordered.length;
     while (place > 0 && givesWayTo(request, this.#ordered[place - 1]!)) place--;
     this.#ordered.splice(place, 0, request);
     request.arrivalNumber = this.#numArrivals++;
     this.#byId.set(request.requestId, request);
+    if (request.isComplete) this.#numHeld++;
   }
 
   /** Moves those that have waited too long; asked at the start of an iteration. */

@@ -1,5 +1,6 @@
 import type { FinishCode } from '../../callbacks/finish-reason.js';
-import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
+import type { RequestFailure } from '../../callbacks/request-failure.js';
+import type { ReuseCounts, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import type { ResumeLimits } from '../../scheduler/pause.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
 import { BeamSearch } from '../sequences/beam-search.js';
@@ -21,6 +22,8 @@ const NO_SEQUENCES: readonly GeneratedSequence[] = [];
  *   after it          [ p p p p p   g g g | ]         promptLength 8, generatedLength 0, contextPosition 0
  *   beyond the cap    [ p p p p p   g | r r ]         promptLength 6: r r are known, but generated again
  *   with several      [ p p p p p | r r r ]           promptLength 5: which of their tokens would be the prompt's?
+ *
+ * One that has generated tokens elsewhere enters as if it had been paused behind them.
  *
  *   context --(last chunk: a token)--> generation --(stop condition, cancel, error)--> complete
  *      ^------------------- pause ----------|
@@ -47,10 +50,8 @@ export class LlmRequest extends RequestProgress {
 
   /** Row of PackedBatch.ropeFrequencies, fixed at admission. */
   ropeRow = 0;
-  /** Why it failed; empty unless it did. */
-  error = '';
-  /** It failed because what it asks for cannot be done. */
-  isInvalid = false;
+  /** Why it failed; null unless it did. */
+  failure: RequestFailure | null = null;
   /** A response has been written. */
   isAnswered = false;
 
@@ -132,7 +133,7 @@ export class LlmRequest extends RequestProgress {
   }
 
   override get isComplete(): boolean {
-    return this.#group.live.length === 0 || this.error !== '';
+    return this.#group.live.length === 0 || this.failure !== null;
   }
 
   /** It was ended from outside. */
@@ -161,7 +162,7 @@ export class LlmRequest extends RequestProgress {
     return this.numTokens === sequence.numKnown;
   }
 
-  /** Tokens behind numTokens that are known from before a pause: the best of drafts. */
+  /** Tokens behind numTokens that are known, from before a pause or from elsewhere: the best of drafts. */
   get numReplayed(): number {
     return this.#group.first.numKnown - this.numTokens;
   }
@@ -176,6 +177,17 @@ export class LlmRequest extends RequestProgress {
     if (this.draftLength === 0) return 0;
     const draft = this.tokens.subarray(this.numTokens, this.numTokens + this.draftLength);
     return countAccepted(draft, drawn, firstRow);
+  }
+
+  /** Asked once, before it becomes active: it goes on behind what it has generated elsewhere. */
+  goOnFromElsewhere(limits: ResumeLimits): void {
+    if (!this.isComplete) this.enterPaused(this.#group.first.numFromElsewhere, limits);
+  }
+
+  /** What the cache has may reach beyond the prompt as the client gave it. */
+  override beginContext(found: ReuseCounts): void {
+    super.beginContext(found);
+    this.cachedTokens = Math.min(this.cachedTokens, this.originalPromptLength);
   }
 
   override pause(limits: ResumeLimits): void {

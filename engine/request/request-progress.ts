@@ -106,10 +106,20 @@ export abstract class RequestProgress implements SchedulableRequest {
 
   /** Back to the context phase in place; what was generated joins the prompt. Its blocks are the planner's to free. */
   pause(limits: ResumeLimits): void {
+    this.numPauses++;
+    this.#startAgain(limits);
+  }
+
+  /** Before its first step: it is where a pause behind so many generated tokens would have left it. */
+  protected enterPaused(generatedLength: number, limits: ResumeLimits): void {
+    this.generatedLength = generatedLength;
+    this.#startAgain(limits);
+  }
+
+  #startAgain(limits: ResumeLimits): void {
     const { beamWidth, generatedLength, longestDraft: draftLength } = this;
     const lengths = { promptLength: this.promptLength, maxNewTokens: this.maxNewTokens, generatedLength };
     const { promptLength, maxNewTokens } = lengthsAfterPause({ ...lengths, beamWidth, draftLength }, limits);
-    this.numPauses++;
     this.promptLength = promptLength;
     this.maxNewTokens = maxNewTokens;
     this.generatedLength = 0;

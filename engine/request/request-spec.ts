@@ -1,3 +1,4 @@
+import type { FinishCode } from '../../callbacks/finish-reason.js';
 import type { Guide } from '../../callbacks/guide.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import type { Retention } from '../../kvcache/retention.js';
@@ -11,6 +12,14 @@ export interface PromptTable {
   readonly firstId: number;
   /** [ids x hidden size] */
   readonly values: Float32Array;
+}
+
+/** What one of a request's sequences has generated elsewhere. */
+export interface KnownOutput {
+  /** Without the end token. */
+  readonly tokens: Int32Array;
+  /** Why the sequence ended there; FINISH_NOT_FINISHED: it goes on. */
+  readonly finishReason: FinishCode;
 }
 
 /** An inference request whose tensors have been read and checked: what the loop needs to know of it. */
@@ -42,6 +51,8 @@ export interface RequestSpec {
   numSequences: number;
   /** Index of the first of them, with which its random numbers are drawn; default 0. */
   firstSequenceIndex: number;
+  /** What they have generated before, elsewhere, by their index; those without an entry, and all where it is null: nothing. */
+  known: readonly KnownOutput[] | null;
   /** How many of these are answered: all, or, where it is fewer, those of the best mean log-prob. */
   numReturned: number;
   streaming: boolean;

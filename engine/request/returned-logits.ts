@@ -1,4 +1,6 @@
+import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { counted } from '../../base/sentences.js';
+import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
 import type { ContextLogProbs, ContextReturn } from '../../callbacks/response-batch.js';
 import type { ReturnedRows, RowLogProbs } from '../batch/packed-batch.js';
 import type { RequestSpec } from './request-spec.js';
@@ -197,15 +199,6 @@ function noLogProbs(numRows: number, numTop: number): ContextLogProbs {
   };
 }
 
-/** Why a request cannot have what it asks for. */
-export interface BudgetRefusal {
-  /** The tensor that asks for it. */
-  field: string;
-  reason: string;
-  /** false: it could have it when others have ended. */
-  isForever: boolean;
-}
-
 /** The memory that active requests together may hold for logits and top log-probs that are to be returned. */
 export class ReturnedLogitsBudget {
   readonly #maxBytes: number;
@@ -222,19 +215,23 @@ export class ReturnedLogitsBudget {
   }
 
   /** Why the request cannot have what it asks for: not at all, or not beside those that hold logits now; else null. */
-  whyRefused(options: ReturnOptions): BudgetRefusal | null {
+  whyRefused(options: ReturnOptions): RequestFailure | null {
     const bytes = this.#bytesOf(options);
     if (bytes === 0 || bytes <= this.#maxBytes - this.#reservedBytes) return null;
     const { field, text } = describe(options);
-    const asked = `${text} are ${bytes} bytes`;
+    const asked = says`${text} are ${bytes} bytes`;
     if (bytes > this.#maxBytes) {
-      return { field, reason: `${asked}; maxReturnedLogitsBytes is ${this.#maxBytes}.`, isForever: true };
+      return failure(
+        'tooLong',
+        says`${asked}; ${option('maxReturnedLogitsBytes')} is ${this.#maxBytes}.`,
+        field,
+      );
     }
-    return {
+    return failure(
+      'overloaded',
+      says`${asked}; of ${option('maxReturnedLogitsBytes')} = ${this.#maxBytes} other requests hold ${this.#reservedBytes}, try again when they have ended.`,
       field,
-      reason: `${asked}; of maxReturnedLogitsBytes = ${this.#maxBytes} other requests hold ${this.#reservedBytes}, try again when they have ended.`,
-      isForever: false,
-    };
+    );
   }
 
   reserve(options: ReturnOptions): void {
@@ -255,7 +252,7 @@ export class ReturnedLogitsBudget {
 }
 
 /** What of the request counts, and the first tensor that asks for it. */
-function describe(options: ReturnOptions): { field: string; text: string } {
+function describe(options: ReturnOptions): { field: string; text: NamedText } {
   const { context, generation } = heldRows(options);
   const top = heldTopLogProbs(options);
   const { promptTokens, maxNewTokens, numSequences } = options;
@@ -270,5 +267,6 @@ function describe(options: ReturnOptions): { field: string; text: string } {
     const tokens = counted(maxNewTokens * numSequences, 'token');
     parts.push(['top_log_probs', `= ${options.topLogProbs} of ${tokens}`]);
   }
-  return { field: parts[0]![0], text: parts.map(([name, of]) => `${name} ${of}`).join(' and ') };
+  const asked = parts.map(([name, of]) => says`${input(name)} ${of}`);
+  return { field: parts[0]![0], text: asked.reduce((before, one) => says`${before} and ${one}`) };
 }

@@ -23,8 +23,8 @@ export class StaticBatchScheme implements BatchingScheme {
   readonly capacityPolicy = 'STATIC_BATCH';
   readonly scheduleMicroBatch = schedulePaddedBatch;
   readonly #maxSeqLen: number;
-  /** The requests with which the running batch began. */
-  #members: readonly LlmRequest[] = [];
+  /** The requests with which the running batch began, and how many sequences each had to run. */
+  #members: readonly { request: LlmRequest; slots: number }[] = [];
   #generationSteps = 0;
 
   constructor(maxSeqLen: number) {
@@ -34,7 +34,7 @@ export class StaticBatchScheme implements BatchingScheme {
   calls(chunks: Chunks): Chunks[] {
     if (chunks.length === 0) return [];
     if (chunks[0]!.contextTokens > 0) {
-      this.#members = chunks.map(({ request }) => request);
+      this.#members = chunks.map(({ request }) => ({ request, slots: request.beamWidth }));
       this.#generationSteps = 0;
     } else {
       this.#generationSteps++;
@@ -52,15 +52,16 @@ export class StaticBatchScheme implements BatchingScheme {
   }
 
   holds(request: LlmRequest): boolean {
-    if (request.error !== '' || request.isStopped) return false;
-    return this.#members.includes(request) && this.#members.some((member) => !member.isComplete);
+    if (request.failure !== null || request.isStopped) return false;
+    const isMember = this.#members.some((member) => member.request === request);
+    return isMember && this.#members.some((member) => !member.request.isComplete);
   }
 
   #padGeneration(batch: BatchFormer): number {
     let empty = 0;
-    for (const member of this.#members) {
-      const ended = member.spec.numSequences - (member.isComplete ? 0 : member.live.length);
-      const length = Math.min(member.originalPromptLength + this.#generationSteps, this.#maxSeqLen);
+    for (const { request, slots } of this.#members) {
+      const ended = slots - (request.isComplete ? 0 : request.live.length);
+      const length = Math.min(request.promptLength + this.#generationSteps, this.#maxSeqLen);
       for (let slot = 0; slot < ended; slot++) batch.addPadding(length - 1, length, true);
       empty += ended;
     }

@@ -1,6 +1,6 @@
 /** What a request asks of its beam search. */
 export interface BeamParams {
-  /** At least 2. */
+  /** Number of beams, at least 2. */
   width: number;
   /** A hypothesis of n tokens is worth the sum of its log-probs / n ** lengthPenalty. */
   lengthPenalty: number;

@@ -18,7 +18,7 @@ interface Candidate {
   beam: number;
   token: number;
   logProb: number;
-  /** Of all its tokens. */
+  /** Sum of the log-probs of all its tokens. */
   cumLogProb: number;
   /** The row of the output that it comes from. */
   row: number;
@@ -80,7 +80,7 @@ export class BeamSearch implements SequenceGroup {
     return this.#numCandidates;
   }
 
-  /** Until the end the best of what has ended and what has not, each by what it would be worth if it ended now. */
+  /** The answer; until the end the best of what has ended and what has not, each by what it would be worth if it ended now. */
   get sequences(): readonly GeneratedSequence[] {
     return this.#answer ?? this.#best();
   }

@@ -16,14 +16,16 @@ import type { RequestSpec } from '../request/request-spec.js';
 export class GeneratedSequence {
   /** Which sequence of its request: the random numbers are drawn with it, counted from firstSequenceIndex. */
   readonly index: number;
-  finishReason: FinishCode = FINISH_NOT_FINISHED;
+  finishReason: FinishCode;
+  /** Generated tokens that are known from elsewhere: they have no log-probs here, and no response carries them. */
+  readonly numFromElsewhere: number;
   /** Generated tokens that have been handed to a response. */
-  numSent = 0;
+  numSent: number;
   /** A response has said how it ended. */
   isEndSent = false;
-  /** Sum of the generated tokens' log-probs, in token order. */
+  /** Sum of the log-probs of the tokens generated here, in token order. */
   cumLogProb = 0;
-  /** Tokens generated again whose value differed from the first time. */
+  /** Tokens generated here again whose value differed from the first time. */
   replayMismatches = 0;
 
   readonly #spec: RequestSpec;
@@ -37,10 +39,16 @@ export class GeneratedSequence {
     this.index = index;
     this.#spec = spec;
     const { promptTokens, topLogProbs } = spec;
-    const room = Math.min(spec.maxNewTokens, 64);
+    const known = spec.known?.[index];
+    const numKnown = known?.tokens.length ?? 0;
+    this.finishReason = known?.finishReason ?? FINISH_NOT_FINISHED;
+    this.numFromElsewhere = numKnown;
+    this.numSent = numKnown;
+    const room = Math.max(numKnown, Math.min(spec.maxNewTokens, 64));
     this.#tokens = new Int32Array(promptTokens.length + room);
     this.#tokens.set(promptTokens);
-    this.#numKnown = promptTokens.length;
+    if (known !== undefined) this.#tokens.set(known.tokens, promptTokens.length);
+    this.#numKnown = promptTokens.length + numKnown;
     this.#logProbs = new Float32Array(this.#needsLogProbs ? room : 0);
     this.#topTokens = new Int32Array(topLogProbs * room);
     this.#topLogProbs = new Float32Array(topLogProbs * room);
@@ -70,7 +78,7 @@ export class GeneratedSequence {
     return this.#tokens;
   }
 
-  /** One per generated token; valid up to numGenerated where the request reports log-probs. */
+  /** One per generated token; valid from numFromElsewhere up to numGenerated where the request reports log-probs. */
   get logProbs(): Float32Array {
     return this.#logProbs;
   }
@@ -86,13 +94,14 @@ export class GeneratedSequence {
 
   /**
    * Takes the token drawn in `row` of the output for place `place` and evaluates the stop conditions; `isLast`: there
-   * may be none behind it. A token that is known from before a pause keeps its first value and log-prob and is checked
-   * against no stop condition. Returns how many tokens are new: 0 or 1.
+   * may be none behind it. A token that is known, from before a pause or from elsewhere, keeps its first value and log-prob
+   * and is checked against no stop condition. Returns how many tokens are new: 0 or 1.
    */
   append(place: number, output: SamplingOutput, row: number, isLast: boolean): number {
     const token = output.tokens[row]!;
     if (place < this.#numKnown) {
-      if (this.#tokens[place] !== token) this.replayMismatches++;
+      const isOwn = place >= this.#promptLength + this.numFromElsewhere;
+      if (isOwn && this.#tokens[place] !== token) this.replayMismatches++;
       return 0;
     }
     if (token === this.#spec.endId) {

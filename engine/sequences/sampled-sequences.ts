@@ -18,8 +18,8 @@ export class SampledSequences implements SequenceGroup {
   constructor(spec: RequestSpec) {
     this.#all = Array.from({ length: spec.numSequences }, (_, index) => new GeneratedSequence(spec, index));
     this.#numReturned = spec.numReturned;
-    this.#live = this.#all;
-    this.#first = this.#all[0]!;
+    this.#live = this.#all.filter((sequence) => !sequence.isFinished);
+    this.#first = this.#live[0] ?? this.#all[0]!;
   }
 
   /** The best first where some are left out; else in the order of their indexes. */

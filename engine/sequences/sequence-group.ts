@@ -36,11 +36,11 @@ export interface GroupChange {
  * The last row of the prompt serves all of them: in that step each draws from a copy of it.
  */
 export interface SequenceGroup {
-  /** Those that go on, in the order of the request's block tables. */
+  /** The sequences that go on, in the order of the request's block tables. */
   readonly live: readonly GeneratedSequence[];
-  /** That of the first block table; once all have ended, as it was when the last of them did. */
+  /** The sequence of the first block table; once all have ended, as it was when the last of them did. */
   readonly first: GeneratedSequence;
-  /** Those that are answered, in the order of the answers; where not all are, known only when all have ended. */
+  /** The sequences that are answered, in the order of the answers; where not all are, known only when all have ended. */
   readonly sequences: readonly GeneratedSequence[];
   /** The sequence that each row of logits of a step is drawn for. `fromContext`: it is the one that ends the context. */
   rows(fromContext: boolean): readonly GeneratedSequence[];

@@ -1,10 +1,11 @@
+import { SkeinError } from '../../base/skein-error.js';
 import { type SimulatedIteration, type SimulatedStep, Simulation } from './simulation.js';
 import { checkSimulationInput, MAX_ITERATIONS, type SimulationInput } from './simulation-input.js';
 
 /** Entries of all lists together after which a simulation is given up: its output would not fit into memory. */
 const MAX_ENTRIES = 4_000_000;
 
-/** As the input gives it. */
+/** An id as the input gives it. */
 export type SimulationId = number | string;
 
 export interface SimulationIteration {
@@ -28,13 +29,14 @@ export interface SimulationRequestResult {
 
 export interface SimulationResult {
   iterations: SimulationIteration[];
-  /** In the order of the input. */
+  /** Results of the requests, in the order of the input. */
   requests: SimulationRequestResult[];
 }
 
 /** The input is well-formed, but a request of it can never run, or it takes too long. */
-export class SimulationError extends Error {
+export class SimulationError extends SkeinError {
   override name = 'SimulationError';
+  override readonly code = 'SKEIN_SIMULATION';
 }
 
 /**

@@ -12,7 +12,7 @@ export interface SimulatedArrival {
   beamWidth?: number;
   /** Draft tokens of each step, all of them rejected; default 0. */
   draftLength?: number;
-  /** Its prompt, as long as promptLength; absent: a prompt that shares no token with any other. */
+  /** The prompt, as long as promptLength; absent: a prompt that shares no token with any other. */
   tokens?: Int32Array;
   /** Tokens after which it ends by itself, as with an end token; absent: it runs to maxNewTokens. */
   endsAfter?: number;

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { SkeinError } from '../../base/skein-error.js';
 import { CHUNKING_POLICIES } from '../../scheduler/types.js';
 
 /** Iterations after which a simulation is given up. */
@@ -10,8 +11,9 @@ const MAX_BEAM_WIDTH = 1024;
 const GREATEST_INT32 = 2 ** 31 - 1;
 
 /** The file or object asks for something that does not exist or does not fit. The message names field, value and limit. */
-export class SimulationInputError extends Error {
+export class SimulationInputError extends SkeinError {
   override name = 'SimulationInputError';
+  override readonly code = 'SKEIN_SIMULATION_INPUT';
 }
 
 const whole = (min: number, max: number) => {
@@ -24,7 +26,10 @@ const oneOf = <const T extends readonly string[]>(names: T) =>
 
 /** A field that is known but cannot work yet; the value that changes nothing is taken. */
 const refused = (harmless: unknown, why: string) =>
-  z.custom<never>((value) => value === undefined || value === harmless, { error: `is refused: ${why}` });
+  z.custom<never>((value) => value === undefined || value === harmless, {
+    error: `is refused: ${why}`,
+    params: { refused: true },
+  });
 
 const ID_RULE = `must be a text of 1 to 200 characters or a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`;
 
@@ -148,7 +153,7 @@ function sentence(issue: z.core.$ZodIssue, input: unknown): string {
   const where = field === '' ? 'The simulation' : field;
   const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], input);
   if (value === undefined) return `${where} is missing; it ${issue.message}.`;
-  return issue.message.startsWith('is refused')
+  return issue.code === 'custom' && issue.params?.refused === true
     ? `${where} = ${shown(value)} ${issue.message}.`
     : `${where} is ${shown(value)}; it ${issue.message}.`;
 }

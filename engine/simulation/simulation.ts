@@ -1,3 +1,4 @@
+import { worded } from '../../base/named-text.js';
 import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
@@ -99,9 +100,9 @@ export class Simulation {
   /** Puts the request into the list behind those of its priority; or says why it could never run. */
   arrive(arrival: SimulatedArrival): string | null {
     const request = new SimulatedRequest(arrival, this.#tokens);
-    const reason = whyItCanNeverRun(request, this.limits);
-    if (reason === null) this.#active.add(request);
-    return reason;
+    const refusal = whyItCanNeverRun(request, this.limits);
+    if (refusal === null) this.#active.add(request);
+    return refusal && worded(refusal.text);
   }
 
   /** Throws where schedulers and block manager disagree: a step without a block, or an iteration that runs nothing. */

@@ -20,7 +20,7 @@ export class AcceptanceRate {
     this.#kept = kept;
   }
 
-  /** From 0 to 1. */
+  /** Share of drafted tokens that are accepted, from 0 to 1. */
   get rate(): number {
     return (this.#accepted + GUESS_WEIGHT * this.#guess) / (this.#tested + GUESS_WEIGHT);
   }

@@ -19,7 +19,9 @@ export class DraftBatch extends PackedArrays {
 
   constructor(maxNumTokens: number, maxNumSequences: number, caches: DraftCaches) {
     const { kvCache, rope } = caches;
-    super({ tokens: maxNumTokens, sequences: maxNumSequences, logitRows: maxNumSequences }, kvCache, rope);
+    const { maxBlocksPerSequence, numBlocks: newBlocks } = kvCache;
+    const rows = { tokens: maxNumTokens, sequences: maxNumSequences, logitRows: maxNumSequences };
+    super({ ...rows, maxBlocksPerSequence, newBlocks }, rope);
     this.#caches = caches;
     this.sampling = new SamplingRows(maxNumSequences, 0);
   }

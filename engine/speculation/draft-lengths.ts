@@ -25,7 +25,7 @@ export interface DraftLoad {
 }
 
 export interface DraftChoice {
-  /** Of each candidate's draft. */
+  /** Length of each candidate's draft. */
   lengths: number[];
   /** What each token takes less, in the unit of the costs, because the draft model draws; 0 where it does not. */
   savedByModel: number;

@@ -12,7 +12,7 @@ import { DraftCost } from './draft-cost.js';
 export interface DraftModelParts {
   /** Runs the draft model; of the same vocabulary. */
   executor: Executor;
-  /** Its own pool, without reuse and windows. */
+  /** The draft model's own pool, without reuse and windows. */
   kvCache: KvCacheManager;
   rope: RopeTable;
   /** What a round is taken to cost until it was measured: this share of the model's own step. */
@@ -25,7 +25,7 @@ export interface DraftModelParts {
 /** A draft that is wanted of the draft model. */
 export interface WantedDraft {
   request: LlmRequest;
-  /** At least 1. */
+  /** Tokens of the draft, at least 1. */
   length: number;
 }
 
@@ -123,13 +123,13 @@ export class DraftModel {
     let growing = wanted
       .filter(({ request, length }) => this.#caches.reserve(request, request.numTokens + length - 1))
       .map((draft): GrowingDraft => ({ ...draft, drawn: 0, tokens: new Int32Array(draft.length) }))
-      // Those that draw at once come before those that have prompts to read.
+      // Requests that draw at once come before those that have prompts to read.
       .sort((a, b) => behind.get(a.request)! - behind.get(b.request)!)
       .slice(0, maxNumSequences);
     while (growing.length > 0) growing = this.#round(growing, costOf);
   }
 
-  /** Those of the drafts that are to have another token. */
+  /** The drafts that are to have another token. */
   #round(growing: readonly GrowingDraft[], costOf: (rows: number) => number): GrowingDraft[] {
     const { executor, clock } = this.#parts;
     const rows = this.#pack(growing);
@@ -149,7 +149,7 @@ export class DraftModel {
     });
   }
 
-  /** As many of them as there is room for. */
+  /** Packs as many of the drafts as there is room for. */
   #pack(growing: readonly GrowingDraft[]): DraftRows[] {
     const { maxNumTokens } = this.#parts.executor.options;
     const rows: DraftRows[] = [];

@@ -11,7 +11,7 @@ export interface DraftCandidate {
 export interface DraftRoom {
   /** Rows that it has without drafts, those of contexts included. */
   rows: number;
-  /** Of these, rows of contexts. */
+  /** How many of these rows are of contexts. */
   contextTokens: number;
   /** Rows that there is room for beside them. */
   spareRows: number;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { option, says } from '../../base/named-text.js';
 import { type Engine, EngineError } from '../building/engine.js';
 
 /** What of a tokenizer.json says which token is which text. */
@@ -16,7 +17,7 @@ interface TokenizerFile {
 export function checkSameVocabulary(engine: Engine, draft: Engine): void {
   const refuse = (why: string): never => {
     throw new EngineError(
-      `draftEnginePath ${draft.directory} cannot draft for ${engine.directory}: ${why}; both need the same tokenizer.`,
+      says`${option('draftEnginePath')} ${draft.directory} cannot draft for ${engine.directory}: ${why}; both need the same tokenizer.`,
     );
   };
   const [size, draftSize] = [engine.plan.vocabSize, draft.plan.vocabSize];

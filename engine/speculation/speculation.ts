@@ -19,7 +19,7 @@ export interface SpeculationOptions {
   maxRows: number;
 }
 
-/** From so many tokens on a place is found by more than chance; one token stands almost anywhere. */
+/** A place of so many equal tokens is found by more than chance; one token stands almost anywhere. */
 const LONG_MATCH = 4;
 const SHORT_MATCH = 2;
 /** What a draft token is taken to be worth before any was verified. */
@@ -54,7 +54,7 @@ class RequestState {
   readonly maxLength: number;
   readonly index: NgramIndex | null;
   readonly found: Int32Array;
-  /** Of the draft that is being verified. */
+  /** The acceptance rate that the draft which is being verified counts for. */
   rate: AcceptanceRate | null = null;
 
   /** `modelGuess`: how good the draft model was for others. */
@@ -67,7 +67,7 @@ class RequestState {
     this.found = this.index === null ? NO_TOKENS : new Int32Array(length);
   }
 
-  /** Of drafts found by so many tokens. */
+  /** The acceptance rate of drafts that were found by so many tokens. */
   rateOf(matchLength: number): AcceptanceRate {
     if (matchLength >= LONG_MATCH) return this.longMatches;
     return matchLength >= SHORT_MATCH ? this.shortMatches : this.singleMatches;
@@ -94,7 +94,7 @@ export class Speculation implements DraftPolicy {
   /** What the model itself takes to read a token. */
   readonly #reading = new ReadingCost();
   readonly #draftModel: DraftModel | null;
-  /** Of all that it drew lately: the guess for the next request. */
+  /** Acceptance rate of all that the draft model drew lately: the guess for the next request. */
   readonly #modelRate = new AcceptanceRate(GUESSES.model, KEPT_OF_MODEL);
   readonly #states = new WeakMap<LlmRequest, RequestState>();
 

@@ -72,7 +72,7 @@ export class StepCost {
     return times[count < ENOUGH ? 0 : count >> 1]!;
   }
 
-  /** From the most rows to the fewest: what is known, then what lies between that and the next one that is. */
+  /** Draws the curve from the most rows to the fewest: what is known, then what lies between that and the next one that is. */
   #drawCurve(): void {
     const curve = this.#curve;
     let above = 0;

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { DEFAULT_MAX_DRAFT_LEN } from '../../callbacks/options/optional-params.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { chunkMsOn } from '../executors/chunk-times.js';
-import { GenerationLoop } from '../generation-loop.js';
+import type { GenerationLoop } from '../generation-loop.js';
+import { assembleLoop } from '../loop/assemble-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
-import { DEFAULT_MAX_DRAFT_LEN } from '../options/engine-limits.js';
 import { DraftModel } from '../speculation/draft-model.js';
 import { Speculation } from '../speculation/speculation.js';
 import type { LoadedExecutor } from './load-executor.js';
@@ -39,7 +40,7 @@ export function createLoop(
     secondaryOffloadMinPriority: swapping.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
     maxEvents: eventBufferMaxSize ?? 0,
   });
-  return new GenerationLoop(
+  return assembleLoop(
     {
       ...limits,
       modelType: setup.modelType,

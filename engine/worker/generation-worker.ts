@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { Heartbeat } from '../../callbacks/heartbeat.js';
+import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../../callbacks/options/optional-params.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../../callbacks/worker-messages.js';
@@ -13,7 +14,6 @@ import { GuideThreadPort } from '../guided/guide-thread.js';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../intake/module-callbacks.js';
 import { PortCallbacks } from '../intake/port-callbacks.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
-import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../options/engine-limits.js';
 import { createLoop, poolBlocks } from './create-loop.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 

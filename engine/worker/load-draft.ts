@@ -38,7 +38,7 @@ export interface DraftSetup {
   /** The engine that it drafts for. */
   engine: Engine;
   limits: EngineLimits;
-  /** Of the engine's executor. */
+  /** Options of the engine's executor. */
   options: Omit<ExecutorOptions, 'numBlocks'>;
   kvDtype: KvDtype;
 }
@@ -78,7 +78,7 @@ export async function openDraft(
   return {
     fixed,
     mostKvCache,
-    bytesPerBlock: kvBytesPerBlock(plan.attention, tokensPerBlock, kvDtype),
+    bytesPerBlock: kvBytesPerBlock(plan.caches, tokensPerBlock, kvDtype),
     start: async (numBlocks) => ({
       executor: await kind.open(loadable, {
         ...sizes,

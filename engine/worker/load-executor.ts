@@ -1,4 +1,5 @@
 import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
@@ -7,13 +8,7 @@ import { EngineError, openEngine } from '../building/engine.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, LoadableEngine } from '../executors/executor-kind.js';
-import {
-  DEFAULT_KV_FRACTION,
-  type EngineLimits,
-  kvBlocks,
-  resolveLimits,
-  secondaryBlocks,
-} from '../options/engine-limits.js';
+import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import { type LoadedDraft, openDraft } from './load-draft.js';
 import { addMemory, afterLoading, withinPools } from './memory-budget.js';
 import type { MemoryNeeds } from './memory-split.js';
@@ -80,7 +75,7 @@ async function prepare(
   const { plan, weightsFile, directory: packedFolder } = engine;
   const loadable: LoadableEngine = { plan, weightsFile, tensors, packedFolder };
   const { fixed, mostKvCache } = await kind.measure(loadable, { ...withoutPool, numBlocks: 1 });
-  const bytesPerBlock = kvBytesPerBlock(plan.attention, limits.tokensPerBlock, kvDtype);
+  const bytesPerBlock = kvBytesPerBlock(plan.caches, limits.tokensPerBlock, kvDtype);
   const { draftEnginePath } = params;
   const draft =
     draftEnginePath === undefined

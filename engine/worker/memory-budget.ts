@@ -5,7 +5,7 @@ import type { EngineTensor } from '../building/engine-directory.js';
 /** What stays in memory beside the KV cache while an engine runs, in bytes. */
 export interface FixedMemory {
   packedWeights: number;
-  /** Of weights.bin: what is read as it is stored. */
+  /** Bytes of weights.bin that are read as they are stored. */
   storedWeights: number;
   workspace: number;
 }

@@ -4,7 +4,7 @@ import type { Random } from '../random.js';
 export type ArrivalOptions =
   /** A closed loop: so many at once, the next when one is over. */
   | { kind: 'concurrency'; concurrency: number }
-  /** At equal distances. */
+  /** Arrivals at equal distances. */
   | { kind: 'constant'; rate: number }
   | { kind: 'poisson'; rate: number }
   /** Gamma distributed distances of this shape: 1 is Poisson, below it burstier, above it more even (vLLM's burstiness). */
@@ -15,7 +15,7 @@ export type ArrivalOptions =
   | { kind: 'ramp'; from: number; to: number; seconds: number }
   /** All at the beginning. */
   | { kind: 'max' }
-  /** At the times of a trace, `speed` times as fast. */
+  /** Arrivals at the times of a trace, `speed` times as fast. */
   | { kind: 'trace'; file: string; speed: number };
 
 export type TimedArrivals = Exclude<ArrivalOptions, { kind: 'concurrency' | 'trace' }>;

@@ -11,7 +11,7 @@ export interface Scheduled {
   request: number;
   sampleNumber: number;
   sample: Sample;
-  /** From the start of the run; NaN in a closed loop, where a slot decides. */
+  /** Milliseconds from the start of the run; NaN in a closed loop, where a slot decides. */
   offsetMs: number;
 }
 

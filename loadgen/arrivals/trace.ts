@@ -12,7 +12,7 @@ const MOONCAKE_BLOCK = 512;
 
 /** A request of a trace. */
 interface Row {
-  /** From the first. */
+  /** Seconds from the first request. */
   seconds: number;
   promptTokens: number | null;
   outputTokens: number | null;
@@ -23,7 +23,7 @@ interface Row {
 
 export interface Trace {
   times: readonly number[];
-  /** Its data; null where the trace has only times. */
+  /** The trace's data; null where it has only times. */
   dataset: Dataset | null;
 }
 
@@ -111,7 +111,7 @@ function jsonRows(lines: readonly string[], file: string): Row[] {
   });
 }
 
-/** As RFC 4180 has it: quoted cells may hold commas, quotes and ends of lines. */
+/** The rows of a CSV by RFC 4180: quoted cells may hold commas, quotes and ends of lines. */
 function csvRows(text: string, file: string): Row[] {
   let records: { record: string[]; info: Info }[];
   try {

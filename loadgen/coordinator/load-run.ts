@@ -14,7 +14,7 @@ const LOOKAHEAD_MS = 2000;
 /** Between the beginning of a run and its zero, for the first frames to arrive. */
 const LEAD_MS = 50;
 const TICK_MS = 50;
-/** In a closed loop a worker has at least so many samples dealt beyond its slots. */
+/** A worker of a closed loop has at least so many samples dealt beyond its slots. */
 const BACKLOG = 64;
 /** How long workers are waited for once everything has been cancelled. */
 const CANCEL_MS = 5000;
@@ -24,9 +24,9 @@ export interface RunPlan {
   traceTimes: readonly number[];
   dataset: Dataset;
   seed: number;
-  /** Of the schedule; a run of a number of requests has planned so many. */
+  /** Bounds of the schedule; a run of a number of requests has planned so many. */
   bounds: ScheduleBounds;
-  /** From the start until everything is cut off. */
+  /** Time from the start until everything is cut off. */
   maxDurationMs: number;
   slo: Slo | null;
   /** Cuts it off. */
@@ -62,7 +62,7 @@ export interface RunResult {
   /** Why it was cut off; null for a run that came to its end. */
   cutOff: string | null;
   messages: { request: number; message: string }[];
-  /** By worker, second by second. */
+  /** Health of each worker, second by second. */
   health: ClientHealth[][];
   /** Most requests that waited for a slot in the client at once. */
   mostWaiting: number;
@@ -82,7 +82,7 @@ export class LoadRun {
   readonly #messages: { request: number; message: string }[] = [];
   readonly #health: ClientHealth[][];
   readonly #load: { inFlight: number; waiting: number }[];
-  /** By worker, samples that have come back (their first turns). */
+  /** Samples of each worker that have come back (their first turns). */
   readonly #settledSamples: number[];
   #settled = 0;
   #withdrawn = 0;
@@ -156,7 +156,7 @@ export class LoadRun {
     const { arrivals, bounds, maxDurationMs, signal } = this.#plan;
     const elapsedMs = monotonicMs() - this.#startMs;
     if (signal.aborted)
-      this.#stop('cancel', `${signal.reason instanceof Error ? signal.reason.message : 'interrupted'}`);
+      this.#stop('cancel', signal.reason instanceof Error ? signal.reason.message : 'interrupted');
     else if (elapsedMs >= maxDurationMs) this.#stop('cancel', `longer than ${maxDurationMs / 1000} s`);
     else if (arrivals.kind === 'concurrency' && elapsedMs >= bounds.durationMs) this.#stop('drain', null);
     if (this.#phase === 'deal') {

@@ -74,7 +74,7 @@ export class Scraper {
     }
   }
 
-  /** Its text; 'none' where there is no such page, null where it does not answer now. */
+  /** The text of a page; 'none' where there is no such page, null where it does not answer now. */
   async #read(path: string): Promise<string | 'none' | null> {
     const { origin, prefix, headers } = this.#target;
     try {

@@ -1,4 +1,5 @@
 import type { Agent, RequestInit, Response } from 'undici';
+import { SkeinError } from '../../base/skein-error.js';
 import type { Backend } from '../backends/backend.js';
 import type { TokenScale } from '../data/words.js';
 import { drawWords } from '../data/words.js';
@@ -22,7 +23,7 @@ export interface Target {
   tls: TlsOptions;
 }
 
-/** By how certificates are checked. */
+/** Agents by how they check certificates. */
 const agents = new WeakMap<TlsOptions, Agent>();
 
 /** A request beside the load. */
@@ -33,8 +34,9 @@ export function fetchFrom({ tls }: Target, url: string, init: RequestInit): Prom
 }
 
 /** The server cannot be reached, or does not do what the run needs. */
-export class TargetError extends Error {
+export class TargetError extends SkeinError {
   override name = 'TargetError';
+  override readonly code = 'SKEIN_LOADGEN_TARGET';
 }
 
 /**
@@ -111,6 +113,6 @@ async function ask(target: Target, url: string, init: RequestInit): Promise<Resp
     const reason = inner instanceof Error ? inner.message : message;
     const isDistrusted = inner instanceof Error && /CERT|SELF_SIGNED|UNABLE_TO_/.test(codeOf(inner));
     const advice = isDistrusted ? ' Give its authority with the option ca, or take any with insecure.' : '';
-    throw new TargetError(`${url} does not answer: ${reason}.${advice}`);
+    throw new TargetError(`${url} does not answer: ${reason}.${advice}`, { cause: error });
   }
 }

@@ -7,13 +7,13 @@ const MOST_BINS = 2400;
 /** What happened when, in bins of `binMs` from the start of the run. */
 export interface TimelineReport {
   binMs: number;
-  /** By time of sending, of the answers' ends, and of failures. */
+  /** Counts of each second by the time of sending, of the answers' ends, and of failures. */
   sent: number[];
   completed: number[];
   failed: number[];
   /** Pieces of streamed answers with text. */
   pieces: number[];
-  /** At the end of the bin. */
+  /** Requests in flight at the end of the bin. */
   inFlight: number[];
 }
 

@@ -8,12 +8,12 @@ const SYSTEM = 5;
 
 export interface ConversationOptions {
   turns: number;
-  /** Of each turn's own text; what the server counts grows with the conversation. */
+  /** Length of each turn's own text; what the server counts grows with the conversation. */
   inputTokens: LengthOptions;
   outputTokens: LengthOptions;
   /** Between an answer and the next turn. */
   thinkSeconds: number;
-  /** Of a system message that all conversations share; 0: none. */
+  /** Length of a system message that all conversations share; 0: none. */
   systemTokens: number;
   samples: number;
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
+import { messageOf } from '../../base/error-text.js';
 import { InputError } from '../input-error.js';
 import { Random } from '../random.js';
 import type { Dataset, Message, Sample, Turn } from '../samples.js';
@@ -26,9 +27,9 @@ type Line = z.infer<typeof line>;
 
 export interface JsonlOptions {
   file: string;
-  /** For lines that do not say. */
+  /** Length of answers for lines that do not say. */
   outputTokens: LengthOptions | null;
-  /** In an order by the seed instead of the file's. */
+  /** Takes lines in an order by the seed instead of the file's. */
   shuffle: boolean;
   /** Every user's message is a turn that waits for the server's answer; else the last one is sent with the file's answers before it. */
   multiTurn: boolean;
@@ -66,11 +67,11 @@ export function readDataFile(file: string): string {
     if (bytes.length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`);
     return bytes.toString('utf8').replace(/^\uFEFF/, '');
   } catch (error) {
-    throw new InputError(`The data ${file} cannot be read: ${(error as Error).message}.`);
+    throw new InputError(`The data ${file} cannot be read: ${messageOf(error)}.`);
   }
 }
 
-/** Those that are not blank. */
+/** The lines that are not blank. */
 export function linesOf(text: string): string[] {
   return text.split('\n').filter((content) => content.trim() !== '');
 }
@@ -79,7 +80,7 @@ function parse(text: string, file: string, index: number): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new InputError(`${file}, line ${index + 1} is not JSON: ${(error as Error).message}.`);
+    throw new InputError(`${file}, line ${index + 1} is not JSON: ${messageOf(error)}.`);
   }
 }
 

@@ -5,7 +5,7 @@ export type LengthOptions =
   | { kind: 'fixed'; tokens: number }
   /** Each from min to max as likely. */
   | { kind: 'uniform'; min: number; max: number }
-  /** Its logarithm is normal, with this deviation around that of the median; cut to 1 .. max. */
+  /** A length whose logarithm is normal, with this deviation around that of the median; cut to 1 .. max. */
   | { kind: 'lognormal'; median: number; sigma: number; max: number };
 
 /** Where a lognormal length without a bound is cut: at this many medians. */

@@ -29,7 +29,7 @@ export interface Finding {
   message: string;
 }
 
-/** From where on a client is taken for a bottleneck. */
+/** Limits from which on a client is taken for a bottleneck. */
 export const CHECK_LIMITS = {
   /** Share of a second in which an event loop was busy. */
   utilization: 0.9,
@@ -74,7 +74,7 @@ export function summarizeHealth(seconds: readonly ClientHealth[]): ProcessHealth
 export interface Checked {
   workers: readonly ProcessHealth[];
   coordinator: ProcessHealth;
-  /** From the scheduled time to the sending. */
+  /** Time from the scheduled sending to the real one. */
   queueing: LatencyHistogram;
   ttftP50Ms: number;
   /** Requests a second that the schedule asked for and that were sent; null where a closed loop has none. */
@@ -83,7 +83,7 @@ export interface Checked {
   isClosedLoop: boolean;
   mostWaiting: number;
   clientLimits: number;
-  /** Of the run. */
+  /** Length of the run. */
   seconds: number;
 }
 

@@ -58,7 +58,7 @@ export class LatencyHistogram {
     return this.count === 0 ? Number.NaN : this.#maxMs;
   }
 
-  /** As text for another process; the histogram is empty afterwards. */
+  /** Takes the counts out as text for another process; the histogram is empty afterwards. */
   take(): string {
     const sums = [this.#sumMs, this.#squaresMs, this.#minMs, this.#maxMs];
     const text = `${sums.join(':')}:${encodeIntoCompressedBase64(this.#histogram)}`;

@@ -103,7 +103,7 @@ export class RunMetrics {
   }
 }
 
-/** As the server counts them, else a token a piece. */
+/** Tokens of an answer as the server counts them, else a token a piece. */
 export function tokensOf({ completionTokens, pieces }: RequestRecord): number {
   return Number.isNaN(completionTokens) ? pieces : completionTokens;
 }

@@ -3,7 +3,7 @@ import type { ReadText } from '../../base/read-text.js';
 
 /** A physical core as far as this process may use it. */
 export interface Core {
-  /** Its logical processors. */
+  /** The core's logical processors. */
   cpus: number[];
   node: number;
   /** Greater is faster; only comparable within a machine. */

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { InputError } from '../input-error.js';
 import { type BenchReport, benchReport, REPORT_SCHEMA, type RunReport } from './schema.js';
 
@@ -51,7 +52,7 @@ export interface Comparison {
   unit: string;
   a: Mean;
   b: Mean;
-  /** Of b over a, in percent of a; null where a is 0. */
+  /** Change from a to b, in percent of a; null where a is 0. */
   change: number | null;
   /** 95 % interval of the change (Welch's); null where there are fewer than two runs of either. */
   interval: [number, number] | null;
@@ -65,7 +66,7 @@ export function readReport(text: string, file: string): BenchReport {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new InputError(`${file} is not JSON: ${(error as Error).message}.`);
+    throw new InputError(`${file} is not JSON: ${messageOf(error)}.`);
   }
   const schema = (value as { schema?: unknown } | null)?.schema;
   if (schema !== REPORT_SCHEMA) {

@@ -25,25 +25,10 @@ const CURVE = [0, ...Array.from({ length: 61 }, (_, i) => 1 - 10 ** (-i / 15)), 
 
 export function runReport(result: RunResult, context: RunContext): RunReport {
   const { metrics } = result;
-  const startMs = result.startMs;
   const endMs = Number.isFinite(metrics.lastEndMs) ? metrics.lastEndMs : result.endMs;
-  const seconds = Math.max(1e-3, (endMs - startMs) / 1000);
+  const seconds = Math.max(1e-3, (endMs - result.startMs) / 1000);
   const issued = issuedRate(result);
   const offered = offeredOf(result, context);
-  const health = result.health.map(summarizeHealth);
-  const checked: Checked = {
-    workers: health,
-    coordinator: context.coordinator,
-    queueing: metrics.histograms.queueing,
-    ttftP50Ms: metrics.histograms.ttft.quantile(0.5),
-    offeredRate: offered,
-    issuedRate: issued,
-    isClosedLoop: context.arrivals.kind === 'concurrency',
-    mostWaiting: result.mostWaiting,
-    clientLimits: metrics.outcomes.client_limit,
-    seconds,
-  };
-  const findings = findingsOf(checked);
   const { tokens, outcomeOf } = lookAtRecords(result, context.dataset);
   return {
     label: context.label,
@@ -54,18 +39,7 @@ export function runReport(result: RunResult, context: RunContext): RunReport {
     complete: result.cutOff === null,
     cutOff: result.cutOff,
     seconds,
-    requests: {
-      total: metrics.total,
-      planned: result.planned,
-      outcomes: { ...metrics.outcomes },
-      statuses: Object.fromEntries(metrics.statuses),
-      retries: metrics.retries,
-      messages: result.messages.slice(0, 50).map(({ request, message }) => ({
-        request,
-        outcome: outcomeOf.get(request) ?? 'cancelled',
-        message,
-      })),
-    },
+    requests: requestsOf(result, outcomeOf),
     throughput: {
       offered,
       issued,
@@ -93,16 +67,50 @@ export function runReport(result: RunResult, context: RunContext): RunReport {
     ),
     goodput: goodputOf(metrics, context.slo, seconds),
     timeline: result.timeline.report(),
-    client: {
-      isBottleneck: findings.some(({ isBottleneck }) => isBottleneck),
-      findings,
-      workers: health,
-      coordinator: context.coordinator,
-      dealt: result.dealt,
-      mostWaiting: result.mostWaiting,
-    },
+    client: clientOf(result, context, { offeredRate: offered, issuedRate: issued, seconds }),
     server: context.server,
   };
+}
+
+/** How many requests there were, how they ended, and the first messages of those that failed. */
+function requestsOf(
+  { metrics, planned, messages }: RunResult,
+  outcomeOf: ReturnType<typeof lookAtRecords>['outcomeOf'],
+): RunReport['requests'] {
+  return {
+    total: metrics.total,
+    planned,
+    outcomes: { ...metrics.outcomes },
+    statuses: Object.fromEntries(metrics.statuses),
+    retries: metrics.retries,
+    messages: messages.slice(0, 50).map(({ request, message }) => ({
+      request,
+      outcome: outcomeOf.get(request) ?? 'cancelled',
+      message,
+    })),
+  };
+}
+
+/** The health of the load generator itself, and whether it was the bottleneck. */
+function clientOf(
+  result: RunResult,
+  { coordinator, arrivals }: RunContext,
+  rates: Pick<Checked, 'offeredRate' | 'issuedRate' | 'seconds'>,
+): RunReport['client'] {
+  const { metrics, mostWaiting, dealt } = result;
+  const workers = result.health.map(summarizeHealth);
+  const findings = findingsOf({
+    workers,
+    coordinator,
+    queueing: metrics.histograms.queueing,
+    ttftP50Ms: metrics.histograms.ttft.quantile(0.5),
+    ...rates,
+    isClosedLoop: arrivals.kind === 'concurrency',
+    mostWaiting,
+    clientLimits: metrics.outcomes.client_limit,
+  });
+  const isBottleneck = findings.some((finding) => finding.isBottleneck);
+  return { isBottleneck, findings, workers, coordinator, dealt, mostWaiting };
 }
 
 function curveOf(histogram: LatencyHistogram): [number, number][] {

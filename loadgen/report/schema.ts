@@ -31,7 +31,7 @@ const processHealth = z.object({
 });
 
 const run = z.object({
-  /** Of its point of a sweep, and which repetition. */
+  /** Names its point of a sweep, and which repetition it is. */
   label: z.string(),
   /** The rate or the concurrency that it was run at; null where there is no such number. */
   load: orNull,
@@ -41,7 +41,7 @@ const run = z.object({
   /** false: it was cut off, for this reason; what there is of it is here. */
   complete: z.boolean(),
   cutOff: z.string().nullable(),
-  /** From the start of the schedule to the last answer. */
+  /** Time from the start of the schedule to the last answer. */
   seconds: number,
   requests: z.object({
     /** Every request is counted under exactly one outcome. */
@@ -53,7 +53,7 @@ const run = z.object({
         typeof number
       >,
     ),
-    /** By HTTP status. */
+    /** Number of answers with each HTTP status. */
     statuses: z.record(z.string(), number),
     retries: number,
     /** The first few of what went wrong, in words. */
@@ -72,7 +72,7 @@ const run = z.object({
   tokens: z.object({
     prompt: number,
     completion: number,
-    /** Of the prompts', found in the server's prefix cache, as far as it tells. */
+    /** Prompt tokens that were found in the server's prefix cache, as far as it tells. */
     cached: number,
     pieces: number,
     /** Answers whose tokens the server did not count: each piece counts as one. */
@@ -89,13 +89,13 @@ const run = z.object({
       typeof latency
     >,
   ),
-  /** By latency: [share, milliseconds], from 0 to 1. */
+  /** The curve of each latency: [share, milliseconds], from 0 to 1. */
   curves: z.record(z.string(), z.array(z.tuple([number, number]))),
   goodput: z
     .object({
       slo: z.object({ ttftMs: number.optional(), tpotMs: number.optional(), e2eMs: number.optional() }),
       good: number,
-      /** Of all requests, failed ones too. */
+      /** Share of all requests, failed ones too. */
       share: number,
       requestsPerSecond: number,
     })
@@ -122,7 +122,7 @@ const run = z.object({
   server: z
     .object({
       scrapes: number,
-      /** By series: first and last value, extremes and mean of what was read. */
+      /** First and last value, extremes and mean of each series that was read. */
       metrics: z.record(
         z.string(),
         z.object({ first: number, last: number, min: number, max: number, mean: number }),

@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser, type EventSourceMessage, type EventSourceParser } from 'eventsource-parser';
+import { messageOf } from '../../base/error-text.js';
 import type { AnswerSink, Backend } from '../backends/backend.js';
 import { RepeatedEvent } from './repeated-event.js';
 import { StreamLines } from './stream-lines.js';
@@ -28,12 +29,12 @@ export class AnswerReader implements AnswerSink {
   isFinished = false;
   fault: AnswerFault | null = null;
   readonly #backend: Backend;
-  /** From the first bytes on that are not ASCII. */
+  /** A decoder, from the first bytes on that are not ASCII. */
   #decoder: StringDecoder | null = null;
   readonly #parser: EventSourceParser | null;
   readonly #shape: RepeatedEvent | null;
   readonly #texts: string[] | null;
-  /** Of a body that is not a stream. */
+  /** Parts of a body that is not a stream. */
   #body: string[] = [];
   #bodyLength = 0;
   readonly #lines = new StreamLines();
@@ -69,7 +70,7 @@ export class AnswerReader implements AnswerSink {
     return (this.#parser !== null) === isStream && (this.#texts !== null) === keepText;
   }
 
-  /** As new, but for what it knows of events: that holds for every answer of its backend. */
+  /** Makes the reader as new, but for what it knows of events: that holds for every answer of its backend. */
   reset(): void {
     this.pieces = 0;
     this.textLength = 0;
@@ -159,7 +160,7 @@ export class AnswerReader implements AnswerSink {
     if (lines !== '') this.#parser.feed(lines);
   }
 
-  /** Its last line has no end, or an event is not followed by an empty line; comments and other fields need none. */
+  /** The stream's last line has no end, or an event is not followed by an empty line; comments and other fields need none. */
   #isWithinEvent(): boolean {
     if (this.#lines.isWithinLine) return true;
     this.#isAtEnd = true;
@@ -186,7 +187,7 @@ export class AnswerReader implements AnswerSink {
     try {
       this.#backend.readEvent(data, this);
     } catch (error) {
-      this.#malformed(`${(error as Error).message}: ${data.slice(0, 200)}`);
+      this.#malformed(`${messageOf(error)}: ${data.slice(0, 200)}`);
     }
     this.#learning = null;
     // The first piece is often of a shape of its own, with a role; an answer of one piece needs none.
@@ -200,7 +201,7 @@ export class AnswerReader implements AnswerSink {
       // Whole bodies need no finish reason: JSON that parses has its end.
       this.isFinished = true;
     } catch (error) {
-      this.#malformed(`${(error as Error).message}: ${text.slice(0, 200)}`);
+      this.#malformed(`${messageOf(error)}: ${text.slice(0, 200)}`);
     }
   }
 

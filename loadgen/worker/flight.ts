@@ -6,7 +6,7 @@ import type { Message, Sample } from '../samples.js';
 import { AnswerReader } from './answer-reader.js';
 import { outcomeOfError, wordsOfError } from './network-faults.js';
 
-/** Of an error's body, what is kept of it in words. */
+/** Most characters that are kept of an error's body. */
 const MESSAGE_CHARACTERS = 400;
 /** Retry-After is not waited for longer than this. */
 const LONGEST_RETRY_MS = 60_000;
@@ -47,7 +47,7 @@ export class Flight implements Dispatcher.DispatchHandler {
   firstMs = Number.NaN;
   lastMs = Number.NaN;
   endMs = Number.NaN;
-  /** Of the last bytes, or of the sending. */
+  /** When the last bytes came; before any, when the request was sent. */
   activeMs = 0;
   status = 0;
   streamed = false;
@@ -56,7 +56,7 @@ export class Flight implements Dispatcher.DispatchHandler {
   readonly #backend: Backend;
   readonly #observer: FlightObserver;
   #keepText = false;
-  /** Of a flight before that could be used again. */
+  /** A reader of an earlier flight, to be used again. */
   #spareReader: AnswerReader | null = null;
   #abort: ((error: Error) => void) | null = null;
   #errorBody = '';
@@ -191,7 +191,7 @@ export class Flight implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Of undici's raw headers, names and values in turn; empty where there is none of this (lower case) name. */
+/** A header among undici's raw ones, names and values in turn; empty where there is none of this (lower case) name. */
 function headerOf(headers: readonly Buffer[], name: string): string {
   for (let i = 0; i < headers.length; i += 2) {
     const own = headers[i]!;

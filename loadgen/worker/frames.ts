@@ -36,7 +36,7 @@ export interface BeginFrame {
   type: 'begin';
   /** Zero of the time bins. */
   startMs: number;
-  /** In a closed loop, requests (or conversations) at once in this worker; null where the schedule has times. */
+  /** Requests (or conversations) of a closed loop at once in this worker; null where the schedule has times. */
   concurrency: number | null;
 }
 

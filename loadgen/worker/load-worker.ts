@@ -27,7 +27,7 @@ export class LoadWorker implements FlightObserver {
   readonly #flights = new Set<Flight>();
   /** Due, without a connection. */
   readonly #due: Order[] = [];
-  /** In a closed loop: dealt, for slots to come. What is made of it is made when a slot is free. */
+  /** Frames of a closed loop that are dealt for slots to come. Their requests are made when a slot is free. */
   #pending: IssueFrame[] = [];
   /** Place in the first of them. */
   #nextPending = 0;
@@ -112,7 +112,7 @@ export class LoadWorker implements FlightObserver {
   #goOn(flight: Flight, outcome: Outcome, message: string): void {
     const { order } = flight;
     if (outcome === 'rate_limited' && order.attempts <= this.#config.retries && !this.#isStopped) {
-      // Its place in the schedule stays, and with it the time that it has waited.
+      // The request's place in the schedule stays, and with it the time that it has waited.
       const again = { ...order, attempts: order.attempts + 1 };
       setTimeout(() => this.#again(again), flight.retryAfterMs);
       this.#retrying.add(again);

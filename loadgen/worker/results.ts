@@ -30,7 +30,7 @@ export class Results {
   readonly #told = new Map<Outcome, number>();
   #startMs = 0;
   #timer: NodeJS.Timeout | null = null;
-  /** Of the beginnings. */
+  /** Timer for telling of the first pieces of answers. */
   #soonTimer: NodeJS.Timeout | null = null;
   #soon: NodeJS.Immediate | null = null;
   #flushedMs = 0;

@@ -50,7 +50,7 @@ export class WorkerProcess {
   }
 }
 
-/** As this process was started with, less a program in them (node -e ...), which would run once more and start workers itself. */
+/** The options that this process was started with, less a program in them (node -e ...), which would run once more and start workers itself. */
 function nodeOptions(): string[] {
   // One read from the standard input is told of by --input-type alone, which is refused with a file.
   const isProgram = process.execArgv.some((option) =>

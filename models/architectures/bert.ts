@@ -1,3 +1,4 @@
+import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EncoderConfig } from '../encoder-config.js';
@@ -18,7 +19,8 @@ export function bert(config: ModelConfig): NetworkPlan {
     vocabSize,
     outputWidth: encoder.head.kind === 'embedding' ? hiddenSize : 1,
     hiddenSize,
-    attention: { numLayers: 1, numHeads, numKvHeads: numHeads, headDim, rotaryDim: 0, bothWays: true },
+    attention: { numLayers: 1, numHeads, rotaryDim: 0, bothWays: true },
+    caches: equalCaches(1, numHeads, headDim),
   });
 
   const table = (name: string, source: string, rows: number) =>

@@ -1,3 +1,4 @@
+import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
@@ -12,8 +13,9 @@ export class DecoderParts {
 
   constructor(config: ModelConfig, attention: Partial<AttentionShape> = {}) {
     const { architecture, vocabSize, hiddenSize, numLayers, numHeads, numKvHeads, headDim, rope } = config;
-    const shape = { numLayers, numHeads, numKvHeads, headDim, rotaryDim: rope.rotaryDim, ...attention };
-    this.net = new NetworkBuilder({ architecture, vocabSize, hiddenSize, attention: shape });
+    const shape = { numLayers, numHeads, rotaryDim: rope.rotaryDim, ...attention };
+    const caches = equalCaches(numLayers, numKvHeads, headDim);
+    this.net = new NetworkBuilder({ architecture, vocabSize, hiddenSize, attention: shape, caches });
     this.#config = config;
   }
 

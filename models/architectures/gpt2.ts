@@ -1,3 +1,4 @@
+import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
@@ -14,7 +15,8 @@ export function gpt2(config: ModelConfig): NetworkPlan {
     architecture: 'gpt2',
     vocabSize,
     hiddenSize,
-    attention: { numLayers, numHeads, numKvHeads: numHeads, headDim, rotaryDim: 0 },
+    attention: { numLayers, numHeads, rotaryDim: 0 },
+    caches: equalCaches(numLayers, numHeads, headDim),
   });
 
   const table = (name: string, source: string, rows: number) =>

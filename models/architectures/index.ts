@@ -13,7 +13,7 @@ import { qwen3 } from './qwen3.js';
 /** Writes a model's network in the op set. */
 export type Architecture = (config: ModelConfig) => NetworkPlan;
 
-/** By ModelConfig.architecture. */
+/** Architectures by ModelConfig.architecture. */
 const ARCHITECTURES = new Map<string, Architecture>([
   ['llama', llama],
   ['mistral', mistral],

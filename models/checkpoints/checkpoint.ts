@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
 
 /** Storage types that the native converter reads. Names as GGUF and safetensors write them. */
@@ -59,6 +60,7 @@ export interface Checkpoint {
 }
 
 /** The user's model is not what it should be. The message names file, tensor and expectation. */
-export class CheckpointError extends Error {
+export class CheckpointError extends SkeinError {
   override name = 'CheckpointError';
+  override readonly code = 'SKEIN_CHECKPOINT';
 }

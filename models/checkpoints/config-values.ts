@@ -2,7 +2,7 @@ import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { LIMITS } from './config-fields.js';
 
-/** By the names that config.json has for them. */
+/** Activations by the names that config.json has for them. */
 export const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
   ['silu', 'silu'],
   ['swish', 'silu'],

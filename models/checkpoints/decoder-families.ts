@@ -40,7 +40,7 @@ const QWEN: DecoderFamily = {
   },
 };
 
-/** By ModelConfig.architecture. */
+/** Families by ModelConfig.architecture. */
 const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   llama: {
     read: (config, { name, headDim, maxPositions }) => {

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { messageOf } from '../../base/error-text.js';
 import { readProblem } from '../../base/system-problem.js';
 import { CheckpointError } from './checkpoint.js';
 
@@ -59,7 +60,7 @@ export function parseJsonObject(where: string, text: string): JsonObject {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new CheckpointError(`${where}: is not valid JSON: ${(error as Error).message.slice(0, 200)}.`);
+    throw new CheckpointError(`${where}: is not valid JSON: ${messageOf(error).slice(0, 200)}.`);
   }
   if (!isObject(value)) throw new CheckpointError(`${where}: should hold a JSON object.`);
   return value;

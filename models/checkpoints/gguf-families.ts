@@ -3,7 +3,7 @@ import { LIMITS } from './config-fields.js';
 import type { GgufKeys } from './gguf-keys.js';
 import { windowFields } from './layer-windows.js';
 
-/** Of how many layers one, the last of them, has no window, where the file does not say: llama.cpp's defaults. */
+/** Every how many layers one has no window, where the file does not say: llama.cpp's defaults. It is the last of them. */
 const PATTERNS = new Map([
   ['gemma2', 2],
   ['gemma3', 6],

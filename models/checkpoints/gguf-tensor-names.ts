@@ -2,7 +2,7 @@
 interface Names {
   global: Readonly<Record<string, string>>;
   inLayer: Readonly<Record<string, string>>;
-  /** In front of the number of a layer. */
+  /** What stands in front of the number of a layer. */
   layers: string;
 }
 

@@ -15,7 +15,7 @@ export interface GgufHeader {
   file: string;
   version: number;
   metadata: GgufMetadata;
-  /** In the order of the file, with GGUF's names and shapes outermost first. */
+  /** Tensors in the order of the file, with GGUF's names and shapes outermost first. */
   tensors: RawTensor[];
 }
 

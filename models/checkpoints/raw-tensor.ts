@@ -9,7 +9,7 @@ export interface RawTensor {
   /** Outermost first. */
   shape: number[];
   file: string;
-  /** From the start of the file. */
+  /** Bytes from the start of the file. */
   offset: number;
   /** Null where the type's size is not known. */
   byteLength: number | null;

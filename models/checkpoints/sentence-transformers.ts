@@ -12,7 +12,7 @@ export interface SentenceTransformers {
   maxTokens: number | null;
 }
 
-/** Beside config.json, wherever they are. The folder of the pooling's own config is named by modules.json. */
+/** Files beside config.json, wherever they are. The folder of the pooling's own config is named by modules.json. */
 export const SENTENCE_TRANSFORMERS_FILES = [
   'modules.json',
   'sentence_bert_config.json',

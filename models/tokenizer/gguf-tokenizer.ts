@@ -9,7 +9,7 @@ const TokenType = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5
 
 interface Vocabulary {
   tokens: readonly string[];
-  /** Of each token; all normal where the file does not say. */
+  /** Type of each token; all are normal where the file does not say. */
   types: ArrayLike<number> | null;
 }
 

@@ -9,6 +9,7 @@ export {
   PromptTimeError,
   PromptUnitsError,
   TokenizerBusyError,
+  TokenizerClosedError,
   TokenizerPool,
   type TokenizerPoolOptions,
   type TokenizerSource,

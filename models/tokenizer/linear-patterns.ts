@@ -22,7 +22,7 @@ export function isLinearPattern(pattern: string): boolean {
 const MAX_LENGTH = 4096;
 /** Ways to try the bounded pieces at one position, over all branches. */
 const MAX_WAYS = 1024;
-/** Of a counted repetition. */
+/** Most repetitions that may be counted. */
 const MAX_COUNT = 64;
 /** BLOOM's: the library reads its bracket as one class. */
 const KNOWN: ReadonlySet<string> = new Set([' ?[^(\\s|[.,!?…。，、।۔،])]+']);

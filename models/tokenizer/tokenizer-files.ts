@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { messageOf } from '../../base/error-text.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type BpeTables, parseTablesFile, TABLES_FILE_NAME } from './bpe-tables.js';
 import { TokenizerError } from './tokenizer-json.js';
@@ -50,13 +51,13 @@ function parseJson(file: string, content: Buffer): unknown {
   try {
     return JSON.parse(content.toString());
   } catch (error) {
-    throw new TokenizerError(`${file} is not JSON: ${error instanceof Error ? error.message : error}.`, {
+    throw new TokenizerError(`${file} is not JSON: ${messageOf(error)}.`, {
       cause: error,
     });
   }
 }
 
-/** As bytes: to decode them in one piece is faster than in the pieces in which they come. */
+/** A file's bytes: to decode them in one piece is faster than in the pieces in which they come. */
 async function readIfThere(file: string): Promise<Buffer | undefined> {
   try {
     return await readFile(file);

@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import { checkConfigShape, checkTokenizerShape, type Refuse } from './tokenizer-shape.js';
 
 /** The parts of Hugging Face's tokenizer.json that Skein reads; everything else goes to the library untouched. */
@@ -35,8 +36,9 @@ export interface TokenizerJson {
 }
 
 /** The model's tokenizer cannot be used, or was asked for something that it cannot do. */
-export class TokenizerError extends Error {
+export class TokenizerError extends SkeinError {
   override name = 'TokenizerError';
+  override readonly code: `SKEIN_${string}` = 'SKEIN_TOKENIZER';
 }
 
 /** Checks the shape of a parsed tokenizer.json and fills in what older files leave out. */

@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import {
   type ChatMessage,
   type ChatTemplate,
@@ -6,6 +7,7 @@ import {
 } from '../chat-template.js';
 import {
   HelperBusyError,
+  HelperClosedError,
   HelperError,
   HelperLostError,
   HelperPool,
@@ -28,7 +30,7 @@ export interface TokenizerPoolOptions {
   workers?: number;
   /**
    * Texts longer than this many UTF-16 units go to a worker; all of them where the tokenizer is unproven. Default 2048: some
-   * 3 ms of work for prose, ten times that for one endless word. A chat's values count too, 32 units each: a template has
+   * 3 ms of work for prose, more for one endless word. A chat's values count too, 32 units each: a template has
    * work with each of them.
    */
   threshold?: number;
@@ -41,25 +43,33 @@ export interface TokenizerPoolOptions {
   timeLimitMs?: number;
 }
 
-/** More long texts at a time than the pool takes: try again later. */
-export class TokenizerBusyError extends Error {
-  override name = 'TokenizerBusyError';
+/** The pool was closed before the text was encoded: its model is not served any more. */
+export class TokenizerClosedError extends TokenizerError {
+  override name = 'TokenizerClosedError';
+  override readonly code = 'SKEIN_TOKENIZER_CLOSED';
 }
 
-/** To make a prompt of it took longer than it may. The request's fault, or the template's. */
-export class PromptTimeError extends Error {
+/** More long texts at a time than the pool takes: try again later. */
+export class TokenizerBusyError extends SkeinError {
+  override name = 'TokenizerBusyError';
+  override readonly code = 'SKEIN_TOKENIZER_BUSY';
+}
+
+/** Making a prompt took longer than it may. It is the request's fault, or the template's. */
+export class PromptTimeError extends SkeinError {
   override name = 'PromptTimeError';
+  override readonly code = 'SKEIN_PROMPT_TIME';
 }
 
 /** What the template made of a chat is longer than it may be; it was not encoded. */
-export class PromptUnitsError extends Error {
+export class PromptUnitsError extends SkeinError {
   override name = 'PromptUnitsError';
+  override readonly code = 'SKEIN_PROMPT_TOO_LONG';
   /** UTF-16 units of the text. */
   readonly units: number;
 
   constructor(units: number) {
-    // The message alone crosses from one thread to another.
-    super(String(units));
+    super(`The prompt has ${units} characters.`);
     this.units = units;
   }
 }
@@ -76,7 +86,7 @@ export interface PackedTokens {
   ends: Int32Array;
 }
 
-/** Of several texts, the tokens of all; else those of one. */
+/** The tokens of one text, or packed those of several. */
 export type TokenizerResult = Int32Array | PackedTokens;
 
 /** How a text is encoded. `signal`: once raised, a text that waits is dropped, and its promise rejects with the reason. */
@@ -85,12 +95,14 @@ export interface PoolEncodeOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** The library pushes all pieces of an endless word at once, which takes eight bytes of stack each. */
+/** The library pushes all pieces of a Unigram model's endless word at once, which takes eight bytes of stack each. */
 const WORKER_LIMITS = { maxOldGenerationSizeMb: 2048, stackSizeMb: 64 };
 const MAX_TIME_MS = 60_000;
-/** With an unproven tokenizer: for so many units. */
+/** Time that an unproven tokenizer has for so many units. */
 const UNPROVEN_TIME_MS = 2000;
 const UNPROVEN_TIME_UNITS = 16_384;
+/** Units of a job for which it lets those that come later go first for a millisecond: a long text for some seconds. */
+const UNITS_PER_PATIENCE_MS = 50;
 /** Units of several texts that are one job: between two of them the texts of others have their turn. */
 const UNITS_PER_JOB = 2 ** 18;
 /** Steps of a template in the thread that asks; one that needs more is rendered in a worker, from the beginning. */
@@ -119,6 +131,7 @@ export class TokenizerPool {
     this.#helpers = new HelperPool({
       ...{ script, workerData: source, workers, maxJobs },
       timeLimitMs: limit,
+      patienceMs: (job) => unitsOfJob(job) / UNITS_PER_PATIENCE_MS,
       resourceLimits: WORKER_LIMITS,
     });
   }
@@ -235,7 +248,7 @@ function groupsOf(texts: readonly string[]): string[][] {
   return groups;
 }
 
-/** As they cross from one thread to another: two arrays, however many texts there are. */
+/** Tokens as they cross from one thread to another: two arrays, however many texts there are. */
 export function packed(encoded: readonly Int32Array[]): PackedTokens {
   const tokens = new Int32Array(encoded.reduce((sum, { length }) => sum + length, 0));
   const ends = new Int32Array(encoded.length);
@@ -260,9 +273,11 @@ function inTokenizersWords(error: unknown): unknown {
   if (error instanceof HelperTimeError) {
     return new PromptTimeError(`The prompt could not be made in time. ${error.message}`);
   }
+  if (error instanceof HelperClosedError) return new TokenizerClosedError(error.message, { cause: error });
   if (error instanceof HelperLostError) return new TokenizerError(error.message, { cause: error });
   if (!(error instanceof HelperError)) return error;
-  if (error.name === 'PromptUnitsError') return new PromptUnitsError(Number(error.message));
-  if (error.name === 'ChatTemplateError') return new ChatTemplateError(error.message);
+  const { code, held } = error.failure;
+  if (code === 'SKEIN_PROMPT_TOO_LONG') return new PromptUnitsError(Number(held.units));
+  if (code === 'SKEIN_CHAT_TEMPLATE') return new ChatTemplateError(error.text);
   return new TokenizerError(error.message, { cause: error });
 }

@@ -63,7 +63,7 @@ const MODEL_FIELDS: Readonly<Record<string, Kind>> = {
   ...{ fuse_unk: flag, byte_fallback: flag, ignore_merges: flag },
 };
 
-/** Of normalizers, pre-tokenizers, post-processors and decoders: a name means the same in all of them. */
+/** The fields of normalizers, pre-tokenizers, post-processors and decoders: a name means the same in all of them. */
 const COMPONENT_FIELDS: Readonly<Record<string, Kind>> = {
   ...{ content: text, prepend: text, replacement: text, str_rep: text, prepend_scheme: text, behavior: text },
   ...{ prefix: text, invert: flag, add_prefix_space: flag, use_regex: flag, trim_offsets: flag },

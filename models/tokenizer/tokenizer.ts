@@ -1,7 +1,9 @@
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
+import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
+import { bpeIds, type LibraryBpe } from './bpe-encoding.js';
 import type { BpeTables } from './bpe-tables.js';
 import { isControlToken } from './control-tokens.js';
 import { unprovenComponents, whyUnproven } from './encoding-cost.js';
@@ -9,6 +11,7 @@ import { adjustForLibrary } from './library-adjustments.js';
 import { runWithin } from './run-within.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
 import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
+import { TokenIdList } from './token-id-list.js';
 import {
   checkTokenizerConfig,
   parseTokenizerJson,
@@ -16,6 +19,7 @@ import {
   type TokenizerJson,
 } from './tokenizer-json.js';
 import { decodableUtf8Length } from './utf8.js';
+import { type LibraryPreTokenizer, wordsOf } from './word-stream.js';
 
 export interface EncodeOptions {
   /** Put what the model expects around a text (such as BOS). Never a second BOS where the text begins with one. */
@@ -37,13 +41,13 @@ export interface DecodeOptions {
 /** What of @huggingface/tokenizers is used: its normalizer, pre-tokenizer and model, one after the other. */
 interface LibraryParts {
   normalizer: { normalize(text: string): string } | null;
-  pre_tokenizer: { pre_tokenize(text: string, options: { section_index: number }): string[] } | null;
+  pre_tokenizer: LibraryPreTokenizer | null;
   model: {
     _call(words: string[]): string[];
     vocab: string[];
     tokens_to_ids: Map<string, number>;
     unk_token_id?: number | undefined;
-    /** Of BPE: the rank of a merge by the JSON of [left, right]. */
+    /** The ranks of BPE's merges, by the JSON of [left, right]. */
     bpe_ranks?: Map<string, number>;
   };
 }
@@ -54,7 +58,9 @@ export type TokenizerSourceFiles = Pick<TokenizerFiles, 'tokenizerJson' | 'token
 };
 
 const NOTHING = new Uint8Array(0);
-/** For all added tokens, with a normalizer that is not known to be quick. */
+/** Longer ones are tokenized word by word, since the library makes lists of all that it does with a text. */
+const MAX_UNITS_AT_ONCE = 1024;
+/** Time for all added tokens, with a normalizer that is not known to be quick. */
 const NORMALIZE_LIMIT_MS = 5000;
 
 /**
@@ -153,17 +159,18 @@ export class Tokenizer {
    * chat templates, where the template's own text may name special tokens and the user's may not.
    */
   encodeSegments(segments: readonly TextSegment[], options: { addSpecialTokens?: boolean } = {}): Int32Array {
-    const ids: number[] = [];
+    const ids = new TokenIdList();
     const text = segments.map((segment) => segment.text).join('');
     const sections = this.#rawTokens.split(text, specialRanges(segments));
     for (const [index, section] of sections.entries()) {
       if ('token' in section) ids.push(section.token.id);
       else this.#encodePlain(section.text, index, ids);
     }
-    if (!options.addSpecialTokens) return Int32Array.from(ids);
+    if (!options.addSpecialTokens) return ids.between([], []);
     const { prefix, suffix } = this.#affixes;
-    const hasBos = ids[0] !== undefined && ids[0] === this.bosTokenId && prefix.at(-1) === ids[0];
-    return Int32Array.from([...(hasBos ? prefix.slice(0, -1) : prefix), ...ids, ...suffix]);
+    const { first } = ids;
+    const hasBos = first !== undefined && first === this.bosTokenId && prefix.at(-1) === first;
+    return ids.between(hasBos ? prefix.slice(0, -1) : prefix, suffix);
   }
 
   /**
@@ -253,7 +260,7 @@ export class Tokenizer {
     return text === null ? null : this.tokenId(text);
   }
 
-  #encodePlain(text: string, sectionIndex: number, ids: number[]): void {
+  #encodePlain(text: string, sectionIndex: number, ids: TokenIdList): void {
     const { normalizer } = this.#parts;
     const normalized = normalizer === null ? text : normalizer.normalize(text);
     if (this.#normalizedTokens === null) {
@@ -266,14 +273,20 @@ export class Tokenizer {
     }
   }
 
-  #encodeWords(text: string, sectionIndex: number, ids: number[]): void {
+  #encodeWords(text: string, sectionIndex: number, ids: TokenIdList): void {
     if (text.length === 0) return;
     const { pre_tokenizer: preTokenizer, model } = this.#parts;
-    const words = preTokenizer?.pre_tokenize(text, { section_index: sectionIndex }) ?? [text];
-    for (const entry of model._call(words)) {
-      const id = model.tokens_to_ids.get(entry) ?? this.unkTokenId;
+    const options = { section_index: sectionIndex };
+    const push = (known: number | undefined) => {
+      const id = known ?? this.unkTokenId;
       if (id !== null) ids.push(id);
+    };
+    if (text.length > MAX_UNITS_AT_ONCE && isBpe(model)) {
+      for (const id of bpeIds(model, wordsOf(preTokenizer, text, options))) push(id);
+      return;
     }
+    const words = preTokenizer?.pre_tokenize(text, options) ?? [text];
+    for (const entry of model._call(words)) push(model.tokens_to_ids.get(entry));
   }
 }
 
@@ -293,7 +306,7 @@ function libraryParts(
     const library: unknown = new LibraryTokenizer(adjustForLibrary(json, specialTexts), config);
     return library as LibraryParts;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new TokenizerError(`tokenizer.json cannot be used: ${asSentence(reason)}`, { cause: error });
   }
 }
@@ -312,11 +325,15 @@ function boundedNormalizer(
     } catch (error) {
       const shown = JSON.stringify(text.slice(0, 60));
       throw new TokenizerError(
-        `tokenizer.json: the normalizer does not get through with the added token ${shown}: ${asSentence(String((error as Error).message))}`,
+        `tokenizer.json: the normalizer does not get through with the added token ${shown}: ${asSentence(messageOf(error))}`,
         { cause: error },
       );
     }
   };
+}
+
+function isBpe(model: LibraryParts['model']): model is LibraryParts['model'] & LibraryBpe {
+  return model.bpe_ranks instanceof Map;
 }
 
 /** Does what the library's constructor does with a vocabulary and merges. */
@@ -325,7 +342,7 @@ function fillBpe(model: LibraryParts['model'], { tokens, merges }: BpeTables, un
   if (!(ranks instanceof Map)) throw new TokenizerError('The tokenizer library keeps no ranks of merges.');
   model.vocab = tokens;
   for (let id = 0; id < tokens.length; id++) model.tokens_to_ids.set(tokens[id]!, id);
-  // Of equal merges the last counts, as there.
+  // The last of equal merges counts, as in the library.
   for (let rank = 0; rank < merges.length; rank++) ranks.set(merges[rank]!, rank);
   model.unk_token_id = typeof unkToken === 'string' ? model.tokens_to_ids.get(unkToken) : undefined;
 }

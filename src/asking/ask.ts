@@ -23,7 +23,7 @@ export interface Answer {
   text: string;
   /** What the model thought before; '' where it did not. */
   reasoning: string;
-  /** As the API has it, or cancelled by the signal. */
+  /** The reason as the API has it, or cancelled by the signal. */
   finishReason: string;
   /** null where the server does not tell. */
   seed: number | null;

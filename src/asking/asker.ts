@@ -1,3 +1,5 @@
+import { SkeinError } from '../../base/skein-error.js';
+
 /** A model that can be asked through the OpenAI API, in this process or on a server. */
 export interface Asker {
   /** The name that requests ask for. */
@@ -14,13 +16,14 @@ export interface Asker {
 }
 
 /** A question that was refused, or an answer that broke off, in a sentence. */
-export class AskingError extends Error {
+export class AskingError extends SkeinError {
   override name = 'AskingError';
-  /** OpenAI's, where there is one. */
-  readonly code: string | null;
+  override readonly code = 'SKEIN_ASKING';
+  /** The server's code for it, one of OpenAI's, where there is one. */
+  readonly apiCode: string | null;
 
-  constructor(message: string, code: string | null = null) {
+  constructor(message: string, apiCode: string | null = null) {
     super(message);
-    this.code = code;
+    this.apiCode = apiCode;
   }
 }

@@ -20,7 +20,7 @@ export async function loadAsker(config: Config, signal: AbortSignal): Promise<As
   }
   const start = performance.now();
   // One asks: a cache for the sequences of many would be taken for nobody.
-  const alone = { ...config, maxNumSequences: config.maxNumSequences ?? 1 };
+  const alone = { ...config, maxActiveRequests: config.maxActiveRequests ?? 1 };
   const [loaded] = await loadConfigured(alone, signal);
   const close = () => loaded!.close({ abort: true, terminateAfterMs: ENGINE_END_MS });
   if (loaded!.kind === 'encoder') {

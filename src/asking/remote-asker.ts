@@ -6,7 +6,7 @@ import { connectionProblem } from './server-address.js';
 const CONNECT_LIMIT_MS = 10_000;
 
 export interface RemoteAskerOptions {
-  /** As serverAddress gives it. */
+  /** The server's address, as serverAddress gives it. */
   address: string;
   apiKey: string | undefined;
   /** Default: the first that the server names. */

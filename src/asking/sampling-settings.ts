@@ -1,5 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
+import { fieldOfFlag } from '../request-vocabulary.js';
 import { UsageError } from '../usage-error.js';
 
 /** How an answer is drawn, by the names of the API's fields. */
@@ -9,7 +10,7 @@ export type SamplingSettings = Readonly<Record<string, number | readonly string[
 export interface SamplingSetting {
   /** The flag without its dashes, and the name that /set of a chat takes. */
   name: string;
-  /** Of the API's request. */
+  /** The field of the API's request. */
   field: string;
   metavar: string;
   help: string;
@@ -20,77 +21,72 @@ export interface SamplingSetting {
 const { topP, topK, minP, repetitionPenalty } = SAMPLING_RANGES;
 const PENALTY = { min: -2, max: 2, integer: false };
 
-export const SAMPLING_SETTINGS: readonly SamplingSetting[] = [
+const SETTINGS: readonly Omit<SamplingSetting, 'field'>[] = [
   {
     name: 'temperature',
-    field: 'temperature',
     metavar: 'T',
     help: '0 always takes the most probable token, more draws more freely (default: 1)',
     range: { min: 0, max: 2, integer: false },
   },
   {
     name: 'top-p',
-    field: 'top_p',
     metavar: 'SHARE',
     help: 'draws among the most probable tokens that make up this share',
     range: topP,
   },
   {
     name: 'top-k',
-    field: 'top_k',
     metavar: 'N',
     help: 'draws among so many of the most probable tokens',
     range: topK,
   },
   {
     name: 'min-p',
-    field: 'min_p',
     metavar: 'SHARE',
     help: 'leaves out tokens less probable than this share of the most probable one',
     range: minP,
   },
   {
     name: 'repetition-penalty',
-    field: 'repetition_penalty',
     metavar: 'X',
     help: 'above 1: what is in the text already becomes less probable',
     range: repetitionPenalty,
   },
   {
     name: 'presence-penalty',
-    field: 'presence_penalty',
     metavar: 'X',
     help: 'the same for what is in the answer, by subtraction',
     range: PENALTY,
   },
   {
     name: 'frequency-penalty',
-    field: 'frequency_penalty',
     metavar: 'X',
     help: 'the same, for each time that it is there',
     range: PENALTY,
   },
   {
     name: 'seed',
-    field: 'seed',
     metavar: 'N',
     help: 'the same seed gives the same answer (default: drawn anew)',
     range: { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true },
   },
   {
     name: 'max-tokens',
-    field: 'max_tokens',
     metavar: 'N',
     help: 'longest answer (default: what the context leaves, at most --default-max-tokens of serve)',
     range: { min: 1, max: 2 ** 31 - 1, integer: true },
   },
   {
     name: 'stop',
-    field: 'stop',
     metavar: 'TEXT',
     help: 'a text that ends the answer; may be repeated',
   },
 ];
+
+export const SAMPLING_SETTINGS: readonly SamplingSetting[] = SETTINGS.map((setting) => ({
+  ...setting,
+  field: fieldOfFlag(setting.name),
+}));
 
 /** The setting of a name, written with - or with _. @throws UsageError that names the one that was meant, or all. */
 export function settingOf(name: string): SamplingSetting {

@@ -9,14 +9,16 @@ import {
   writeSync,
 } from 'node:fs';
 import { asSentence } from '../../base/sentences.js';
+import { SkeinError } from '../../base/skein-error.js';
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 import { isObject } from './batch-line.js';
 import { splitLines } from './split-lines.js';
 
 /** A batch's files do not fit together, or cannot be written. */
-export class BatchFileError extends Error {
+export class BatchFileError extends SkeinError {
   override name = 'BatchFileError';
+  override readonly code = 'SKEIN_BATCH_FILE';
 }
 
 /**

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import type { FileLine } from './split-lines.js';
 
 /** A request of a batch. */
@@ -36,7 +37,7 @@ export function parseBatchLine(line: FileLine, maxLineBytes: number): BatchReque
     code: 'invalid_line',
     message: `Line ${line.number} ${message}`,
   });
-  if (line.bytes === null) return bad(`is longer than ${maxLineBytes} bytes (--max-body-size).`);
+  if (line.bytes === null) return bad(`is longer than ${maxLineBytes} bytes (--max-body-bytes).`);
   let text: string;
   try {
     text = UTF8.decode(line.bytes);
@@ -48,7 +49,7 @@ export function parseBatchLine(line: FileLine, maxLineBytes: number): BatchReque
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return bad(`is not JSON: ${(error as Error).message}.`);
+    return bad(`is not JSON: ${messageOf(error)}.`);
   }
   if (!isObject(value)) return bad('must be an object with custom_id, method, url and body.');
   const id = value.custom_id;

@@ -8,7 +8,7 @@ import { splitLines } from './split-lines.js';
 export interface BatchPlan {
   /** Lines of the input that are not empty. */
   total: number;
-  /** Of these, requests that have no answer yet. Lines that are none are not counted. */
+  /** Requests that have no answer yet. Lines that are no requests are not counted. */
   left: number;
   answered: Answered;
 }

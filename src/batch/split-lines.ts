@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 
 /** A line of a file, without its end. */
 export interface FileLine {
-  /** From 1. */
+  /** Number of the line, from 1. */
   number: number;
   /** null where it is longer than the limit; what it holds was skipped. */
   bytes: Buffer | null;

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
+import { SkeinError } from '../../base/skein-error.js';
 import { writeProblem } from '../../base/system-problem.js';
 import type { SamplingSettings } from '../asking/sampling-settings.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
@@ -7,8 +8,9 @@ import { fileProblem } from '../file-problem.js';
 import { Conversation } from './conversation.js';
 
 /** A conversation that cannot be saved or loaded, in a sentence. */
-export class ChatFileError extends Error {
+export class ChatFileError extends SkeinError {
   override name = 'ChatFileError';
+  override readonly code = 'SKEIN_CHAT_FILE';
 }
 
 const KIND = 'skein-chat';

@@ -4,26 +4,19 @@ import type { Asker } from '../asking/asker.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { serverAddress } from '../asking/server-address.js';
 import { loadConfig } from '../config.js';
-import { flagName, type OptionName } from '../config-options.js';
 import { checkInstructionSet } from '../instruction-set-variable.js';
-import { flagsOf, gathered } from '../option-flags.js';
+import { flagsOf, gathered } from '../options/flags.js';
+import { flagName, OPTIONS } from '../options/table.js';
 import { UsageError } from '../usage-error.js';
 
 /** Options of the engine that who asks one model may want. All others can be given by variable or --config. */
-const OF_ENGINE = [
-  'revision',
-  'weights',
-  'outputWeights',
-  'kvDtype',
-  'executor',
-  'threads',
-  'cacheDir',
-  'maxSeqLen',
-  'speculate',
-  'draftModel',
-  'maxDraftLen',
-  'reasoningParser',
-] as const satisfies readonly OptionName[];
+const OF_ENGINE = OPTIONS.filter(({ flag }) => flag.isForAsking).map(({ name }) => name);
+
+/** Their names and aliases. */
+const CALLED = OPTIONS.filter(({ flag }) => flag.isForAsking).flatMap(({ name, flag }) => [
+  name,
+  ...(flag.aliases ?? []),
+]);
 
 /** Flags of run and chat, beside those of OF_ENGINE and of SAMPLING_SETTINGS. */
 export interface AskingFlags {
@@ -49,7 +42,9 @@ export function defineAsking(command: Command): void {
     const option = new Option(`--${name} <${metavar}>`, help);
     command.addOption(range === undefined ? option.argParser(gathered) : option);
   }
-  for (const name of OF_ENGINE) for (const option of flagsOf(name)) command.addOption(option);
+  for (const name of OF_ENGINE) {
+    for (const option of flagsOf(name, 'Options of the engine:')) command.addOption(option);
+  }
   command.addOption(
     new Option('--config <FILE>', 'JSON or YAML file with options of the engine (SKEIN_CONFIG)'),
   );
@@ -66,7 +61,7 @@ export function askerOf(flags: AskingFlags): OpenAsker {
 function embedded({ model, config: file, ...flags }: AskingFlags): OpenAsker {
   if (flags.apiKey !== undefined) throw new UsageError('--api-key is for a server, and no --url names one.');
   checkInstructionSet(process.env.SKEIN_ISA);
-  const ofEngine = Object.fromEntries(OF_ENGINE.map((name) => [name, flags[name]]));
+  const ofEngine = Object.fromEntries(CALLED.map((name) => [name, flags[name]]));
   const config = loadConfig({
     flags: { ...ofEngine, ...(model === undefined ? {} : { model: [model] }) },
     environment: process.env,
@@ -79,7 +74,7 @@ function embedded({ model, config: file, ...flags }: AskingFlags): OpenAsker {
 }
 
 function remote(flags: AskingFlags, url: string): OpenAsker {
-  const engine = OF_ENGINE.find((name) => flags[name] !== undefined);
+  const engine = CALLED.find((name) => flags[name] !== undefined);
   if (engine !== undefined || flags.config !== undefined) {
     const flag = engine === undefined ? '--config' : `--${flagName(engine)}`;
     throw new UsageError(`${flag} is for a model that is loaded here, and --url asks one that runs already.`);

@@ -1,4 +1,4 @@
-/** Behind the options of `skein batch --help`. */
+/** The text behind the options of `skein batch --help`. */
 export const BATCH_HELP = `
 A line of IN.jsonl: {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": {"model": ..., "messages": ...}}
 A line of OUT.jsonl: {"id": ..., "custom_id": "a", "response": {"status_code": 200, "request_id": ..., "body": ...}, "error": null}

@@ -1,11 +1,11 @@
 import { constants } from 'node:os';
-import { DEFAULT_MAX_NUM_SEQUENCES } from '../../engine/options/engine-limits.js';
+import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
 import { checkDistinctFiles, LineFile, readAnswered } from '../batch/batch-files.js';
 import { type BatchPlan, planBatch } from '../batch/plan-batch.js';
 import { type BatchCounts, runBatch } from '../batch/run-batch.js';
 import type { Config } from '../config.js';
-import type { LoadedAny } from '../load-models.js';
 import { ApiKeys } from '../server/api-keys.js';
+import type { RunningModel } from '../serving/running-model.js';
 import { UsageError } from '../usage-error.js';
 import { showBatchProgress } from './batch-progress.js';
 import { loadConfigured } from './load-configured.js';
@@ -44,7 +44,7 @@ export async function batch(
   const files = { input, output, errors: flags.errorFile ?? errorFileOf(output) };
   const concurrency = concurrencyOf(flags.concurrency, config);
   checkDistinctFiles({ 'the input': input, 'the output': output, 'the error file': files.errors });
-  const plan = await planOf(files, flags.restart ?? false, config.maxBodySize);
+  const plan = await planOf(files, flags.restart ?? false, config.maxBodyBytes);
   const started = performance.now();
   let interruption: NodeJS.Signals | null = null;
   const abort = new AbortController();
@@ -86,7 +86,7 @@ async function run(
   const output = LineFile.open(files.output, plan.answered.bytes);
   const errors = LineFile.open(files.errors, 0);
   const progress = showBatchProgress(process.stderr, plan);
-  let loaded: LoadedAny[] = [];
+  let loaded: RunningModel[] = [];
   try {
     const answer = async () => {
       loaded = await loadConfigured(config, abort.signal);
@@ -99,7 +99,7 @@ async function run(
       answered: plan.answered.customIds,
       answer: plan.left === 0 ? refuseAll : await answer(),
       concurrency,
-      maxLineBytes: config.maxBodySize,
+      maxLineBytes: config.maxBodyBytes,
       signal: abort.signal,
       onProgress: progress.show,
     });
@@ -116,7 +116,7 @@ function refuseAll(): never {
 }
 
 /** The server's own app answers: what a line may ask is what a client may. An engine that failed for good ends the batch. */
-function served(config: Config, loaded: readonly LoadedAny[], abort: AbortController) {
+function served(config: Config, loaded: readonly RunningModel[], abort: AbortController) {
   const running = config.models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
   const { app, failed } = serveModels(running, config, { apiKeys: new ApiKeys([]), corsOrigins: [] });
   void failed.then((failure) => abort.abort(failure));
@@ -131,14 +131,14 @@ function errorFileOf(output: string): string {
 /** Twice as many as run at once, so that there is always a next one; no more than run and wait. */
 function concurrencyOf(
   flag: string | undefined,
-  { maxNumSequences = DEFAULT_MAX_NUM_SEQUENCES, maxQueueSize }: Config,
+  { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES, maxQueuedRequests }: Config,
 ): number {
-  const most = maxNumSequences + maxQueueSize;
-  if (flag === undefined) return Math.min(2 * maxNumSequences, most);
+  const most = maxActiveRequests + maxQueuedRequests;
+  if (flag === undefined) return Math.min(2 * maxActiveRequests, most);
   const value = Number(flag);
   if (/^\d+$/.test(flag) && value >= 1 && value <= most) return value;
   throw new UsageError(
-    `--concurrency is ${JSON.stringify(flag)}; it must be a whole number from 1 to ${most}, what runs and waits (--max-num-sequences and --max-queue-size).`,
+    `--concurrency is ${JSON.stringify(flag)}; it must be a whole number from 1 to ${most}, what runs and waits (--max-active-requests and --max-queued-requests).`,
   );
 }
 

@@ -1,10 +1,11 @@
+import { messageOf } from '../../base/error-text.js';
 import type { BackendName } from '../../loadgen/backends/backend.js';
 import { parseLength } from '../../loadgen/data/lengths.js';
 import { SLO_PRESETS, type Slo, type SloPreset } from '../../loadgen/metrics/slo.js';
 import type { BenchOptions } from '../../loadgen/options.js';
 import { UsageError } from '../usage-error.js';
 
-/** As commander gives them: texts, and booleans for switches. */
+/** Flags as commander gives them: texts, and booleans for switches. */
 export interface BenchFlags {
   model?: string;
   backend?: BackendName;
@@ -199,7 +200,7 @@ function lengthOf(flag: string, text: string): ReturnType<typeof parseLength> {
   try {
     return parseLength(text);
   } catch (error) {
-    throw new UsageError(`${flag}: ${(error as Error).message}.`);
+    throw new UsageError(`${flag}: ${messageOf(error)}.`);
   }
 }
 

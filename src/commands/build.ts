@@ -1,13 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { closestName } from '../../base/did-you-mean.js';
+import type { Values } from '../../base/option-values.js';
 import { type BuildOptions, buildEngine } from '../../engine/building/builder.js';
 import { EngineError } from '../../engine/building/engine.js';
 import type { EngineManifest } from '../../engine/building/engine-directory.js';
 import { UsageError } from '../config.js';
-import { OPTIONS } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';
 import { listenForInterruption } from '../interruption.js';
+import { optionOf } from '../options/table.js';
 import { showBuildProgress } from './build-progress.js';
 import { showPullProgress } from './pull-progress.js';
 
@@ -26,15 +27,16 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
   const options: BuildOptions = {
     model,
     outputDirectory: flags.output,
-    precision: choiceOf('--weights', flags.weights, OPTIONS.weights.choices),
-    outputPrecision: choiceOf('--output-weights', flags.outputWeights, OPTIONS.outputWeights.choices),
+    precision: choiceOf('--weights', flags.weights, optionOf('weights').values),
+    outputPrecision: choiceOf('--output-weights', flags.outputWeights, optionOf('outputWeights').values),
     onProgress: showBuildProgress(process.stderr),
   };
   if (flags.threads !== undefined) {
-    const threads = OPTIONS.threads.schema.safeParse(Number(flags.threads));
-    if (!threads.success)
-      throw new UsageError(`--threads is "${flags.threads}"; it must be an integer from 1 to 1024.`);
-    if (threads.data !== undefined) options.threads = threads.data;
+    const threads = Number(flags.threads);
+    const { values } = optionOf('threads');
+    if (!values.accepts(threads))
+      throw new UsageError(`--threads is "${flags.threads}"; it must be ${values.expected}.`);
+    options.threads = threads;
   }
   if (!flags.force) refuseToReplace(flags.output);
   const interruption = listenForInterruption('interrupted; nothing was written');
@@ -69,9 +71,9 @@ function sourceOf(manifest: string): string {
   }
 }
 
-function choiceOf(flag: string, value: string, choices: readonly string[]): string {
+function choiceOf(flag: string, value: string, { choices = [], expected }: Values): string {
   if (choices.includes(value)) return value;
   const meant = closestName(value, choices);
   const hint = meant === null ? '' : ` Did you mean ${meant}?`;
-  throw new UsageError(`${flag} is "${value}"; it must be one of ${choices.join(', ')}.${hint}`);
+  throw new UsageError(`${flag} is "${value}"; it must be ${expected}.${hint}`);
 }

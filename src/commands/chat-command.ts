@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { chatHelp } from '../chat/chat-commands.js';
+import { helpBehind } from '../terminal/help.js';
 import { defineAsking } from './asking-command.js';
 import type { ChatFlags } from './chat.js';
 
@@ -23,7 +24,7 @@ export function chatCommand(): Command {
     .option('--no-history', 'keep nothing of what is typed')
     .option('-v, --verbose', 'say behind each answer what it took');
   defineAsking(command);
-  return command.addHelpText('after', HELP).action(async (flags: ChatFlags) => {
+  return helpBehind(command, HELP).action(async (flags: ChatFlags) => {
     const { chat } = await import('./chat.js');
     process.exitCode = await chat(flags);
   });

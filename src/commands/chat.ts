@@ -20,7 +20,7 @@ export interface ChatFlags extends AskingFlags {
   verbose?: boolean;
 }
 
-/** Of the context, what an answer should find free: a quarter, or as much as it may take. */
+/** Share of the context that an answer should find free, unless it may take less. */
 const ROOM_FOR_ANSWER = 1 / 4;
 const EXIT_SOME_FAILED = 1;
 
@@ -176,7 +176,7 @@ class ChatSession {
           },
         );
       } catch (error) {
-        const isTooLong = error instanceof AskingError && error.code === 'context_length_exceeded';
+        const isTooLong = error instanceof AskingError && error.apiCode === 'context_length_exceeded';
         if (!isTooLong || !conversation.forgetOldest()) throw error;
         this.#say('the context is full: the oldest question and its answer are forgotten');
       }
@@ -200,7 +200,7 @@ class ChatSession {
       this.#say(`the context is full: the oldest of this conversation is forgotten (${forgotten})`);
   }
 
-  /** Beside the conversation, and so on stderr. */
+  /** Says something beside the conversation, and so on stderr. */
   #say(line: string): void {
     const text = `${plainText(line)}\n`;
     const dim = process.stderr.isTTY && process.env.NO_COLOR === undefined;

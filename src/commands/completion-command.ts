@@ -1,4 +1,5 @@
 import { Argument, Command } from 'commander';
+import { helpBehind } from '../terminal/help.js';
 
 const HELP = `
   bash   eval "$(skein completion bash)" in ~/.bashrc
@@ -9,9 +10,8 @@ const HELP = `
 export function completionCommand(): Command {
   const command = new Command('completion')
     .description('print what makes a shell complete commands, options and values')
-    .addArgument(new Argument('<SHELL>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
-    .addHelpText('after', HELP);
-  return command.action(async (shell: 'bash' | 'zsh' | 'fish') => {
+    .addArgument(new Argument('<SHELL>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']));
+  return helpBehind(command, HELP).action(async (shell: 'bash' | 'zsh' | 'fish') => {
     const { completionTree } = await import('../completion/tree.js');
     const tree = completionTree(command.parent!);
     const { bashCompletion } = await import('../completion/bash.js');

@@ -1,11 +1,11 @@
 import { getHeapStatistics } from 'node:v8';
 import { availableMemory } from '../../kvcache/available-memory.js';
-import type { LoadedAny } from '../load-models.js';
 import { largestBodyMemory } from '../server/memory-estimates.js';
+import type { RunningModel } from '../serving/running-model.js';
 
-/** Of the memory that is left once models are loaded and their caches full. */
+/** Share of the memory that is left once models are loaded and their caches full. */
 const SHARE_OF_MEMORY = 1 / 4;
-/** Of what the main thread's heap may hold: the rest is for garbage, for code, and for what is no request's. */
+/** Share of what the main thread's heap may hold: the rest is for garbage, for code, and for what is no request's. */
 const SHARE_OF_HEAP = 1 / 2;
 /** What there is beside the largest request. */
 const LEAST_BESIDE_LARGEST = 64 * 1024 * 1024;
@@ -33,10 +33,13 @@ export function heldMemoryLimit({
 }
 
 /** The same beside models that are loaded. */
-export function heldMemoryLimitBeside(loaded: readonly LoadedAny[], maxBodyBytes: number): number {
+export function heldMemoryLimitBeside(loaded: readonly RunningModel[], maxBodyBytes: number): number {
   return heldMemoryLimit({
     availableBytes: availableMemory().bytes,
-    kvCacheBytes: loaded.reduce((sum, { info }) => sum + ('kvCacheBytes' in info ? info.kvCacheBytes : 0), 0),
+    kvCacheBytes: loaded.reduce(
+      (sum, { kind, info }) => sum + (kind === 'generator' ? info.kvCacheBytes : 0),
+      0,
+    ),
     heapBytes: getHeapStatistics().heap_size_limit,
     maxBodyBytes,
   });

@@ -1,8 +1,9 @@
 import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
-import { flagName, OPTIONS, variableName } from '../config-options.js';
 import { localModel } from '../hub/local-model.js';
-import { describeModel, type ModelDescription } from '../model-description.js';
+import { refusalOfVariables } from '../options/old-names.js';
+import { flagName, optionOf, variableName } from '../options/table.js';
+import { describeModel, type ModelDescription } from '../serving/model-description.js';
 import { threadCount } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
 import { showPullProgress } from './pull-progress.js';
@@ -11,20 +12,20 @@ export interface InfoFlags {
   length?: string;
   revision?: string;
   executor?: string;
-  kvDtype?: string;
+  kvCacheDtype?: string;
   json?: boolean;
 }
 
 /** skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
 export async function info(
   model: string,
-  { length: given, executor, kvDtype, revision, json }: InfoFlags,
+  { length: given, executor, kvCacheDtype, revision, json }: InfoFlags,
 ): Promise<void> {
   const length = given === undefined ? undefined : Number(given);
   if (length !== undefined && !(Number.isSafeInteger(length) && length > 0))
     throw new UsageError(`--length is "${given}"; it must be a whole number of tokens of at least 1.`);
   const path = await localModel(model, { revision, onProgress: showPullProgress(process.stderr) });
-  const cache = chosen('kvDtype', kvDtype);
+  const cache = chosen('kvCacheDtype', kvCacheDtype);
   const description = await describeModel(path, {
     length,
     executor: chosen('executor', executor),
@@ -39,17 +40,18 @@ export async function info(
   process.stdout.write(json ? `${JSON.stringify(named)}\n` : textOf(named));
 }
 
-/** By flag or variable, as for serve. @throws UsageError */
+/** The choice of a flag or variable, as for serve. @throws UsageError */
 function chosen(name: 'executor', flag: string | undefined): ExecutorChoice;
-function chosen(name: 'kvDtype', flag: string | undefined): 'auto' | KvDtype;
-function chosen(name: 'executor' | 'kvDtype', flag: string | undefined): string {
+function chosen(name: 'kvCacheDtype', flag: string | undefined): 'auto' | KvDtype;
+function chosen(name: 'executor' | 'kvCacheDtype', flag: string | undefined): string {
   const variable = variableName(name);
-  const { schema, choices } = OPTIONS[name];
-  const parsed = schema.safeParse(flag ?? (process.env[variable] || undefined));
-  if (parsed.success) return parsed.data;
-  const where =
-    flag === undefined ? `${variable} is "${process.env[variable]}"` : `--${flagName(name)} is "${flag}"`;
-  throw new UsageError(`${where}; it must be one of ${choices.join(', ')}.`);
+  const { values, flag: option } = optionOf(name);
+  const refused = refusalOfVariables(process.env);
+  if (refused !== null) throw new UsageError(refused);
+  const given = flag ?? (process.env[variable] || option.default);
+  if (values.accepts(given)) return given as string;
+  const where = flag === undefined ? variable : `--${flagName(name)}`;
+  throw new UsageError(`${where} is "${given}"; it must be ${values.expected}.`);
 }
 
 const TASKS = { generate: 'generates text', embed: 'embeds texts', score: 'scores pairs of texts' };

@@ -1,15 +1,17 @@
+import { retell, textOf } from '../../base/skein-error.js';
 import type { Config } from '../config.js';
-import { withFlagNames } from '../flag-names.js';
-import { type LoadedAny, loadModels } from '../load-models.js';
+import { withFlagNames } from '../options/flag-names.js';
+import { loadModels } from '../serving/load-models.js';
+import type { RunningModel } from '../serving/running-model.js';
 import { showBuildProgress } from './build-progress.js';
 import { showLoadProgress } from './load-progress.js';
 import { showPullProgress } from './pull-progress.js';
 
 /**
- * Loads the models of a configuration, in its order, with progress on stderr, where it is also said once what computes in the
- * place of something faster. What the engine refuses is told in the words of who started the command. @throws what loadModels throws.
+ * Loads the models of a configuration, in its order, with progress on stderr, where it is also said once which executor runs in
+ * the place of a faster one. What the engine refuses is told in the words of who started the command. @throws what loadModels throws.
  */
-export function loadConfigured({ models, ...shared }: Config, signal: AbortSignal): Promise<LoadedAny[]> {
+export function loadConfigured({ models, ...shared }: Config, signal: AbortSignal): Promise<RunningModel[]> {
   const progress = showLoadProgress(
     process.stderr,
     models.map(({ name }) => name),
@@ -40,7 +42,7 @@ export function loadConfigured({ models, ...shared }: Config, signal: AbortSigna
       return loaded;
     })
     .catch((error: unknown) => {
-      if (error instanceof Error) error.message = withFlagNames(error.message);
+      if (error instanceof Error) retell(error, withFlagNames(textOf(error)));
       throw error;
     })
     .finally(() => progress.end());

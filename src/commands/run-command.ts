@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { helpBehind } from '../terminal/help.js';
 import { defineAsking } from './asking-command.js';
 import type { RunFlags } from './run.js';
 
@@ -21,7 +22,7 @@ export function runCommand(): Command {
     .option('--json', 'print one JSON object instead, when the answer is whole')
     .option('-v, --verbose', 'say on stderr what ran, and how fast');
   defineAsking(command);
-  return command.addHelpText('after', HELP).action(async (prompt: string | undefined, flags: RunFlags) => {
+  return helpBehind(command, HELP).action(async (prompt: string | undefined, flags: RunFlags) => {
     const { run } = await import('./run.js');
     await run(prompt, flags);
   });

@@ -2,16 +2,16 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import type { Config } from '../config.js';
-import { demoModelPath } from '../demo-model.js';
 import { listenForInterruption } from '../interruption.js';
-import type { EncoderInfoOfModel } from '../load-encoder-model.js';
-import type { LoadedAny } from '../load-models.js';
 import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { isLoopbackName } from '../server/loopback.js';
+import { demoModelPath } from '../serving/demo-model.js';
+import type { LiveModels } from '../serving/model-directory.js';
+import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
 import { loadConfigured } from './load-configured.js';
-import type { RunningModel } from './open-server.js';
+import type { LoadedEntry } from './open-server.js';
 import { allowedHosts, readSecurity } from './server-security.js';
 
 /** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
@@ -22,11 +22,11 @@ export async function serve(config: Config): Promise<void> {
   const interruption = listenForInterruption('interrupted while loading');
   const { models } = config;
   const loading = loadConfigured(config, interruption.signal);
-  // By now the engine's thread is at work; what answers clients is read beside it.
+  // The engine's thread is at work by now; the modules that answer clients are read beside it.
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, failed } = await openServer(running, config, security);
+  const { server, models: served, failed } = await openServer(running, config, security);
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, server.url));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
@@ -37,11 +37,13 @@ export async function serve(config: Config): Promise<void> {
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
-    if (!(await server.drain(config.drainTimeout * 1000))) {
-      process.stderr.write(`skein: some answers took longer than ${config.drainTimeout} s and are cut off\n`);
+    if (!(await server.drain(config.drainTimeoutSeconds * 1000))) {
+      process.stderr.write(
+        `skein: some answers took longer than ${config.drainTimeoutSeconds} s and are cut off\n`,
+      );
     }
   }
-  await end(server, loaded, failure);
+  await end(server, served, loaded, failure);
 }
 
 async function importServer() {
@@ -56,17 +58,23 @@ const LAST_WORDS_MS = 3_000;
 const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the engine is freed. Throws the failure, if there is one. */
-async function end(server: HttpServer, loaded: readonly LoadedAny[], failure: Error | null): Promise<void> {
+async function end(
+  server: HttpServer,
+  served: LiveModels,
+  loaded: readonly RunningModel[],
+  failure: Error | null,
+): Promise<void> {
   const closed = Promise.all(
     loaded.map((model) => model.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 })),
   );
   await server.drain(LAST_WORDS_MS);
   await server.close();
+  for (const { id } of served.list()) served.remove(id);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
   if (await Promise.race([closed.then(() => loaded.some((model) => model.isStuck())), tooLong])) {
     if (failure !== null) process.stderr.write(`skein: ${failure.message}\n`);
-    // To leave in any other way would be to wait for the thread.
+    // Leaving in any other way would be to wait for the thread.
     process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');
     process.kill(process.pid, 'SIGKILL');
   }
@@ -82,7 +90,7 @@ function aboutTheDemo(): string[] {
   ];
 }
 
-function greeting(running: readonly RunningModel[], url: string): string {
+function greeting(running: readonly LoadedEntry[], url: string): string {
   const names = running.map(({ entry }) => entry.name).join(', ');
   const lines = running.flatMap(({ entry, loaded: { info } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),

@@ -62,7 +62,7 @@ function isHostName(name: string): boolean {
   return !name.includes('*') && hostnameOf(name) === name.toLowerCase();
 }
 
-/** By its name a key's requests and responses are known, and by its text whose it is. */
+/** Refuses keys of equal names or texts: a key's requests and responses are known by its name, and its owner by its text. */
 function checkDistinct(keys: readonly ApiKey[]): void {
   const names = new Set<string>();
   const seen = new Map<string, string>();
@@ -149,7 +149,7 @@ function corsOriginsOf(origins: readonly string[]): AllowedOrigins {
   return origins;
 }
 
-/** As browsers send them: those of the web, and those of programs and extensions, such as app://obsidian.md. */
+/** Whether it is an origin as browsers send them: one of the web, or of a program or an extension, such as app://obsidian.md. */
 function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, origin } = new URL(text);

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import { simulate } from '../../engine/simulation/simulate.js';
 import { SimulationInputError } from '../../engine/simulation/simulation-input.js';
@@ -33,6 +34,6 @@ function readInput(path: string): Parameters<typeof simulate>[0] {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (error) {
-    throw new UsageError(`The simulation ${path} is not JSON: ${asSentence((error as Error).message)}`);
+    throw new UsageError(`The simulation ${path} is not JSON: ${asSentence(messageOf(error))}`);
   }
 }

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { helpBehind } from '../terminal/help.js';
 import type { TopFlags } from './top.js';
 
 const HELP = `
@@ -13,16 +14,15 @@ Exit codes: 0 when it is left, 1 where the server is not there, refuses, or is n
 `;
 
 export function topCommand(): Command {
-  return new Command('top')
+  const command = new Command('top')
     .description('watch what a server has in flight')
     .argument('[URL]', 'of the server', 'http://127.0.0.1:8000')
     .option('--model <NAME>', 'one of its models (default: all)')
     .option('--api-key <KEY>', 'of the server (SKEIN_API_KEY)')
     .option('--once', 'print one picture and end')
-    .option('--json', 'print JSON')
-    .addHelpText('after', HELP)
-    .action(async (url: string, flags: TopFlags) => {
-      const { top } = await import('./top.js');
-      await top(url, flags);
-    });
+    .option('--json', 'print JSON');
+  return helpBehind(command, HELP).action(async (url: string, flags: TopFlags) => {
+    const { top } = await import('./top.js');
+    await top(url, flags);
+  });
 }

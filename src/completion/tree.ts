@@ -1,9 +1,9 @@
 import type { Argument, Command, Option } from 'commander';
-import { ListedOption } from '../option-flags.js';
+import { ListedOption } from '../options/flags.js';
 
 /** What a shell needs to know of a command, read from commander's own definition of it. */
 export interface CompletionCommand {
-  /** With the commands above it, but for the program's own name: '', 'bench', 'bench compare'. */
+  /** The command with those above it, but without the program's own name: '', 'bench', 'bench compare'. */
   path: string;
   name: string;
   description: string;
@@ -70,7 +70,7 @@ function valuesOf(option: Option): readonly string[] {
   return written.includes('|') ? written.split('|') : [];
 }
 
-/** Of several arguments the first that a shell can say anything about stands for all. */
+/** The first of several arguments that a shell can say anything about stands for all. */
 function argumentOf(args: readonly Argument[]): CompletionValue {
   const values = args.flatMap(({ argChoices }) => argChoices ?? []);
   return { values, isFile: args.some((argument) => OF_FILES.test(argument.name())) };

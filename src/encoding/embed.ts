@@ -1,3 +1,4 @@
+import { field, says } from '../../base/named-text.js';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { InvalidRequestError } from '../generation/errors.js';
 import type { EncoderInput } from './encoder-codec.js';
@@ -46,7 +47,7 @@ export async function embed(
   return { embeddings: isCut ? rows.map((row) => unit(row.subarray(0, dimensions))) : rows, promptTokens };
 }
 
-/** Of inputs that came as ids. */
+/** Checks inputs that came as ids. */
 function checkTokens(tokenIds: Int32Array, name: string, vocabSize: number): void {
   const what = `${name[0]!.toUpperCase()}${name.slice(1)}`;
   if (tokenIds.length === 0) throw new InvalidRequestError(`${what} has no tokens.`, 'input');
@@ -77,7 +78,7 @@ export function truncation(asked: number | undefined, maxSeqLen: number): number
   if (asked === -1) return maxSeqLen;
   if (asked <= maxSeqLen) return asked;
   throw new InvalidRequestError(
-    `truncatePromptTokens is ${asked}, but this model takes ${maxSeqLen} tokens at most.`,
+    says`${field('truncatePromptTokens')} is ${asked}, but this model takes ${maxSeqLen} tokens at most.`,
     'truncatePromptTokens',
   );
 }
@@ -96,7 +97,7 @@ function checkDimensions(dimensions: number, { head, outputWidth }: EncoderModel
   throw new InvalidRequestError(`dimensions is ${dimensions}; this model gives ${choices}.`, 'dimensions');
 }
 
-/** To length 1, summed in double precision. */
+/** The row scaled to length 1, summed in double precision. */
 function unit(row: Float32Array): Float32Array {
   const length = Math.sqrt(row.reduce((sum, value) => sum + value * value, 0));
   return row.map((value) => value / Math.max(length, 1e-12));

@@ -2,7 +2,7 @@ import { encode, type OnAccepted, truncation } from './embed.js';
 import type { EncoderModel } from './encoder-model.js';
 
 export interface ScoreOptions {
-  /** As of EmbedOptions; of a pair the longer text is cut first. */
+  /** Most tokens of a pair, as in EmbedOptions; the longer text is cut first. */
   truncatePromptTokens?: number | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -47,7 +47,7 @@ export async function scorePairs(
   return { scores: pairs.map(([a, b]) => cosine(rowOf.get(a)!, rowOf.get(b)!)), promptTokens };
 }
 
-/** In double precision; 0 where an embedding is all zeros. */
+/** The cosine in double precision; 0 where an embedding is all zeros. */
 function cosine(a: Float32Array, b: Float32Array): number {
   let [dot, squaresA, squaresB] = [0, 0, 0];
   for (let i = 0; i < a.length; i++) {

@@ -1,3 +1,4 @@
+import { field, says } from '../../base/named-text.js';
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { InvalidRequestError } from './errors.js';
@@ -124,7 +125,11 @@ function promptOf(model: TextModel, ask: ChatAsk, style: ToolStyle): PromptToken
     model.codec.templateSource,
     { effort: ask.reasoningEffort, variables: ask.variables },
     (param, reason) => {
-      throw new InvalidRequestError(`${param} is refused: ${reason}.`, param, 'unsupported_parameter');
+      throw new InvalidRequestError(
+        says`${field(param)} is refused: ${reason}.`,
+        param,
+        'unsupported_parameter',
+      );
     },
   );
   const messages = style.usesTemplate ? withResultNames(ask.messages) : plainMessages(ask.messages, tools);
@@ -194,7 +199,7 @@ async function checkParameters(
     await guideOf({ json: parametersOf(tool) }, param, codec);
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
-    throw new InvalidRequestError(`${param}: ${error.message}`, param, error.code);
+    throw new InvalidRequestError(says`${field(param)}: ${error.text}`, param, error.apiCode);
   }
 }
 

@@ -13,7 +13,7 @@ const TIME_LIMIT_MS = 60_000;
 /** Guides that were found right, by the time of their last use: clients send the same ones again and again. */
 const MAX_KNOWN = 64;
 
-const GUIDE_ERRORS: ReadonlySet<string> = new Set(['GuideError', 'ReadingWorkError']);
+const GUIDE_ERRORS: ReadonlySet<string> = new Set(['SKEIN_GUIDE', 'SKEIN_GUIDE_READING_WORK']);
 
 /** Says whether a guide can be followed, as far as that can be told without the vocabulary. @throws GuideError */
 export function checkGuideHere(guide: Guide): void {
@@ -68,7 +68,8 @@ export class GuideChecks {
       // How long it takes depends on what else the machine does, so that is no fault of the guide.
       if (error instanceof HelperTimeError)
         throw new GuideCheckTimeError('The guide could not be checked in time; try again later.');
-      if (error instanceof HelperError && GUIDE_ERRORS.has(error.name)) throw new GuideError(error.message);
+      if (error instanceof HelperError && GUIDE_ERRORS.has(error.failure.code ?? ''))
+        throw new GuideError(error.message);
       throw error;
     }
   }

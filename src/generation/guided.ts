@@ -1,3 +1,4 @@
+import { field, says } from '../../base/named-text.js';
 import { type Guide, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
 import { GuideError } from '../../engine/guided/grammar.js';
 import { leastJsonLength } from '../../models/json-units.js';
@@ -30,7 +31,7 @@ export async function guideOf(guided: GuidedOptions, param: string, codec: Guide
   const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
   if (wrong !== undefined) {
     throw new InvalidRequestError(
-      `${param} has ${wrong[0]}: ${JSON.stringify(wrong[1])?.slice(0, 60)}, which is not a form of json, regex, choice, grammar or structuralTag.`,
+      says`${field(param)} has ${wrong[0]}: ${JSON.stringify(wrong[1])?.slice(0, 60)}, which is not a form of json, regex, choice, grammar or structuralTag.`,
       param,
     );
   }
@@ -39,7 +40,7 @@ export async function guideOf(guided: GuidedOptions, param: string, codec: Guide
     const found =
       given.length === 0 ? 'none of them is given' : `${given.map(([name]) => name).join(', ')} are given`;
     throw new InvalidRequestError(
-      `${param} takes one of json, regex, choice, grammar and structuralTag; ${found}.`,
+      says`${field(param)} takes one of json, regex, choice, grammar and structuralTag; ${found}.`,
       param,
     );
   }
@@ -94,7 +95,7 @@ async function checkGuide(guide: Guide, param: string, codec: GuideCodec): Promi
 export function checkGuideEnds(ignoresEnd: boolean, param: string): void {
   if (!ignoresEnd) return;
   throw new InvalidRequestError(
-    `${param} is refused together with ignoring the model's end tokens: they say when a guided answer is complete.`,
+    says`${field(param)} is refused together with ignoring the model's end tokens: they say when a guided answer is complete.`,
     param,
   );
 }

@@ -10,7 +10,7 @@ interface InfillTokens {
   isSuffixFirst?: boolean;
 }
 
-/** By the names that published models give them. */
+/** Tokens of infilling by the names that published models give them. */
 const KNOWN: readonly InfillTokens[] = [
   // Qwen coders, CodeGemma.
   { prefix: '<|fim_prefix|>', suffix: '<|fim_suffix|>', middle: '<|fim_middle|>' },

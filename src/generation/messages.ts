@@ -1,6 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
+import { isObject, shown } from '../../base/option-values.js';
 import type { ChatMessage } from '../../models/chat-template.js';
-import { isObject, shown } from '../option-rules.js';
 
 /** Who may speak in a conversation. */
 export const MESSAGE_ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;

@@ -1,53 +1,12 @@
-import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { Name, NamedText } from '../../base/named-text.js';
+import { field } from '../../base/named-text.js';
 import { RequestError } from '../../callbacks/token-request.js';
+import { withPlainNames } from '../options/flag-names.js';
+import { optionOfInput } from '../request-vocabulary.js';
 import { InvalidRequestError } from './errors.js';
 
-/** What the engine calls a field, by its name in GenerateOptions. The prompt is known to the caller by another name. */
-const FIELDS: Readonly<Record<string, string>> = {
-  request_output_len: 'maxTokens',
-  maxNewTokens: 'maxTokens',
-  min_length: 'minTokens',
-  minLength: 'minTokens',
-  runtime_top_k: 'topK',
-  runtime_top_p: 'topP',
-  runtime_min_p: 'minP',
-  repetition_penalty: 'repetitionPenalty',
-  presence_penalty: 'presencePenalty',
-  frequency_penalty: 'frequencyPenalty',
-  random_seed: 'seed',
-  no_repeat_ngram_size: 'noRepeatNgramSize',
-  bad_words_list: 'badWords',
-  logit_bias_tokens: 'logitBias',
-  logit_bias: 'logitBias',
-  embedding_bias: 'embeddingBias',
-  stop_words_list: 'stopTokens',
-  stopWords: 'stopTokens',
-  top_log_probs: 'logProbs',
-  topLogProbs: 'logProbs',
-  top_context_log_probs: 'contextLogProbs',
-  topContextLogProbs: 'contextLogProbs',
-  return_context_logits: 'returnContextLogits',
-  return_generation_logits: 'returnGenerationLogits',
-  cache_salt: 'cacheSalt',
-  guided_decoding_guide: 'guided',
-  guided_decoding_guide_type: 'guided',
-  prompt_embedding_table: 'promptEmbeddings',
-  promptEmbeddings: 'promptEmbeddings',
-  position_ids: 'positionIds',
-  positionIds: 'positionIds',
-  num_return_sequences: 'n',
-  numSequences: 'n',
-  beam_width: 'beams',
-  time_limit_ms: 'timeLimitMs',
-  ...sameName('temperature', 'topK', 'topP', 'minP', 'repetitionPenalty', 'presencePenalty'),
-  ...sameName('noRepeatNgramSize', 'badWords', 'logitBias', 'embeddingBias'),
-  ...sameName('frequencyPenalty', 'seed', 'priority', 'cacheSalt', 'timeLimitMs'),
-};
-const PROMPT_FIELDS: ReadonlySet<string> = new Set(['input_ids', 'promptTokens']);
-
-function sameName(...names: string[]): Record<string, string> {
-  return Object.fromEntries(names.map((name) => [name, name]));
-}
+const PROMPT_INPUTS: ReadonlySet<string> = new Set(['input_ids', 'promptTokens']);
+const GUIDE_INPUTS: ReadonlySet<string> = new Set(['guided_decoding_guide', 'guided_decoding_guide_type']);
 
 /**
  * A refusal by the engine in the words of the caller: the field and the message carry the names of GenerateOptions
@@ -60,18 +19,29 @@ export function inCallersWords(
   guideParam: string | null = null,
 ): unknown {
   if (!(error instanceof RequestError) || !error.isInvalid) return error;
-  // A ParameterError names its field first; only the message comes back from the engine's thread.
-  const [written] = /^\w*/.exec(error.message)!;
-  const field = error.cause instanceof ParameterError ? error.cause.field : written;
-  const rest = error.message.slice(written.length);
-  if (PROMPT_FIELDS.has(field) && field === written) {
-    return new InvalidRequestError(`The prompt${rest}`, promptParam);
-  }
-  const known = Object.hasOwn(FIELDS, field) ? FIELDS[field]! : null;
-  const option = known === 'guided' ? (guideParam ?? known) : known;
-  if (option !== null) return new InvalidRequestError(`${option}${rest}`, option);
-  if (error.message.startsWith('The guide')) {
-    return new InvalidRequestError(error.message, guideParam, 'invalid_guide');
-  }
-  return new InvalidRequestError(error.message, error.message.startsWith('The prompt') ? promptParam : null);
+  const text = inOptions(error.text, guideParam);
+  if (error.kind === 'guide') return new InvalidRequestError(text, guideParam, 'invalid_guide');
+  return new InvalidRequestError(text, paramOf(error.field, promptParam, guideParam));
+}
+
+function paramOf(input: string | null, promptParam: string | null, guideParam: string | null): string | null {
+  if (input === null) return null;
+  if (PROMPT_INPUTS.has(input)) return promptParam;
+  return GUIDE_INPUTS.has(input) ? (guideParam ?? 'guided') : optionOfInput(input);
+}
+
+/** The sentence with fields of the caller's in the place of tensors; one that the caller cannot give keeps its name. */
+function inOptions(text: NamedText, guideParam: string | null): NamedText {
+  if (typeof text === 'string') return text;
+  const named = withPlainNames(text) as readonly (string | Name)[];
+  return named.map((part, i) =>
+    typeof part === 'string' || part.of !== 'input' ? part : inOption(part, i === 0, guideParam),
+  );
+}
+
+function inOption({ name }: Name, isFirst: boolean, guideParam: string | null): Name | string {
+  if (PROMPT_INPUTS.has(name)) return isFirst ? 'The prompt' : 'the prompt';
+  if (GUIDE_INPUTS.has(name)) return field(guideParam ?? 'guided');
+  const option = optionOfInput(name);
+  return option === null ? name : field(option);
 }

@@ -12,7 +12,7 @@ export function logitsOfShown({ tokens, generationLogits }: TokenPiece, numToken
   return generationLogits!.subarray(0, numTokens * vocabSize);
 }
 
-/** Of each prompt token but the first: in the tensors that they came in, until one is asked for. */
+/** The log-probs of each prompt token but the first, in the tensors that they came in, until one is asked for. */
 export class PromptLogProbList {
   readonly length: number;
   readonly #piece: TokenPiece;

@@ -114,19 +114,19 @@ export interface TextPiece {
   generationLogits?: Float32Array;
   /** Raw logits of the prompt's tokens, [prompt x vocabulary]; in the first piece, with returnContextLogits. */
   contextLogits?: Float32Array;
-  /** Of each prompt token but the first, given those before it; in the first piece, with contextLogProbs. */
+  /** Log-probs of each prompt token but the first, given those before it; in the first piece, with contextLogProbs. */
   contextLogProbs?: readonly PromptLogProb[];
   /** The same for who listens, who gets this in its place: for a long prompt the objects alone are a while's work. */
   contextLogProbList?: PromptLogProbList;
   /** Prompt tokens that were found in the cache; in the first piece. */
   cachedTokens?: number;
-  /** Of the piece of a beam: sum of its log-probs, that of an end token included. */
+  /** Sum of a beam's log-probs, that of an end token included; only in pieces of beams. */
   cumLogProb?: number;
   /** Set in the last piece. */
   finishReason: FinishReason | null;
   /** The stop string or stop token that ended the generation. */
   stopReason: string | number | null;
-  /** Of the last piece, unless a stop string ended the request before the engine did. */
+  /** Set in the last piece, unless a stop string ended the request before the engine did. */
   timing?: TokenTiming;
 }
 
@@ -176,7 +176,7 @@ export function generateText(model: TextModel, request: TextRequest): PieceSourc
   return started(model, request);
 }
 
-/** As requests of their own. */
+/** Starts the candidates as requests of their own. */
 function startAlone(model: TextModel, request: TextRequest, count: number): PieceSource<TextPiece>[] {
   const { beams: _, stop, ...rest } = request;
   checkLengths(model, request);
@@ -239,7 +239,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     ...(request.beams === undefined ? {} : { beams: request.beams }),
     minLength: request.minTokens ?? 0,
     endTokenIds: request.ignoreEos ? [] : model.endTokens,
-    // As stop words, because those are part of what comes back: so it is known which one ended the request.
+    // Stop tokens are sent as stop words, which are part of what comes back: so it is known which one ended the request.
     stopWords: (request.stopTokens ?? []).map((token) => [token]),
     ...(request.badWords === undefined ? {} : { badWords: request.badWords }),
     ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),

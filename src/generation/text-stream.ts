@@ -77,6 +77,10 @@ export class TextStream implements PieceSource<TextPiece> {
     });
   }
 
+  get numGathered(): number {
+    return this.#tokens.numGathered;
+  }
+
   pause(): void {
     this.#tokens.pause();
   }
@@ -168,7 +172,7 @@ export class TextStream implements PieceSource<TextPiece> {
     return emit;
   }
 
-  /** Its offset is not known yet. */
+  /** The log-prob of a token, whose offset is not known yet. */
   #logProbAt({ tokens, logProbs, topTokens, topLogProbs }: TokenPiece, index: number): TextLogProb {
     const top: TokenLogProb[] = [];
     const count = topTokens === undefined ? 0 : (this.#request.logProbs ?? 0);

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 /** What a file's contents must be: sha256 of large files, git's own name of a blob for small ones. */
 export interface Checksum {
   algorithm: 'sha256' | 'git';
-  /** In lower case hexadecimal. */
+  /** The checksum in lower case hexadecimal. */
   value: string;
 }
 

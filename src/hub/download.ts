@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import { setTimeout } from 'node:timers/promises';
+import { SkeinError } from '../../base/skein-error.js';
 import { writeProblem } from '../../base/system-problem.js';
 import { type Checksum, hasChecksum } from './checksum.js';
 import { HubError } from './hub-error.js';
@@ -24,7 +25,7 @@ export interface DownloadOptions {
   signal?: AbortSignal | undefined;
   /** Before the second attempt; each further wait is twice as long. */
   retryDelayMs?: number;
-  /** Without a byte for so long the connection is given up. */
+  /** The connection is given up when no byte has come for so long. */
   stallLimitMs?: number;
 }
 
@@ -34,7 +35,9 @@ const MAX_DELAY_MS = 30_000;
 const DEFAULTS = { retryDelayMs: 1_000, stallLimitMs: 60_000 };
 
 /** What may pass: another attempt is made. */
-class Passing extends Error {
+class Passing extends SkeinError {
+  override name = 'Passing';
+  override readonly code = 'SKEIN_HUB_PASSING';
   constructor(
     message: string,
     readonly retryAfterMs = 0,

@@ -2,7 +2,7 @@ import { mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ProcessLock } from '../../base/process-lock.js';
-import { writeProblem } from '../../base/system-problem.js';
+import { writeReason } from '../../base/system-problem.js';
 import { RepositoryCache } from './cache.js';
 import { chooseFiles } from './chosen-files.js';
 import { download } from './download.js';
@@ -43,9 +43,9 @@ export interface PulledModel {
   commit: string;
   /** The folder, or the GGUF file in it, that is to be loaded. */
   path: string;
-  /** Of its files. */
+  /** Bytes of its files. */
   bytes: number;
-  /** Of these, bytes that came now. */
+  /** How many of these bytes came now. */
   downloadedBytes: number;
 }
 
@@ -156,7 +156,7 @@ async function writing<T>(folder: string, work: () => Promise<T>): Promise<T> {
     if (error instanceof HubError || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'ENOTDIR'].includes(code ?? ''))
       throw error;
     throw new HubError(
-      `${dirname(folder)} cannot be written (${writeProblem(error).split(';', 1)[0]!.replace(/\.$/, '')}); set HF_HUB_CACHE to a folder that can.`,
+      `${dirname(folder)} cannot be written (${writeReason(error)}); set HF_HUB_CACHE to a folder that can.`,
     );
   }
 }

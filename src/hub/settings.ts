@@ -7,7 +7,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where models come from and where they are kept, by the variables that all tools of the Hugging Face hub know. */
 export interface HubSettings {
-  /** Without a slash at its end. */
+  /** The hub's address, without a slash at its end. */
   endpoint: string;
   /** Null: only what is open to everybody. */
   token: string | null;
@@ -37,12 +37,12 @@ function endpointOf(text: string): string {
   );
 }
 
-/** As huggingface_hub reads it: 1, ON, YES and TRUE in any case. */
+/** Whether a variable is set, as huggingface_hub reads it: 1, ON, YES and TRUE in any case. */
 function isSet(value: string | undefined): boolean {
   return /^(1|on|yes|true)$/i.test(value ?? '');
 }
 
-/** That of the environment, else the one that `hf auth login` has left. */
+/** The token of the environment, else the one that `hf auth login` has left. */
 function tokenOf(env: Environment, home: string): string | null {
   const given = (env.HF_TOKEN ?? env.HUGGING_FACE_HUB_TOKEN ?? '').trim();
   if (given !== '') return given;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Context, Hono } from 'hono';
-
+import type { ModelDirectory } from '../serving/model-directory.js';
 import { ApiKeys } from './api-keys.js';
 import { requireApiKey } from './auth.js';
 import { bodyLimit } from './body-limit.js';
@@ -8,7 +8,8 @@ import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
-import { type FeedOptions, ModelFeed } from './model-feed.js';
+import type { FeedOptions } from './model-feed.js';
+import { ModelFeeds } from './model-feeds.js';
 import { ApiError, clientLeft, shuttingDown, toApiError } from './openai/errors.js';
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
@@ -19,12 +20,11 @@ import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
-import type { ServedModel } from './served-model.js';
 import type { ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
 
 export interface AppOptions {
-  models: readonly ServedModel[];
+  models: ModelDirectory;
   state: ServerState;
   metrics: ServerMetrics;
   version: string;
@@ -62,7 +62,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     log,
     responses: new ResponseStore({}, ledger.open('stored')),
     apiKeys,
-    feeds: feedsOf(options.models, options.feed),
+    feeds: new ModelFeeds(options.models, options.feed),
     requests: options.requests ?? new RequestRegistry(),
     requestTimeoutMs: options.requestTimeoutMs ?? null,
     routes: ROUTES,
@@ -76,7 +76,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const app = new Hono<AppEnv>();
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
     const apiError = leftEarly(c) ? clientLeft() : toApiError(error);
-    metrics.refused(apiError.code);
+    metrics.refused(apiError.apiCode);
     // A 503 is a refusal, and /health says why.
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
@@ -112,14 +112,6 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 function leftEarly(c: Context<AppEnv>): boolean {
   const incoming = c.env?.incoming;
   return incoming?.destroyed === true && !incoming.complete;
-}
-
-function feedsOf(
-  models: readonly ServedModel[],
-  options: Partial<FeedOptions> | undefined,
-): ReadonlyMap<string, ModelFeed> {
-  const generators = models.filter((served) => served.kind === 'generator');
-  return new Map(generators.map(({ id, watch }) => [id, new ModelFeed(id, watch, options)]));
 }
 
 /** The client's X-Request-Id, where it is one, or a new one; it comes back with every answer. */

@@ -29,7 +29,7 @@ export class MemoryLedger {
   readonly limit: number;
   readonly #isShared: boolean;
   readonly #byHolding: Record<Holding, number> = { request: 0, stored: 0 };
-  /** Of requests, by the name of the key. */
+  /** Bytes that requests hold, by the name of their key. */
   readonly #byKey = new Map<string, number>();
   #held = 0;
 
@@ -71,7 +71,7 @@ export class MemoryLedger {
     return !this.#isShared || ofKey === 0 || ofKey + bytes <= most * KEY_SHARE;
   }
 
-  /** For MemoryHold. */
+  /** Counts a change of what a MemoryHold holds. */
   change(holding: Holding, key: string, difference: number): void {
     this.#held += difference;
     this.#byHolding[holding] += difference;

@@ -11,7 +11,7 @@ import type { ServerState } from './server-state.js';
 
 /** Longer than the idle limit of common proxies, so that it is never this side which cuts a connection in use. */
 const KEEP_ALIVE_MS = 75_000;
-/** From a connection, or the end of the request before, to the end of a request's headers; then 408. */
+/** Most time from a connection, or the end of the request before, to the end of a request's headers; then 408. */
 const HEADERS_MS = 60_000;
 /** The same to the end of its body. Of a body of which nothing more comes, the app is tired earlier. */
 const REQUEST_MS = 300_000;
@@ -77,7 +77,7 @@ export class HttpServer {
     const { app, host, port, tls, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
     const listener = getRequestListener(app.fetch, {
       overrideGlobalObjects: false,
-      // Of a request of HTTP/1.0 that names none.
+      // The host of a request of HTTP/1.0 that names none.
       hostname: 'localhost',
       // What is no request to the library, such as one to an address that is none, never reaches the app.
       errorHandler: () => notHttp('the address or a header is malformed').response(),

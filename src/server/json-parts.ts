@@ -15,7 +15,7 @@ export class JsonList {
     this.#at = at;
   }
 
-  /** Of items that are there, each written by `make`. */
+  /** A list of items that are there, each written by `make`. */
   static of<T>(items: readonly T[], make: (item: T, index: number) => unknown): JsonList {
     return new JsonList(items.length, (index) => make(items[index]!, index));
   }
@@ -95,7 +95,7 @@ export function* jsonParts(value: unknown): Generator<string, void, undefined> {
   else yield JSON.stringify(value);
 }
 
-/** Without a generator of its own for what is one part anyway, as most items are. */
+/** The parts of an item, without a generator of its own for what is one part anyway, as most items are. */
 function itemParts(value: unknown): Iterable<string> {
   const isLong = typeof value === 'string' ? value.length > SLICE : isInParts(value);
   return isLong ? jsonParts(value) : [JSON.stringify(value)];

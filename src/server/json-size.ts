@@ -52,7 +52,7 @@ export class JsonSize implements JsonCounts {
   containers = 0;
   keys = 0;
   strings = 0;
-  /** Of the names of fields. */
+  /** Bytes of the names of fields. */
   keyBytes = 0;
   /** Bytes of the latest text. */
   #textBytes = 0;
@@ -118,7 +118,7 @@ export class JsonSize implements JsonCounts {
       const end = quote < 0 ? bytes.length : quote;
       let backslashes = 0;
       while (end - backslashes > from && bytes[end - backslashes - 1] === BACKSLASH) backslashes++;
-      // Those that reach back to where we came from go on from what stood before.
+      // Backslashes that reach back to where we came from go on from what stood before.
       const escapes = backslashes + (isEscaped && end - backslashes === from ? 1 : 0);
       isEscaped = escapes % 2 === 1;
       if (quote < 0) break;

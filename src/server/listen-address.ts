@@ -1,9 +1,11 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { asSentence } from '../../base/sentences.js';
+import { SkeinError } from '../../base/skein-error.js';
 
 /** The address that was asked for cannot be listened on. */
-export class ListenError extends Error {
+export class ListenError extends SkeinError {
   override name = 'ListenError';
+  override readonly code = 'SKEIN_LISTEN';
 }
 
 /** The address that a host is here. Fails where it cannot be listened on, before anything costly is begun. @throws ListenError */

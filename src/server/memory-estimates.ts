@@ -1,17 +1,17 @@
 import { StopStrings } from '../../models/tokenizer/stop-strings.js';
 import type { TextRequest } from '../generation/text-generation.js';
+import type { ServedGenerator } from '../serving/served-model.js';
 import { type JsonCounts, MAX_JSON_VALUES } from './json-size.js';
 import type { ChoiceCounts } from './openai/choice-run.js';
-import type { ServedGenerator } from './served-model.js';
 
 /** What a request takes by being there: its objects, its timers, its place among the requests. */
 export const REQUEST_BYTES = 16 * 1024;
 /** What waits for a reader that is behind, in the stream and in the socket, besides what the engine has made. */
 export const STREAM_BYTES = 128 * 1024;
 
-/** Of each byte of a body: as a text, the strings of its values, what a template makes of them, and that again in a helper thread. */
+/** What a byte of a body takes: as a text, the strings of its values, what a template makes of them, and that again in a helper thread. */
 const PER_BODY_BYTE = 4;
-/** Of what JSON holds, as V8 keeps it: measured at 64 bytes an object, 75 to 180 a key, 32 a short string, 8 a number. */
+/** What the parts of JSON take, as V8 keeps them: measured at 64 bytes an object, 75 to 180 a key, 32 a short string, 8 a number. */
 const PER_CONTAINER = 64;
 const PER_KEY = 120;
 const PER_STRING = 40;
@@ -19,13 +19,13 @@ const PER_VALUE = 16;
 /** What the parser makes, and what the schema makes of that. */
 const COPIES_OF_VALUES = 2;
 
-/** Of a prompt token: in the request, in its tensor, in the message to the engine and in the engine. */
+/** What a prompt token takes: in the request, in its tensor, in the message to the engine and in the engine. */
 const PER_PROMPT_TOKEN = 24;
 /** The tensors of one request of the engine, in both threads. */
 const PER_ENGINE_REQUEST = 8 * 1024;
-/** Of a token of the answer: its id, its text, the JSON around it. */
+/** What a token of the answer takes: its id, its text, the JSON around it. */
 const PER_ANSWER_TOKEN = 64;
-/** Of a log-prob: the object, what is written of it, and the text of that. */
+/** What a log-prob takes: the object, what is written of it, and the text of that. */
 export const PER_LOG_PROB = 256;
 
 /** Bytes of a text of JSON whose parts are counted, from its parsing to the end of its request. */
@@ -63,9 +63,9 @@ export function largestBodyMemory(maxBodyBytes: number): number {
   );
 }
 
-/** Of a number of an embedding: the number, and its text in the answer. */
+/** What a number of an embedding takes: the number, and its text in the answer. */
 const PER_EMBEDDING_VALUE = 32;
-/** Of a token that is told of: its id, its text, and both in the answer. */
+/** What a token that is told of takes: its id, its text, and both in the answer. */
 const PER_TOLD_TOKEN = 96;
 
 export function embeddingsMemory(inputs: number, dimensions: number): number {

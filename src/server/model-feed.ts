@@ -1,14 +1,5 @@
-import type { Formation, FormationEnd, FormationListener, FormationRow } from '../../callbacks/formation.js';
-
-/** What can be watched of a model's engine. */
-export interface ModelWatch {
-  /** Calls the listener after each iteration, until the function that it returns is called. */
-  onStats(listener: () => void): () => void;
-  /** The batch manager's statistics of the latest iteration, as a JSON object. */
-  statsJson(): string;
-  /** Calls the listener with what is in flight, until the function that it returns is called. */
-  watchFormation(listener: FormationListener): () => void;
-}
+import type { Formation, FormationEnd, FormationRow } from '../../callbacks/formation.js';
+import type { ModelWatch } from '../serving/served-model.js';
 
 export interface FeedOptions {
   /** Milliseconds between two `stats` events at least. */
@@ -25,6 +16,8 @@ export type EventListener = (event: string) => void;
 export interface Subscription {
   /** Whether the names that clients gave their requests are left in, or blank. */
   showsLabels: boolean;
+  /** Called where the model is not served any more: no event follows. */
+  onEnd?: () => void;
 }
 
 /**
@@ -65,10 +58,20 @@ export class ModelFeed {
     this.#listeners.set(listener, subscription);
     if (this.#stop === null) this.#start();
     else if (this.#formation !== null) listener(this.#formationEvent(this.#formation, subscription));
-    return () => {
-      this.#listeners.delete(listener);
-      if (this.#listeners.size === 0) this.#stop?.();
-    };
+    return () => this.unsubscribe(listener);
+  }
+
+  unsubscribe(listener: EventListener): void {
+    this.#listeners.delete(listener);
+    if (this.#listeners.size === 0) this.#stop?.();
+  }
+
+  /** The model is not served any more. */
+  end(): void {
+    const subscriptions = [...this.#listeners.values()];
+    this.#listeners.clear();
+    this.#stop?.();
+    for (const { onEnd } of subscriptions) onEnd?.();
   }
 
   #start(): void {

@@ -62,7 +62,7 @@ function isVisit(method: string, headers: Record<string, string>): boolean {
 function isOwn(origin: string, host: string | undefined): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const { protocol, host: ofPage } = new URL(origin);
-  // As a URL of the page's scheme, which leaves out the port that goes without saying.
+  // The host is read as a URL of the page's scheme, which leaves out the port that goes without saying.
   const own = `${protocol}//${host}`;
   return ofPage !== '' && URL.canParse(own) && new URL(own).host === ofPage;
 }

@@ -1,6 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'hono';
+import { messageOf } from '../../base/error-text.js';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES, SLICE, TEXT_COUNTS } from './json-size.js';
 import { bodyMemory, REQUEST_BYTES } from './memory-estimates.js';
 import { ApiError } from './openai/errors.js';
@@ -35,7 +36,7 @@ function tooMuch({ depth }: JsonSize): ApiError {
   return new ApiError(400, message, { code: 'invalid_json' });
 }
 
-/** Of a text with no more than one in so many slices that are not ASCII, the whole is decoded in one go. */
+/** A text is decoded in one go where no more than one in so many of its slices is not ASCII. */
 const MOSTLY_ASCII = 4;
 const ASCII_SLICE = 2 ** 16;
 
@@ -92,7 +93,7 @@ export async function readJson(c: Context, memory: RequestMemory): Promise<unkno
   try {
     return JSON.parse(text);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     // The parser quotes the text around the error; a line of it is enough.
     throw new ApiError(400, `The body is not valid JSON: ${reason.slice(0, 200)}`, { code: 'invalid_json' });
   }

@@ -19,7 +19,7 @@ export class RequestMemory {
     return this.#hold.bytes;
   }
 
-  /** Its body will take so many bytes in all, by what is known of it. @throws ApiError 429, 413 where it could not have them now. */
+  /** Says that the request's body will take so many bytes in all, by what is known of it. @throws ApiError 429, 413 where it could not have them now. */
   expectBody(bytes: number): void {
     this.#hold.expected = bytes;
     this.#checkBody(bytes);
@@ -30,13 +30,13 @@ export class RequestMemory {
     if (!this.#hold.hasRoomFor(bytes)) throw memoryFull();
   }
 
-  /** Its body takes so many bytes in all. @throws ApiError 429, 413. */
+  /** Says that the request's body takes so many bytes in all. @throws ApiError 429, 413. */
   holdBody(bytes: number): void {
     this.#checkBody(bytes);
     this.#hold.resize(bytes);
   }
 
-  /** Its answer takes so many bytes more. @throws ApiError 429, 400. */
+  /** Says that the request's answer takes so many bytes more. @throws ApiError 429, 400. */
   addAnswer(bytes: number): void {
     const all = this.#hold.bytes + bytes;
     if (all > this.#limit) throw this.#neverFits(400, 'request', all, 'answer_too_large');
@@ -62,7 +62,7 @@ export class RequestMemory {
     return new ApiError(
       status,
       `This ${what} may take ${Math.ceil(bytes)} bytes of memory, but all requests together have ${this.#limit} ` +
-        `(--max-held-memory).${how}`,
+        `(--max-held-memory-bytes).${how}`,
       { code },
     );
   }

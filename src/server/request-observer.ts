@@ -6,16 +6,18 @@ export interface RequestObserver {
   onCachedTokens(count: number): void;
   /** Called for each piece that holds tokens. */
   onTokens(count: number): void;
+  /** Called at most once: tokens that had been generated when the client left, and that nobody was told. */
+  onForgotten(count: number): void;
   /** Called once. `reason`: a finish reason, or 'abort' or 'error'; `timing` where the engine gave it. */
   onEnd(reason: string, timing?: TokenTiming): void;
 }
 
 export interface ObservedRequest {
-  /** Its id, whatever alias the client asked for. */
+  /** The model's id, whatever alias the client asked for. */
   model: string;
   promptTokens: number;
   maxTokens: number;
-  /** Its answer follows a grammar. */
+  /** The answer follows a grammar. */
   isGuided?: boolean;
   /** Answers asked for, said by the first of those to one prompt. */
   choices?: number;

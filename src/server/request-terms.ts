@@ -2,7 +2,7 @@ import type { Caller } from './api-keys.js';
 import type { RequestMemory } from './request-memory.js';
 import type { RequestRegistry } from './request-registry.js';
 
-/** On what terms a request is served. */
+/** The terms on which a request is served. */
 export interface RequestTerms {
   caller: Caller;
   /** Comes back as X-Request-Id. */

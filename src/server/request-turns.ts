@@ -16,7 +16,7 @@ type Begin = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
  */
 export class RequestTurns {
   readonly #begin: Begin;
-  /** By connection with a request in work: those behind it. */
+  /** The requests that wait behind the one in work, by their connection. */
   readonly #waiting = new WeakMap<Socket, [IncomingMessage, ServerResponse][]>();
 
   constructor(begin: Begin) {
@@ -34,7 +34,7 @@ export class RequestTurns {
   }
 
   #start(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // In front of whoever else listens, so that the connection is never idle between two of its requests.
+    // This listens in front of all others, so that the connection is never idle between two of its requests.
     outgoing.once('close', () => this.#next(incoming.socket));
     this.#begin(incoming, outgoing);
   }

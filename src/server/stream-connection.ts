@@ -18,7 +18,7 @@ export interface StreamConnection {
 /** Characters that are held at most, until what runs now has ended. */
 const MAX_HELD = 16 * 1024;
 
-/** Those with text to send. */
+/** The connections with text to send. */
 const waiting: HttpStreamConnection[] = [];
 
 function flushAll(): void {

@@ -11,7 +11,7 @@ export type FeedEvent =
   | { kind: 'lost'; problem: string };
 
 export interface FeedOptions {
-  /** As serverAddress gives it. */
+  /** The server's address, as serverAddress gives it. */
   address: string;
   apiKey: string | undefined;
   /** Default: all models that generate. */

@@ -9,7 +9,7 @@ export interface FrameLine {
 export interface FrameOptions {
   address: string;
   columns: number;
-  /** Of the whole frame; what is more is told in its last line. */
+  /** Rows of the whole frame; what is more is told in its last line. */
   rows: number;
   /** Requests that are scrolled past. */
   offset: number;
@@ -103,7 +103,7 @@ const COLUMNS: readonly Column[] = [
   ['cached', ({ cachedTokens }) => String(cachedTokens)],
 ];
 const LABEL: Column = ['request', ({ label }) => plainLine(label, 64)];
-/** Of a narrow terminal. */
+/** The columns of a narrow terminal. */
 const NARROW = COLUMNS.filter(([head]) => head !== 'age' && head !== 'cached');
 const NARROW_COLUMNS = 60;
 const TO_THE_LEFT: ReadonlySet<string> = new Set(['state', 'request']);

@@ -22,6 +22,7 @@ async function runManager(
   modelType: ModelType = 'InflightFusedBatching',
   overlap = false,
   draftEnginePath?: string,
+  isolate = false,
 ) {
   const answers = new Map<bigint, Answer>();
   const waiting = [...requests];
@@ -67,6 +68,7 @@ async function runManager(
       kvCacheConfig: { maxTokens: small ? 24 * 16 : 32 * 160 },
       ...(small ? { maxNumTokens: 64 } : {}),
       checkIntegrity: true,
+      isolate,
       enableTrtOverlap: overlap,
       minMicroBatchSize: 2,
       ...(draftEnginePath === undefined ? {} : { draftEnginePath }),
@@ -102,7 +104,7 @@ function addReturned(answer: Answer, outputs: NamedTensor[]): void {
   }
 }
 
-it('a manager with its worker answers 32 requests together as one after the other, with every scheme and with overlap', async () => {
+it('a manager with its worker answers 32 requests together as one after the other, with every scheme, with overlap and in a process of its own', async () => {
   const enginePath = join(folder, 'engine');
   const engine = await buildEngine({
     model: tinyModelPath('gqa'),
@@ -117,6 +119,16 @@ it('a manager with its worker answers 32 requests together as one after the othe
   const apart = await runManager(enginePath, requests, 32, true, 'InflightBatching');
   const inTurns = await runManager(enginePath, requests, 32, true, 'InflightFusedBatching', true);
   const lockstep = await runManager(enginePath, requests, 32, false, 'V1');
+  const isolated = await runManager(
+    enginePath,
+    requests,
+    32,
+    true,
+    'InflightFusedBatching',
+    true,
+    undefined,
+    true,
+  );
   expect(alone.pauses).toBe(0);
   expect(together.pauses).toBeGreaterThan(10);
   expect(apart.pauses).toBeGreaterThan(10);
@@ -124,6 +136,7 @@ it('a manager with its worker answers 32 requests together as one after the othe
   expect(inTurns.pauses).toBeGreaterThan(10);
   expect(inTurns.overlapped).toBeGreaterThan(30);
   expect(lockstep.pauses).toBe(0);
+  expect(isolated.pauses).toBeGreaterThan(10);
   expect(lockstep.emptySlots).toBeGreaterThan(100);
   for (const request of requests) {
     const { requestId } = request;
@@ -134,7 +147,7 @@ it('a manager with its worker answers 32 requests together as one after the othe
     expect(expected.generationLogits.length).toBe(generation ? expected.tokens.length * vocabSize : 0);
     const promptLength = request.inputs.input_ids!.data.length;
     expect(expected.contextLogits?.length ?? 0).toBe(context ? promptLength * vocabSize : 0);
-    for (const { answers } of [together, apart, inTurns, lockstep]) {
+    for (const { answers } of [together, apart, inTurns, lockstep, isolated]) {
       expect(answers.get(requestId), `request ${requestId}`).toStrictEqual(expected);
     }
   }
@@ -155,7 +168,11 @@ it('a manager with a draft model answers as one without, and refuses one of anot
   const limits = { vocabSize, requests: 16, maxPrompt: 40, maxNew: 110, arrivalSpan: 0, seed: 12 };
   const requests = randomScenario(limits).map(({ request }) => request);
   const plain = await runManager(enginePath, requests, 1, false);
-  for (const inFlight of [1, 16]) {
+  for (const [inFlight, isolate] of [
+    [1, false],
+    [16, false],
+    [16, true],
+  ] as const) {
     const small = inFlight > 1;
     const drafted = await runManager(
       enginePath,
@@ -165,6 +182,7 @@ it('a manager with a draft model answers as one without, and refuses one of anot
       'InflightFusedBatching',
       false,
       draftPath,
+      isolate,
     );
     expect(drafted.answers).toStrictEqual(plain.answers);
   }

@@ -1,11 +1,12 @@
+import { worded } from '../../base/named-text.js';
 import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 import { RESPONSE_BEAM, RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbacks/response-batch.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import type { Executor } from '../../engine/executors/executor.js';
-import { GenerationLoop } from '../../engine/generation-loop.js';
 import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
+import { assembleLoop } from '../../engine/loop/assemble-loop.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
@@ -93,6 +94,8 @@ export function noAnswer(): Answer {
 
 export interface RunResult {
   answers: Map<bigint, Answer>;
+  /** Why each answer ended, by the same keys; 0: it has not. */
+  finishReasons: Map<bigint, number>;
   pauses: number;
   replayMismatches: number;
   /** Prompt tokens that were in the cache. */
@@ -124,7 +127,7 @@ export function runLoop(
     throw new Error('no room to swap out');
   const recorder = new Recorder(arrivals);
   const perLength = ropeDependsOnLength(config.rope) ? (n: number) => ropeFrequencies(config.rope, n) : null;
-  const loop = new GenerationLoop(
+  const loop = assembleLoop(
     {
       modelType,
       schedulerPolicy: options.schedulerPolicy,
@@ -182,6 +185,7 @@ class Recorder implements LoopCallbacks {
   readonly wantsStatsJson = false;
   readonly result: RunResult = {
     answers: new Map(),
+    finishReasons: new Map(),
     pauses: 0,
     replayMismatches: 0,
     greatestBatch: 0,
@@ -219,6 +223,7 @@ class Recorder implements LoopCallbacks {
     for (let i = 0; i < responses.count; i++) {
       const answer = this.#answer(responses.requestIds[i]!, responses.sequenceIndexes[i]!);
       answer.cumLogProb = responses.cumLogProbs[i]!;
+      this.#noteReason(responses, i);
       // Beams come whole each time.
       if (responses.flags[i]! & RESPONSE_BEAM) {
         answer.tokens.length = 0;
@@ -249,7 +254,9 @@ class Recorder implements LoopCallbacks {
       for (const rows of generationLogits ?? [])
         for (const logit of rows) answer.generationLogits.push(logit);
     }
-    for (const [i, text] of responses.errors) this.#answer(responses.requestIds[i]!).error = text;
+    for (const { index, text } of responses.errors) {
+      this.#answer(responses.requestIds[index]!).error = worded(text);
+    }
     if (!stats) return;
     this.result.pauses += stats.pausedRequests;
     this.result.emptyGenerationSlots += stats.emptyGenerationSlots;
@@ -262,6 +269,12 @@ class Recorder implements LoopCallbacks {
 
   reportError(error: Error): void {
     throw error;
+  }
+
+  #noteReason({ requestIds, sequenceIndexes, finishReasons }: IterationReport['responses'], i: number): void {
+    const index = sequenceIndexes[i]!;
+    const key = index < 0 ? requestIds[i]! : sequenceKey(requestIds[i]!, index);
+    this.result.finishReasons.set(key, finishReasons[i]!);
   }
 
   #answer(id: bigint, sequenceIndex = -1): Answer {

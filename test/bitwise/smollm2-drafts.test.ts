@@ -20,8 +20,8 @@ describeWithTestModel('SmolLM2 with prompt lookup', () => {
       model: testModelPath!,
       weights: 'bf16',
       speculate: 'ngram',
-      maxNumSequences: 4,
-      maxSeqLen: 512,
+      maxActiveRequests: 4,
+      maxContextTokens: 512,
       cacheDir,
     });
     let drafted = 0;

@@ -21,6 +21,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const EXIT = 90;
 const ENDLESS = 92;
+const SEGMENTATION = 96;
+const KILLED = 97;
 
 /** A manager on the native executor, whose worker dies of a prompt of one of the numbers above, three times. */
 function start(params: OptionalParams): ManagerClient {
@@ -55,9 +57,17 @@ function answerOf(client: ManagerClient, id: bigint): Omit<RequestResult, 'numRe
   return answer;
 }
 
-it.each([false, true])(
-  'workers killed at random under load: every request ends once, and its answer is the one that it gets alone (overlap %s)',
-  async (enableTrtOverlap) => {
+/** What workers die of, in turns: threads, and processes. */
+const DEATHS = [EXIT, EXIT, EXIT, ENDLESS];
+const DEATHS_OF_PROCESSES = [SEGMENTATION, KILLED, EXIT, ENDLESS];
+
+it.each([
+  [false, false],
+  [true, false],
+  [true, true],
+])(
+  'workers killed at random under load: every request ends once, and its answer is the one that it gets alone (overlap %s, isolate %s)',
+  async (enableTrtOverlap, isolate) => {
     const limits = { vocabSize, requests: 60, maxPrompt: 40, maxNew: 100, arrivalSpan: 0, seed: 23 };
     const requests = randomScenario({ ...limits, sharedPrompts: true }).map(({ request }) => request);
     const quiet = start({});
@@ -69,13 +79,13 @@ it.each([false, true])(
     await quiet.manager.shutdown();
 
     const small = { maxTokens: 24 * 16, enableBlockReuse: true };
-    const client = start({ kvCacheConfig: small, enableTrtOverlap });
+    const client = start({ kvCacheConfig: small, enableTrtOverlap, isolate });
     const random = randomNumbers(5);
     const KILLS = 6;
     let kills = 0;
     let deaths = 0;
     const kill = async () => {
-      const kind = kills === 3 ? ENDLESS : EXIT;
+      const kind = (isolate ? DEATHS_OF_PROCESSES : DEATHS)[kills % 4]!;
       const killer = makeRequest(1000n + BigInt(kills++), [kind, kind, kind], 3);
       const place = Math.floor(random() * 8);
       const dead = client.submit(killer);
@@ -109,6 +119,7 @@ it.each([false, true])(
     await client.manager.shutdown();
     expect(client.manager.state).toBe('stopped');
     expect(client.errors.filter((message) => /after its final one/.test(message))).toEqual([]);
+    expect(client.manager.pid).toBeNull();
   },
 );
 
@@ -132,7 +143,36 @@ function held(): Held {
   };
 }
 
-it.runIf(process.platform === 'linux')('20 restarts leave no memory, thread or handle behind', async () => {
+const onLinux = it.runIf(process.platform === 'linux');
+
+onLinux(
+  '20 restarts of a process leave no memory, thread or handle behind in this one, and no process',
+  async () => {
+    const client = start({ isolate: true, threads: 1 });
+    await client.manager.ready;
+    const pids = new Set<number>();
+    const liveAndDie = async (id: bigint) => {
+      await client.submit(makeRequest(id, [1, 2, 3, 4, 5], 20));
+      expect(answerOf(client, id).error).toBe('');
+      pids.add(client.manager.pid!);
+      await client.submit(makeRequest(id + 1n, [KILLED, KILLED, KILLED], 20));
+      expect(answerOf(client, id + 1n).error).toMatch(/SIGKILL/);
+    };
+    await liveAndDie(1n);
+    const before = held();
+    for (let death = 1; death <= 20; death++) await liveAndDie(BigInt(10 * death));
+    const after = held();
+    expect(pids.size).toBe(21);
+    expect(after.threads).toBe(before.threads);
+    expect(after.files).toBe(before.files);
+    expect(after.resources).toEqual(before.resources);
+    expect(after.rss - before.rss).toBeLessThan(50 * 2 ** 20);
+    await client.manager.shutdown();
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  },
+);
+
+onLinux('20 restarts leave no memory, thread or handle behind', async () => {
   // 32 MiB of KV cache each, of which little is touched: the address space shows what the resident set would not.
   const client = start({ kvCacheConfig: { maxTokens: 2 ** 18 }, threads: 4, maxNumSequences: 2048 });
   const { memory } = await client.manager.ready;

@@ -59,7 +59,7 @@ async function stream(server: SkeinProcess, fields: object): Promise<{ text: str
 
 const flagsOf = (executor: string) => [
   ...['--model', tinyModelPath('gqa'), '--weights', 'f32', '--executor', executor],
-  ...['--max-num-tokens', '64', '--max-tokens', '2048'],
+  ...['--max-batch-tokens', '64', '--kv-cache-tokens', '2048'],
 ];
 
 /** Of a server on an executor: where CI has put TensorFlow. */

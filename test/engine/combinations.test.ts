@@ -54,6 +54,8 @@ const row = (values: readonly number[]): Tensor => ({
 const tokensOf = (count: number, seed: number) =>
   Array.from({ length: count }, (_, i) => 3 + ((i * 7919 + seed * 31) % 200));
 const prompt = tokensOf(PROMPT, 1);
+/** Tokens of letters, as the guide has them. */
+const KNOWN = [...'abc'].map((letter) => FIRST_CHARACTER + letter.charCodeAt(0) - 32);
 const everySequence =
   (check: (answer: Answer) => void): Shows =>
   ({ sequences }) => {
@@ -112,6 +114,13 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   },
   best_of: { inputs: () => ({ best_of: i32(3) }) },
   first_sequence_index: { inputs: () => ({ first_sequence_index: i32(4) }) },
+  known_output_ids: {
+    inputs: () => ({ known_output_ids: row(KNOWN), streaming: bool(true) }),
+    shows: ({ sequences: [first] }) => {
+      expect(first!.tokens.length).toBeLessThanOrEqual(NEW_TOKENS - KNOWN.length);
+      expect(first!.logProbs).toHaveLength(first!.tokens.length);
+    },
+  },
   guided_decoding_guide_type: {
     inputs: () => ({
       guided_decoding_guide_type: text('regex'),
@@ -184,6 +193,13 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   pad_id: { inputs: () => ({ pad_id: i32(1) }), changesNothing: true },
 };
 const NAMES = Object.keys(FEATURES);
+/** What shows otherwise where some tokens are known: they count, and what is told of the prompt was told with them. */
+const BESIDE_KNOWN: Readonly<Record<string, Shows>> = {
+  min_length: ({ whole }) => expect(whole.tokens.length + KNOWN.length).toBeGreaterThanOrEqual(8),
+  return_context_logits: ({ whole }) => expect(whole.contextLogits).toBeNull(),
+  return_context_log_probs: ({ whole }) => expect(whole.contextLogProbs).toBeNull(),
+  top_context_log_probs: ({ whole }) => expect(whole.contextTopTokens).toBeNull(),
+};
 
 const DRAFTS = ['draft_input_ids', 'draft_logits'];
 const SEVERAL = ['beam_width', 'num_return_sequences', 'best_of'];
@@ -193,6 +209,7 @@ const REFUSED: readonly (readonly [string[], string[]])[] = [
   [['num_return_sequences', 'best_of', 'guided_decoding_guide_type'], ['beam_width']],
   [['return_generation_logits'], SEVERAL],
   [['best_of'], ['streaming']],
+  [['known_output_ids'], ['beam_width', 'best_of']],
   [
     DRAFTS,
     [
@@ -300,7 +317,8 @@ describe('two features of one request', () => {
       }
       expect(error, place).toBe('');
       for (const { tokens } of outcome.sequences) expect(tokens.length, place).toBeGreaterThan(0);
-      for (const name of names) FEATURES[name]!.shows?.(outcome, config);
+      const besideKnown = names.includes('known_output_ids') ? BESIDE_KNOWN : {};
+      for (const name of names) (besideKnown[name] ?? FEATURES[name]!.shows)?.(outcome, config);
       if (b === undefined) continue;
       for (const [name, other] of [
         [a, b],

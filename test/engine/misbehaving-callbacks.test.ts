@@ -55,8 +55,8 @@ function clientWith(name: string, act: () => unknown) {
       name === 'pollStopSignals' ? () => new Set() : (max: number) => client.waiting.splice(0, max);
     Object.assign(extra, { [name]: (max: number) => (++calls === 1 ? act() : good(max)) });
   } else if (name === 'sendResponse') {
-    extra.sendResponse = (...response) => {
-      client.sendResponse(...response);
+    extra.sendResponse = (requestId, outputs, final, error) => {
+      client.sendResponse(requestId, outputs, final, error);
       return act() as undefined;
     };
   } else {

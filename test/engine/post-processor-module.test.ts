@@ -25,19 +25,27 @@ async function run(host: InProcessHost, logitsPostProcessor?: string, clientId?:
 }
 
 describe('a module with logits post-processors', () => {
-  it('is loaded into the worker: requests name its exports, the entries of its map, and the batched one', async () => {
-    const host = newHost();
-    await host.ready;
-    const answers = await Promise.all([
-      run(host, 'favourite', 71n),
-      run(host, 'favourite'),
-      run(host, 'where am I'),
-      run(host, 'batched'),
-    ]);
-    expect(answers).toEqual([71, 0, 2, 33].map((token) => [token, token, token]));
-    await expect(run(host, 'favorite')).rejects.toThrow(/there are favourite, where am I, endless, batched/);
-    await host.close();
-  });
+  it.each([
+    ['thread', {}],
+    ['process', { isolate: true }],
+  ])(
+    'is loaded into the worker, a %s: requests name its exports, the entries of its map, and the batched one',
+    async (_, params) => {
+      const host = newHost(params);
+      await host.ready;
+      const answers = await Promise.all([
+        run(host, 'favourite', 71n),
+        run(host, 'favourite'),
+        run(host, 'where am I'),
+        run(host, 'batched'),
+      ]);
+      expect(answers).toEqual([71, 0, 2, 33].map((token) => [token, token, token]));
+      await expect(run(host, 'favorite')).rejects.toThrow(
+        /there are favourite, where am I, endless, batched/,
+      );
+      await host.close();
+    },
+  );
 
   it('with one that never returns: the watchdog ends the worker, and the next one serves on', async () => {
     const host = newHost({ watchdogTimeoutMs: 300, workerRestart: { delayMs: 1 } });

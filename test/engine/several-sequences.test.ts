@@ -272,6 +272,10 @@ describe('what cannot be asked of several sequences', () => {
       /return_generation_logits is refused beside num_return_sequences: the logits of several sequences are not returned/,
     ],
     [{ num_return_sequences: i32(9) }, /9 sequences are asked for; an iteration takes at most 8/],
+    [
+      { best_of: i32(2 ** 31 - 1), streaming: bool(false) },
+      /2147483647 sequences are asked for; an iteration/,
+    ],
     [{ num_return_sequences: i32(8) }, /20 tokens and 40 new tokens in 8 sequences need 50 KV cache blocks/],
   ])('%o is refused', (inputs, message) => {
     const harness = new LoopHarness({ numBlocks: 40 });

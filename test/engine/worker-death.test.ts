@@ -25,17 +25,28 @@ const ENDLESS = 92;
 const ASLEEP = 93;
 const OUT_OF_MEMORY = 94;
 const NATIVE = 95;
+const SEGMENTATION = 96;
+const KILLED = 97;
+const ABORTED = 98;
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-death-'));
 const clients: ManagerClient[] = [];
+const { NODE_OPTIONS = '' } = process.env;
 afterEach(async () => {
+  process.env.NODE_OPTIONS = NODE_OPTIONS;
   for (const { manager } of clients.splice(0)) await manager.terminate();
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const QUICK = { delayMs: 1, maxDelayMs: 20 };
 
-function troubled(params: OptionalParams & { loads?: SharedArrayBuffer } = {}, query = '', stepMs = 1) {
+/** What a worker is: the same holds for both. */
+const KINDS = [
+  ['thread', { isolate: false }],
+  ['process', { isolate: true }],
+] as const;
+
+function troubled(params: OptionalParams = {}, query = '', stepMs = 1) {
   const executorModule = new URL(`../support/modules/troubled-executor.mjs${query}`, import.meta.url);
   return fakeEngine(`stepMs=${stepMs}`, { workerRestart: QUICK, executorModule, ...params });
 }
@@ -53,14 +64,32 @@ const trouble = (kind: number, id = 666n) => makeRequest(id, [kind, kind, kind],
 const resultOf = (client: ManagerClient, id: bigint): RequestResult =>
   collectResult(client.responses.get(id) ?? []);
 
+/** Of a process of its own: this process's heap was sized when it started, that one's is when it does. */
+const SMALL_HEAP = '--max-old-space-size=64';
+
+const ISOLATED = { isolate: true };
+
 describe.each<[string, number, RegExp, OptionalParams]>([
   ['process.exit', EXIT, /ended unexpectedly with exit code 3/, {}],
   ['an uncaught error', UNCAUGHT, /the memory cannot be counted/, {}],
   ['an endless loop', ENDLESS, /finished no iteration within 200 ms/, { watchdogTimeoutMs: 200 }],
   ['a sleep without end', ASLEEP, /finished no iteration within 200 ms/, { watchdogTimeoutMs: 200 }],
   ['more memory than its heap has', OUT_OF_MEMORY, /memory limit|out of memory/i, {}],
+  ['process.exit, in a process', EXIT, /ended unexpectedly with exit code 3/, ISOLATED],
+  ['an uncaught error, in a process', UNCAUGHT, /the memory cannot be counted/, ISOLATED],
+  [
+    'an endless loop, in a process',
+    ENDLESS,
+    /engine's process finished no iteration within 200 ms/,
+    { ...ISOLATED, watchdogTimeoutMs: 200 },
+  ],
+  ['more memory than its heap has, in a process', OUT_OF_MEMORY, /memory limit|out of memory/i, ISOLATED],
+  ['a segmentation fault', SEGMENTATION, /The engine's process was ended by SIGSEGV\.$/, ISOLATED],
+  ['SIGKILL', KILLED, /The engine's process was ended by SIGKILL; .* want of memory\.$/, ISOLATED],
+  ['SIGABRT', ABORTED, /The engine's process was ended by SIGABRT\.$/, ISOLATED],
 ])('a worker that dies of %s', (_, kind, reason, params) => {
   it('fails everything that it had, once each, and the next worker answers as if nothing had been', async () => {
+    if (params.isolate) process.env.NODE_OPTIONS = SMALL_HEAP;
     const client = start(troubled(params));
     await client.manager.ready;
     // More than the engine has places for: the rest waits in the host and never comes near the deadly request.
@@ -93,9 +122,9 @@ describe.each<[string, number, RegExp, OptionalParams]>([
   });
 });
 
-describe('requests around a death', () => {
+describe.each(KINDS)('requests around the death of a %s', (_, kind) => {
   it('that are on their way to the worker fail with it', async () => {
-    const client = start(troubled());
+    const client = start(troubled(kind));
     await client.manager.ready;
     client.waiting.push(trouble(EXIT), ...[1n, 2n, 3n].map((id) => makeRequest(id, [Number(id)], 100)));
     client.manager.wake(); // all four in one message
@@ -107,7 +136,7 @@ describe('requests around a death', () => {
   it('that an asynchronous callback brings while no worker runs wait for the next one, and can be stopped', async () => {
     let give: (requests: InferenceRequest[]) => void = () => {};
     let calls = 0;
-    const client = start(troubled({ workerRestart: { delayMs: 200 }, maxNumSequences: 8 }), {
+    const client = start(troubled({ ...kind, workerRestart: { delayMs: 200 }, maxNumSequences: 8 }), {
       getInferenceRequests: () => {
         if (++calls === 1) return [trouble(EXIT)];
         return new Promise<InferenceRequest[]>((resolve) => {
@@ -130,9 +159,11 @@ describe('requests around a death', () => {
   });
 });
 
-describe('a manager whose worker died', () => {
+describe.each(KINDS)('a manager whose worker, a %s, died', (name, kind) => {
+  const loadsIn = (file: string) => readFileSync(file, 'utf8').length;
+
   it('restarts nothing where it was told not to', async () => {
-    const client = start(troubled({ workerRestart: false }));
+    const client = start(troubled({ ...kind, workerRestart: false }));
     const long = client.submit(makeRequest(1n, [1], 200));
     await client.submit(trouble(EXIT));
     await long;
@@ -145,12 +176,12 @@ describe('a manager whose worker died', () => {
   });
 
   it('gives up when the stated number of starts in a row has failed, and fails who still waits', async () => {
-    const loads = new SharedArrayBuffer(8);
-    new Int32Array(loads)[1] = 2;
-    const client = start(troubled({ loads, workerRestart: { ...QUICK, maxFailedStarts: 3 } }));
+    const loads = join(folder, `failing-${name}`);
+    const restart = { workerRestart: { ...QUICK, maxFailedStarts: 3 } };
+    const client = start(troubled({ ...kind, ...restart }, `?loads=${loads}&failing=2`));
     await client.submit(trouble(EXIT));
     await client.manager.ended;
-    expect(new Int32Array(loads)[0]).toBe(4);
+    expect(loadsIn(loads)).toBe(4);
     expect(client.manager.state).toBe('failed');
     expect(client.manager.failure?.message).toBe(
       'The engine died and could not be started again in 3 attempts; the last one failed: load 4 fails',
@@ -167,18 +198,19 @@ describe('a manager whose worker died', () => {
   });
 
   it('starts nothing again once it is shut down', async () => {
-    const loads = new SharedArrayBuffer(8);
-    const client = start(troubled({ loads, workerRestart: { delayMs: 86_400_000, maxDelayMs: 86_400_000 } }));
+    const loads = join(folder, `once-${name}`);
+    const restart = { workerRestart: { delayMs: 86_400_000, maxDelayMs: 86_400_000 } };
+    const client = start(troubled({ ...kind, ...restart }, `?loads=${loads}`));
     await client.submit(trouble(EXIT));
     await expect.poll(() => client.manager.state).toBe('restarting');
     await client.manager.shutdown();
     expect(client.manager.state).toBe('stopped');
     expect(client.manager.failure).toBeNull();
-    expect(new Int32Array(loads)[0]).toBe(1);
+    expect(loadsIn(loads)).toBe(1);
   });
 
   it('that was shutting down has failed, and stays so', async () => {
-    const client = start(troubled());
+    const client = start(troubled(kind));
     await client.manager.ready;
     const ends = [client.submit(makeRequest(1n, [1], 200)), client.submit(trouble(ENDLESS))];
     void client.manager.shutdown();
@@ -187,7 +219,7 @@ describe('a manager whose worker died', () => {
     for (const id of [1n, 666n]) expect(resultOf(client, id).error).toBe('No time left.');
     expect(client.manager.state).toBe('stopped');
     expect(client.errors).toEqual([]);
-    const other = start(troubled());
+    const other = start(troubled(kind));
     await other.manager.ready;
     const end = other.submit(trouble(EXIT));
     await other.manager.shutdown();
@@ -197,7 +229,7 @@ describe('a manager whose worker died', () => {
   });
 
   it('may be terminated before it is ready', async () => {
-    const client = start(troubled());
+    const client = start(troubled(kind));
     const ended = client.manager.terminate();
     await expect(client.manager.ready).rejects.toThrow(/before the engine was loaded/);
     await ended;
@@ -229,6 +261,18 @@ describe('a worker that is stuck in a native call', () => {
     expect(client.manager.restarts).toBe(1);
   });
 
+  it('is replaced at once where it is a process, though the call never returns', async () => {
+    const path = pipe('replaced');
+    const params = { isolate: true, watchdogTimeoutMs: 100, terminateTimeoutMs: 60_000 };
+    const client = start(troubled(params, `?pipe=${encodeURIComponent(path)}`));
+    await client.submit(trouble(NATIVE));
+    expect(resultOf(client, 666n).error).toMatch(/engine's process finished no iteration within 100 ms/);
+    const request = makeRequest(1n, [3, 4], 10);
+    await client.submit(request);
+    expect(resultOf(client, 1n)).toEqual(runAlone(request));
+    expect(client.manager.restarts).toBe(1);
+  });
+
   it('is given up after terminateTimeoutMs, with an error of its own', async () => {
     const path = pipe('never');
     const client = start(
@@ -245,12 +289,12 @@ describe('a worker that is stuck in a native call', () => {
   });
 });
 
-describe('callbacks in a module that end the worker', () => {
+describe.each(KINDS)('callbacks in a module that end their worker, a %s,', (name, kind) => {
   it('are told in their next life of the end of all that they had, once each', async () => {
-    process.env.SKEIN_TEST_SEEN = join(folder, 'lives');
+    process.env.SKEIN_TEST_SEEN = join(folder, `lives-${name}`);
     const errors: string[] = [];
     const manager = new GptManager({
-      ...fakeEngine('', { workerRestart: QUICK, idlePollIntervalMs: 1 }),
+      ...fakeEngine('', { ...kind, workerRestart: QUICK, idlePollIntervalMs: 1 }),
       callbackModule: pathToFileURL(supportModule('mortal-callbacks.mjs')),
       onError: (error) => errors.push(error.message),
     });
@@ -278,6 +322,7 @@ describe('GptManager options', () => {
     ['watchdogTimeoutMs', -1],
     ['terminateTimeoutMs', 0.5],
     ['workerRestart', 7],
+    ['isolate', 'yes'],
   ])('refuse %s = %s', (field, value) => {
     const options = fakeEngine('', { [field]: value } as OptionalParams);
     const callbacks = { getInferenceRequests: () => [], sendResponse: () => {} };

@@ -155,8 +155,32 @@ describe('an encoder in its worker', () => {
     expect(readFileSync(loads, 'utf8')).toBe('..');
   });
 
-  it('lets what was taken end when it is closed, and takes no more', async () => {
-    const { host } = open({}, { stepMs: '20' });
+  it('fails what it had when its process is killed, once each, and another one answers what waited', async () => {
+    const { host, states } = open({ isolate: true }, { stepMs: '30' });
+    await host.ready;
+    const running = host.encode(Array.from({ length: 100 }, () => sequence(1)));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const waiting = host.encode([sequence(4)]);
+    const { pid } = host;
+    process.kill(pid!, 'SIGKILL');
+    await expect(running).rejects.toThrow(/^The engine failed: The engine's process was ended by SIGKILL/);
+    expect(host.state).toBe('restarting');
+    const outcome = await waiting.then(sums, (error: Error) => error.message);
+    // It may have been in a batch already.
+    if (typeof outcome === 'string') expect(outcome).toMatch(/SIGKILL/);
+    else expect(outcome).toEqual([4]);
+    expect(sums(await host.encode([sequence(6), sequence(7)]))).toEqual([6, 7]);
+    expect(host.pid).not.toBe(pid);
+    expect(states.map(([state]) => state)).toEqual(['running', 'restarting', 'running']);
+    await host.close();
+    expect(host.pid).toBeNull();
+  });
+
+  it.each([
+    [false, 'its thread'],
+    [true, 'its process'],
+  ])('lets what was taken end when it is closed, and takes no more (isolate %s)', async (isolate) => {
+    const { host } = open({ isolate }, { stepMs: '20' });
     await host.ready;
     const many = host.encode(Array.from({ length: 30 }, () => sequence(1)));
     const closed = host.close();

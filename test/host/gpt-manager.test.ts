@@ -34,7 +34,7 @@ class Client implements FunctionCallbacks {
     this.manager = new GptManager({
       ...fakeEngine(...engine),
       getInferenceRequests: (max) => this.getInferenceRequests(max),
-      sendResponse: (...response) => this.sendResponse(...response),
+      sendResponse: (requestId, outputs, final, error) => this.sendResponse(requestId, outputs, final, error),
       pollStopSignals: () => new Set([...this.stops].filter((id) => this.stops.delete(id))),
       returnBatchManagerStats: (json) => {
         this.stats.push(json);

@@ -2,7 +2,7 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { FunctionCallbacks } from '../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import { Doorbell, type HostMessage } from '../../callbacks/worker-messages.js';
+import type { HostMessage } from '../../callbacks/worker-messages.js';
 import { HostBridge } from '../../host/host-bridge.js';
 import { makeRequest } from '../../tools/support/loop-harness.js';
 
@@ -16,8 +16,7 @@ function makeBridge(callbacks: Partial<FunctionCallbacks>) {
   const { port1, port2 } = new MessageChannel();
   const errors: string[] = [];
   const bridge = new HostBridge({
-    port: port1,
-    doorbell: new Doorbell(Doorbell.createBuffer()),
+    connection: { post: (message) => port1.postMessage(message) },
     callbacks: { getInferenceRequests: () => [], sendResponse: () => {}, ...callbacks },
     maxSeqLen: 16,
     maxNumSequences: 4,

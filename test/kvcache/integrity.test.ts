@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { findInconsistency, type KvCacheSnapshot } from '../../kvcache/integrity.js';
+import type { KvCacheSnapshot } from '../../kvcache/cache-snapshot.js';
+import { findInconsistency } from '../../kvcache/integrity.js';
 import { type PrefixNode, PrefixTree } from '../../kvcache/prefix-tree.js';
 
 /** Blocks of 8: request 1 holds 0 and 3, request 2 holds 1; 2 and 4 are free. */

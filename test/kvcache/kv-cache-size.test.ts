@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock, kvCacheSize } from '../../kvcache/kv-cache-size.js';
 
 const MIB = 2 ** 20;
@@ -12,13 +13,34 @@ const options = {
 };
 
 describe('kvBytesPerBlock', () => {
+  it('adds up what each layer keeps, keys and values apart', () => {
+    const caches: CacheShape[] = [
+      { kind: 'keysAndValues', kvHeads: 2, keyDim: 5, valueDim: 8 },
+      { kind: 'keysAndValues', kvHeads: 1, keyDim: 64, valueDim: 64 },
+    ];
+    expect(kvBytesPerBlock(caches, 16, 'f32')).toBe(16 * 4 * (2 * (5 + 8) + 128));
+    expect(kvBytesPerBlock(caches, 16, 'bf16')).toBe(16 * 2 * (2 * (5 + 8) + 128));
+    // Pairs of bytes and a scale for a key, bytes and a scale for a value.
+    expect(kvBytesPerBlock(caches, 16, 'int8')).toBe(16 * (2 * (6 + 4 + 8 + 4) + 64 + 4 + 64 + 4));
+    expect(kvBytesPerBlock([], 16, 'f32')).toBe(0);
+  });
+
   it('counts keys and values of all layers', () => {
-    const shape = { numLayers: 30, numKvHeads: 3, headDim: 64 };
-    expect(kvBytesPerBlock(shape, 32, 'bf16')).toBe(2 * 30 * 3 * 64 * 32 * 2);
-    expect(kvBytesPerBlock(shape, 32, 'f32')).toBe(2 * 30 * 3 * 64 * 32 * 4);
-    expect(kvBytesPerBlock(shape, 32, 'int8')).toBe(2 * 30 * 3 * (64 + 4) * 32);
+    const layers = (headDim: number) =>
+      Array.from(
+        { length: 30 },
+        (): CacheShape => ({
+          kind: 'keysAndValues',
+          kvHeads: 3,
+          keyDim: headDim,
+          valueDim: headDim,
+        }),
+      );
+    expect(kvBytesPerBlock(layers(64), 32, 'bf16')).toBe(2 * 30 * 3 * 64 * 32 * 2);
+    expect(kvBytesPerBlock(layers(64), 32, 'f32')).toBe(2 * 30 * 3 * 64 * 32 * 4);
+    expect(kvBytesPerBlock(layers(64), 32, 'int8')).toBe(2 * 30 * 3 * (64 + 4) * 32);
     // Keys come in pairs of dimensions.
-    expect(kvBytesPerBlock({ ...shape, headDim: 9 }, 8, 'int8')).toBe(30 * 3 * (10 + 9 + 8) * 8);
+    expect(kvBytesPerBlock(layers(9), 8, 'int8')).toBe(30 * 3 * (10 + 9 + 8) * 8);
   });
 });
 

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type * as PoolModule from '../../models/helper-pool.js';
 import {
   HelperBusyError,
+  HelperClosedError,
   HelperError,
   HelperLostError,
   HelperPool,
@@ -17,7 +18,7 @@ const script = new URL(
       if (job === 'exit') process.exit(3);
       if (job === 'thread') return parentPort.postMessage({ result: threadId });
       if (typeof job === 'string') {
-        return parentPort.postMessage({ failure: { name: 'OddError', message: job } });
+        return parentPort.postMessage({ failure: { text: job, name: 'OddError', code: null, held: {} } });
       }
       parentPort.postMessage({ result: 2 * job });
     });
@@ -43,6 +44,16 @@ describe('HelperPool', () => {
     expect((results[1] as PromiseRejectedResult).reason).toBeInstanceOf(HelperError);
     expect(results[2]).toEqual({ status: 'fulfilled', value: 6 });
     expect(pool.jobs).toBe(0);
+  });
+
+  it('does what is due first: a long job waits for short ones that come later, and no longer than its patience', async () => {
+    const pool = open({ patienceMs: (job) => Number(job) });
+    const done: number[] = [];
+    const run = (job: number) => pool.run(job).then(() => done.push(job));
+    // The first is begun at once; of the others the order is that of when they are due.
+    const begun = [run(60_000), run(50_000), run(100_000), run(1), run(2)];
+    await Promise.all(begun);
+    expect(done).toEqual([60_000, 1, 2, 50_000, 100_000]);
   });
 
   it('ends a thread that works too long: its job fails, and those behind it have another thread', async () => {
@@ -92,6 +103,7 @@ describe('HelperPool', () => {
     const closed = pool.close();
     await expect(pending).rejects.toThrow(HelperLostError);
     await closed;
-    await expect(pool.run(6)).rejects.toThrow('The pool is closed.');
+    await expect(pool.run(6)).rejects.toThrow(new HelperClosedError('The pool is closed.'));
+    await expect(pending).rejects.toThrow(HelperClosedError);
   });
 });

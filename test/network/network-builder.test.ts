@@ -1,13 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { CacheShape } from '../../kvcache/cache-shape.js';
+import { equalCaches } from '../../network/cache-layers.js';
 import { NetworkBuilder } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { valuesOf } from '../../network/slot-assignment.js';
 
-const attention = { numLayers: 1, numHeads: 2, numKvHeads: 1, headDim: 4, rotaryDim: 4 };
+const attention = { numLayers: 1, numHeads: 2, rotaryDim: 4 };
+const caches = equalCaches(1, 1, 4);
 
 function builder(vocabSize = 10, hiddenSize = 8) {
-  return new NetworkBuilder({ architecture: 'test', vocabSize, hiddenSize, attention });
+  return new NetworkBuilder({ architecture: 'test', vocabSize, hiddenSize, attention, caches });
 }
 
 /** Runs the plan over tags: each write marks its slot with the value; each read must still find its own mark there. */
@@ -68,6 +71,25 @@ describe('NetworkBuilder', () => {
     checkSlots(plan);
     expect(plan.weights.find(({ name }) => name === 'qkv')).toMatchObject({ rows: 16, columns: 8, sources });
     expect(plan.slots.filter(({ rows }) => rows === 'tokens').length).toBe(3);
+  });
+
+  it('takes layers that keep different things, each with its own width of queries, keys and values', () => {
+    const shapes: CacheShape[] = [
+      { kind: 'keysAndValues', kvHeads: 2, keyDim: 4, valueDim: 6 },
+      { kind: 'keysAndValues', kvHeads: 1, keyDim: 8, valueDim: 8 },
+    ];
+    const header = { architecture: 'test', vocabSize: 10, hiddenSize: 8, caches: shapes };
+    const net = new NetworkBuilder({ ...header, attention: { ...attention, numLayers: 2 } });
+    const x = net.embedding(net.matrix('embedding', [{ name: 'e', rows: 10, columns: 8 }]));
+    const qkvOf = (name: string, rows: number) =>
+      net.linear(x, { weight: net.matrix(name, [{ name, rows, columns: 8 }]) });
+    const [narrow, wide] = [qkvOf('narrow', 2 * 4 + 2 * (4 + 6)), qkvOf('wide', 2 * 8 + 8 + 8)];
+    expect(net.attention(narrow, 0, 1).width).toBe(2 * 6);
+    expect(net.attention(wide, 1, 1).width).toBe(2 * 8);
+    expect(() => net.attention(narrow, 1, 1)).toThrow(/qkv is 28 wide/);
+    const scales = net.vector('scales', [{ name: 's', columns: 6 }]);
+    expect(() => net.rmsNormHeads(narrow, 0, 2, scales, 1e-5)).toThrow(/6 scales for a width of 4 or 8/);
+    expect(() => new NetworkBuilder({ ...header, attention })).toThrow(/2 caches for 1 layers/);
   });
 
   it('refuses what does not fit together', () => {

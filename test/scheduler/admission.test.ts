@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { worded } from '../../base/named-text.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
 
 const limits: AdmissionLimits = {
@@ -77,6 +78,6 @@ describe('whyItCanNeverRun', () => {
       'The prompt of 30 tokens needs chunks of 8 tokens; an iteration takes at most 7 context tokens.',
     ],
   ])('refuses with the numbers: %j', (request, given, sentence) => {
-    expect(whyItCanNeverRun(request, given)).toBe(sentence);
+    expect(worded(whyItCanNeverRun(request, given)!.text)).toBe(sentence);
   });
 });

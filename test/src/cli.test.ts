@@ -25,7 +25,7 @@ describe('skein', () => {
   it('lists every option with its variable in serve --help', async () => {
     const { code, stdout } = await runCli(['serve', '--help']);
     expect(code).toBe(0);
-    for (const name of ['--model', 'SKEIN_MAX_QUEUE_SIZE', '--scheduler-policy', '--config']) {
+    for (const name of ['--model', 'SKEIN_MAX_QUEUED_REQUESTS', '--scheduler-policy', '--config']) {
       expect(stdout).toContain(name);
     }
   });

@@ -1,10 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig, UsageError } from '../../src/config.js';
-import { flagName, flagsTable, OPTIONS, optionsTable, variableName } from '../../src/config-options.js';
-import { withOptionTables } from '../../tools/option-tables.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-config-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -17,10 +15,10 @@ function file(name: string, content: string): string {
 
 describe('loadConfig', () => {
   it('takes flag over environment over file over default', () => {
-    const path = file('precedence.yaml', 'model: from-file\nport: 1\nmaxBatchSize: 2\nhost: file-host\n');
+    const path = file('precedence.yaml', 'model: from-file\nport: 1\nmaxBatchRequests: 2\nhost: file-host\n');
     const environment = {
       SKEIN_PORT: '3',
-      SKEIN_MAX_BATCH_SIZE: '4',
+      SKEIN_MAX_BATCH_REQUESTS: '4',
       SKEIN_CONFIG: '/nowhere-because-the-flag-wins',
     };
     const config = loadConfig({ flags: { port: '5' }, environment, file: path });
@@ -28,8 +26,8 @@ describe('loadConfig', () => {
       models: [{ name: 'from-file', aliases: [], model: 'from-file', options: {} }],
       host: 'file-host',
       port: 5,
-      maxBatchSize: 4,
-      maxQueueSize: 256,
+      maxBatchRequests: 4,
+      maxQueuedRequests: 256,
     });
   });
 
@@ -39,17 +37,17 @@ describe('loadConfig', () => {
   });
 
   it('reads JSON and YAML, option names and flag names, and the path from SKEIN_CONFIG', () => {
-    const json = file('config.json', '{"model": "m", "max-queue-size": 7, "enableChunkedContext": false}');
+    const json = file('config.json', '{"model": "m", "max-queued-requests": 7, "chunkedPrefill": false}');
     const config = loadConfig({ environment: { SKEIN_CONFIG: json } });
-    expect(config).toMatchObject({ models: [{ model: 'm' }], maxQueueSize: 7, enableChunkedContext: false });
+    expect(config).toMatchObject({ models: [{ model: 'm' }], maxQueuedRequests: 7, chunkedPrefill: false });
   });
 
   it('reads switches and numbers from text', () => {
-    const environment = { SKEIN_MODEL: 'm', SKEIN_ENABLE_CHUNKED_CONTEXT: 'off' };
-    const flags = { freeGpuMemoryFraction: '0.5' };
+    const environment = { SKEIN_MODEL: 'm', SKEIN_CHUNKED_PREFILL: 'off' };
+    const flags = { memoryFraction: '0.5' };
     expect(loadConfig({ environment, flags })).toMatchObject({
-      enableChunkedContext: false,
-      freeGpuMemoryFraction: 0.5,
+      chunkedPrefill: false,
+      memoryFraction: 0.5,
     });
   });
 
@@ -117,12 +115,12 @@ describe('models', () => {
   it('have options and aliases of their own in a file, where a flag still names all there are', () => {
     const path = file(
       'own.yaml',
-      'maxTokens: 100\nmodels:\n  - { name: chat, model: /a, aliases: [gpt-4], weights: int8, max-tokens: 50 }\n  - model: /b/code\n',
+      'kvCacheTokens: 100\nmodels:\n  - { name: chat, model: /a, aliases: [gpt-4], weights: int8, kv-cache-tokens: 50 }\n  - model: /b/code\n',
     );
     const config = loadConfig({ file: path });
-    expect(config.maxTokens).toBe(100);
+    expect(config.kvCacheTokens).toBe(100);
     expect(config.models).toEqual([
-      { name: 'chat', model: '/a', aliases: ['gpt-4'], options: { weights: 'int8', maxTokens: 50 } },
+      { name: 'chat', model: '/a', aliases: ['gpt-4'], options: { weights: 'int8', kvCacheTokens: 50 } },
       { name: 'code', model: '/b/code', aliases: [], options: {} },
     ]);
     expect(names(loadConfig({ file: path, flags: { model: '/c' } }))).toEqual([['c', '/c']]);
@@ -179,28 +177,4 @@ describe('models', () => {
     expect(load).toThrow(UsageError);
     expect(load).toThrow(message);
   });
-});
-
-describe('the tables of options', () => {
-  it('have a row with all names for every option', () => {
-    for (const name of Object.keys(OPTIONS)) {
-      const names = `| \`--${flagName(name)}\` | \`${variableName(name)}\` |`;
-      expect(optionsTable()).toContain(`${names} \`${name}\` |`);
-      expect(flagsTable()).toContain(names);
-    }
-    for (const table of [optionsTable(), flagsTable()]) {
-      const widths = table.split('\n').map((line) => line.replaceAll('\\|', '').split('|').length);
-      expect(new Set(widths).size).toBe(1);
-    }
-  });
-
-  it.each(['docs/options.md', 'docs/architecture/names.md'])(
-    'in %s are up to date (npx tsx tools/write-option-tables.ts)',
-    (name) => {
-      const path = new URL(`../../${name}`, import.meta.url);
-      const text = readFileSync(path, 'utf8');
-      expect(withOptionTables(text)).toBe(text);
-      if (name === 'docs/options.md') expect(text).toContain(flagsTable());
-    },
-  );
 });

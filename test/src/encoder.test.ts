@@ -48,7 +48,7 @@ describe('an encoder in a program', () => {
   });
 
   it('gives every text of a crowd of calls the bits that it has alone', async () => {
-    const encoder = await load('bert-last', { maxNumTokens: 128, maxNumSequences: 8 });
+    const encoder = await load('bert-last', { maxBatchTokens: 128, maxActiveRequests: 8 });
     const words = ['the', 'cat', 'dog', 'sat', 'flying', '中', 'é', 'unbelievable', 'x1'];
     const texts = Array.from({ length: 60 }, (_, i) =>
       Array.from({ length: 1 + (i % 5) }, (_, j) => words[(i * 7 + j * 3) % words.length]).join(' '),
@@ -80,7 +80,7 @@ describe('an encoder in a program', () => {
   });
 
   it('refuses what is wrong with the field, and cuts texts where it is asked to', async () => {
-    const encoder = await load('bert-mean', { maxSeqLen: 16 });
+    const encoder = await load('bert-mean', { maxContextTokens: 16 });
     expect(encoder.info.maxSeqLen).toBe(16);
     const long = 'the cat '.repeat(20);
     await expect(encoder.embed([long])).rejects.toThrow(/takes 16 tokens at most, .* but the input has 42/);
@@ -90,7 +90,7 @@ describe('an encoder in a program', () => {
     await expect(encoder.embed('x', { signal: AbortSignal.abort(new Error('no more')) })).rejects.toThrow(
       'no more',
     );
-    await expect(Encoder.load({ model: 'x', kvDtype: 'f32' } as never)).rejects.toThrow(ParameterError);
+    await expect(Encoder.load({ model: 'x', kvCacheDtype: 'f32' } as never)).rejects.toThrow(ParameterError);
     await expect(Encoder.load({} as never)).rejects.toThrow('Encoder.load needs the option model');
   });
 

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { OPTIONS, type OptionName, variableName } from '../../src/config-options.js';
 import { unknownVariables } from '../../src/environment.js';
+import { OPTION_NAMES, variableName } from '../../src/options/table.js';
 import { FLOORS } from '../support/floors.js';
 import { runCli } from './support/skein-process.js';
 
@@ -31,7 +31,7 @@ describe('variables that begin with SKEIN_', () => {
   });
 
   it('are known where they are an option, or where the product, its tests, tools or deployments read them', () => {
-    const options = (Object.keys(OPTIONS) as OptionName[]).map(variableName);
+    const options = OPTION_NAMES.map(variableName);
     const folders = [...FLOORS, 'test', 'deploy', 'examples'];
     const read = folders.flatMap(namesIn).filter((name) => !/^SKEIN_(X|PROT|QQQQQQQQQQ)$/.test(name));
     expect(read.length).toBeGreaterThan(10);

@@ -33,7 +33,7 @@ function machineWith(freeMebibytes: number): Record<string, string> {
 }
 
 async function blocksWith(freeMebibytes: number): Promise<number> {
-  const flags = [...MODEL, '--free-gpu-memory-fraction', '0.01'];
+  const flags = [...MODEL, '--memory-fraction', '0.01'];
   const server = await startServer(flags, machineWith(freeMebibytes));
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   expect((await server.stop()).code).toBe(0);

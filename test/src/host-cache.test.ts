@@ -14,7 +14,7 @@ const options: ModelOptions = {
   threads: 1,
   cacheDir,
   tokensPerBlock: 8,
-  maxSeqLen: 128,
+  maxContextTokens: 128,
 };
 const PROMPTS = [5, 60, 120, 180].map((from) => Array.from({ length: 90 }, (_, index) => from + index));
 
@@ -47,14 +47,14 @@ async function ask(loaded: ModelOptions): Promise<{ cached: number; answers: Ans
   return { cached, answers };
 }
 
-describe('hostCacheSize', () => {
+describe('kvCacheSwapBytes', () => {
   it.each(['bf16', 'int8'] as const)(
     'brings prompts back that the KV cache has no room for, with the same bits, %s',
-    async (kvDtype) => {
-      const without = await ask({ ...options, kvDtype, enableBlockReuse: false });
-      const small = { ...options, kvDtype, enableBlockReuse: true, maxTokens: 128 };
+    async (kvCacheDtype) => {
+      const without = await ask({ ...options, kvCacheDtype, prefixCaching: false });
+      const small = { ...options, kvCacheDtype, prefixCaching: true, kvCacheTokens: 128 };
       const oneLevel = await ask(small);
-      const twoLevels = await ask({ ...small, hostCacheSize: 2 ** 20 });
+      const twoLevels = await ask({ ...small, kvCacheSwapBytes: 2 ** 20 });
       expect(
         without.answers.every(({ tokens, logProbs }) => tokens.length === 8 && logProbs.length === 8),
       ).toBe(true);
@@ -68,8 +68,8 @@ describe('hostCacheSize', () => {
   );
 
   it('without block reuse is refused by its name', async () => {
-    const refused = Skein.load({ ...options, enableBlockReuse: false, hostCacheSize: 2 ** 20 });
+    const refused = Skein.load({ ...options, prefixCaching: false, kvCacheSwapBytes: 2 ** 20 });
     await expect(refused).rejects.toThrow(ParameterError);
-    await expect(refused).rejects.toThrow('hostCacheSize is refused: without enableBlockReuse');
+    await expect(refused).rejects.toThrow('kvCacheSwapBytes is refused: without prefixCaching');
   });
 });

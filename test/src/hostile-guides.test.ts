@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
+import { HOSTILE_GUIDES } from '../../tools/request-costs/hostile-guides.js';
 import { type SkeinProcess, startServer } from './support/skein-process.js';
 
 const model = fileURLToPath(new URL('../../models/demo/gosling', import.meta.url));
@@ -7,15 +8,6 @@ let server: SkeinProcess | null = null;
 afterEach(() => {
   server?.child.kill('SIGKILL');
 });
-
-/** At least 200 letters a, and with each the ways to read them are several times as many. */
-const EXPLODES =
-  'root ::= s{200} \ns ::= "a" s "a" | "a" t "a" "a" | "a" \n' +
-  't ::= "a" s "a" "a" "a" | "a" t "a" | "a" s "a" "a" "a" "a" | "a"';
-/** Its first mask alone is too much. */
-const EXPLODES_AT_ONCE = '((a?){99}){99}';
-/** Each letter adds a way to read the text, and each mask costs more. */
-const CREEPS = '[a-z]{2}[^]{0,3}(.*[a-m].{1200}|.*[n-z].{1100})';
 
 function complete(fields: object): Promise<Response> {
   return fetch(`${server!.url}/v1/completions`, {
@@ -49,11 +41,12 @@ it('hostile guides fail as the fault of who sent them, and a stream beside them 
       words.push(await response.text());
     } while (!isOver);
   };
+  const { explodes, explodesAtOnce, creeps } = HOSTILE_GUIDES;
   const attacks = [
-    attack({ guided_grammar: EXPLODES }),
-    attack({ guided_grammar: EXPLODES, stream: true }),
-    attack({ guided_regex: EXPLODES_AT_ONCE, stream: true }),
-    attack({ guided_regex: CREEPS }),
+    attack(explodes.fields),
+    attack({ ...explodes.fields, stream: true }),
+    attack({ ...explodesAtOnce.fields, stream: true }),
+    attack(creeps.fields),
   ];
   expect([await innocent(), await guided()]).toEqual(alone);
   isOver = true;

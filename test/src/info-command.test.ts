@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { ModelDescription } from '../../src/model-description.js';
+import type { ModelDescription } from '../../src/serving/model-description.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { runCli } from './support/skein-process.js';
@@ -52,7 +52,7 @@ describe('skein info', () => {
 
   it('counts with the KV cache that is asked for', async () => {
     const model = tinyModelPath('gqa');
-    const [bf16, int8] = [await describeBy(model), await describeBy(model, '--kv-dtype', 'int8')].map(
+    const [bf16, int8] = [await describeBy(model), await describeBy(model, '--kv-cache-dtype', 'int8')].map(
       ({ kvCache }) => kvCache!,
     );
     expect([bf16!.dtype, int8!.dtype]).toEqual(['bf16', 'int8']);
@@ -98,13 +98,13 @@ describe('skein info', () => {
     ],
     [
       'a KV cache that there is not',
-      ['--kv-dtype', 'int4'],
+      ['--kv-cache-dtype', 'int4'],
       2,
-      /--kv-dtype is "int4"; it must be one of auto, f32, bf16, int8\./,
+      /--kv-cache-dtype is "int4"; it must be one of auto, f32, bf16, int8\./,
     ],
     [
       'a KV cache that the executor does not keep',
-      ['--executor', 'wasm', '--kv-dtype', 'int8'],
+      ['--executor', 'wasm', '--kv-cache-dtype', 'int8'],
       1,
       /kvDtype is refused: the wasm executor has no use for it, since it keeps the KV cache as f32;/,
     ],

@@ -20,7 +20,7 @@ async function load(server: SkeinProcess, options: Partial<BenchOptions>, signal
 describe('the server under load', () => {
   let server: SkeinProcess;
   beforeAll(async () => {
-    server = await start({ maxNumSequences: '16' }, 1);
+    server = await start({ maxActiveRequests: '16' }, 1);
   });
   afterAll(() => server?.stop());
 
@@ -92,7 +92,7 @@ describe('the server under load', () => {
 
 describe('a server that is too small', () => {
   it('refuses what its queue does not hold, and answers the rest', async () => {
-    const server = await start({ maxNumSequences: '2', maxQueueSize: '4' }, 5);
+    const server = await start({ maxActiveRequests: '2', maxQueuedRequests: '4' }, 5);
     const run = await load(server, { arrivals: { kind: 'max' }, requests: 40 });
     const { completed, rate_limited } = run.requests.outcomes;
     expect(completed + rate_limited).toBe(40);

@@ -53,7 +53,7 @@ describe('a request', () => {
   });
 
   it('of one key does not wait for the flood of another', async () => {
-    const flags = { apiKey: ['ka', 'kb'], fairQueueing: 'true', maxNumSequences: '2' };
+    const flags = { apiKey: ['ka', 'kb'], fairQueueing: 'true', maxActiveRequests: '2' };
     const server = await serve(flags, { stepMs: 2 });
     let ended = 0;
     const flood = Array.from({ length: 60 }, async () => {
@@ -71,7 +71,7 @@ describe('a request', () => {
 
 describe('a client that does not read', () => {
   it('is cut off after the limit; its request ends, and it is counted', async () => {
-    const server = await serve({ streamStallTimeout: '1', defaultMaxTokens: '4000' }, { stepMs: 0 });
+    const server = await serve({ streamStallTimeoutSeconds: '1', defaultMaxTokens: '4000' }, { stepMs: 0 });
     const { port } = new URL(server.url);
     const prompt = 'a'.repeat(3000);
     // As many streams as fill the buffers of both sockets: a frame carries all log-probs.
@@ -129,7 +129,7 @@ describe('a shutdown', () => {
     for (const path of ['/v1/completions', '/tokenize']) {
       const refused = await fetch(server.url + path, { method: 'POST', body: '{"prompt":"a"}' });
       expect(refused.status).toBe(503);
-      // The default of --drain-timeout is 30 s.
+      // The default of --drain-timeout-seconds is 30 s.
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1);
       expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(30);
       expect(refused.headers.get('connection')).toBe('close');

@@ -69,7 +69,7 @@ describe('skein run with the model in the box', () => {
   it('refuses a model that is not there, an encoder, and a context that is too short, in a sentence', async () => {
     for (const [args, message, expected] of [
       [['--model', '/nowhere'], /nowhere/, 1],
-      [['--max-seq-len', '4'], /context|tokens/, 1],
+      [['--max-context-tokens', '4'], /context|tokens/, 1],
     ] as const) {
       const { code, stdout, stderr } = await run(['hello', ...args]);
       expect(stderr).toMatch(message);

@@ -72,10 +72,10 @@ describe('skein serve', () => {
     expect((await server.stop()).code).toBe(0);
   });
 
-  it('answers the same with every --model-type, and says how long requests waited', async () => {
+  it('answers the same with every --batching-scheme, and says how long requests waited', async () => {
     const texts: string[] = [];
     for (const scheme of ['V1', 'InflightBatching', 'InflightFusedBatching']) {
-      const server = await started(startServer(['--model', model, '--model-type', scheme]));
+      const server = await started(startServer(['--model', model, '--batching-scheme', scheme]));
       const response = await complete(server, { max_tokens: 8 });
       const { choices } = (await response.json()) as { choices: { text: string }[] };
       texts.push(choices[0]!.text);
@@ -95,16 +95,16 @@ describe('skein serve', () => {
         `model: ${model}`,
         'served-model-name: of-the-file',
         'defaultMaxTokens: 3',
-        'max-seq-len: 100',
-        'maxInputLen: 50',
+        'max-context-tokens: 100',
+        'maxPromptTokens: 50',
       ].join('\n'),
     );
     const environment = {
       SKEIN_CONFIG: file,
       SKEIN_SERVED_MODEL_NAME: 'of-the-environment',
-      SKEIN_MAX_SEQ_LEN: '90',
+      SKEIN_MAX_CONTEXT_TOKENS: '90',
     };
-    const server = await started(startServer(['--max-seq-len', '80'], environment));
+    const server = await started(startServer(['--max-context-tokens', '80'], environment));
     expect(server.output().stdout).toContain('context of 80 tokens');
     const chat = await fetch(`${server.url}/v1/chat/completions`, {
       method: 'POST',
@@ -135,9 +135,9 @@ describe('skein serve', () => {
     expect(stderr).toBe('skein: finishing the answers under way; a second signal ends at once\n');
   });
 
-  it('at SIGTERM cuts off what takes longer than --drain-timeout, and tells each client so', async () => {
+  it('at SIGTERM cuts off what takes longer than --drain-timeout-seconds, and tells each client so', async () => {
     // One runs, the others wait for its place.
-    const server = await slow({ drainTimeout: '0', maxNumSequences: '1' });
+    const server = await slow({ drainTimeoutSeconds: '0', maxActiveRequests: '1' });
     const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
     const whole = complete(server, { max_tokens: 250 });
     const waiting = complete(server, { max_tokens: 250, stream: true });
@@ -156,7 +156,7 @@ describe('skein serve', () => {
   });
 
   it('at SIGTERM does not wait for an iteration that takes too long', async () => {
-    const server = await slow({ drainTimeout: '0' }, { stepMs: 600_000 });
+    const server = await slow({ drainTimeoutSeconds: '0' }, { stepMs: 600_000 });
     const whole = complete(server, { max_tokens: 2 });
     await expect.poll(() => gauge(server, 'num_requests_running')).toBe(1);
     const ended = server.stop();
@@ -236,7 +236,7 @@ describe('skein serve', () => {
 
   it('answers 400 to what only the engine can refuse, whole and streamed', async () => {
     // A prompt that the limit of an iteration cannot hold where prompts are not cut into chunks.
-    const server = await slow({ enableChunkedContext: 'false', maxNumTokens: '16' });
+    const server = await slow({ chunkedPrefill: 'false', maxBatchTokens: '16' });
     for (const stream of [false, true]) {
       const refused = await complete(server, { prompt: Array(20).fill(20), stream });
       expect(refused.status).toBe(400);
@@ -244,7 +244,7 @@ describe('skein serve', () => {
         error: {
           type: 'invalid_request_error',
           param: 'prompt',
-          message: expect.stringMatching(/20 tokens.*--max-num-tokens = 16/),
+          message: expect.stringMatching(/20 tokens.*--max-batch-tokens = 16/),
         },
       });
     }
@@ -252,7 +252,7 @@ describe('skein serve', () => {
   });
 
   it('runs V1, which knows neither chunks nor reuse, though both are on by default', async () => {
-    const server = await slow({ modelType: 'V1' });
+    const server = await slow({ batchingScheme: 'V1' });
     expect((await complete(server, { max_tokens: 2 })).status).toBe(200);
   });
 
@@ -273,7 +273,7 @@ describe('skein serve', () => {
   });
 
   it('gives all blocks back when half of 64 streams are left at random', async () => {
-    const server = await slow({ maxNumSequences: '16' });
+    const server = await slow({ maxActiveRequests: '16' });
     const ends = await Promise.all(
       Array.from({ length: 64 }, async (_, index) => {
         const leave = new AbortController();

@@ -48,7 +48,7 @@ const health = async (server: SkeinProcess, query = '') => {
 describe('several models in one server', () => {
   it('answer the same beside each other also where one is native and one is not', async () => {
     const config = join(folder, 'executors.yaml');
-    const common = `model: ${path}, weights: f32, maxTokens: 4096`;
+    const common = `model: ${path}, weights: f32, kvCacheTokens: 4096`;
     writeFileSync(
       config,
       `models:\n  - { name: fast, executor: native, ${common} }\n  - { name: slow, executor: wasm, ${common} }\n`,
@@ -71,7 +71,7 @@ describe('several models in one server', () => {
     const config = join(folder, 'models.yaml');
     writeFileSync(
       config,
-      `models:\n  - { name: exact, model: ${path}, weights: f32, aliases: [gpt-4] }\n  - { name: short, model: ${path}, weights: int8, maxSeqLen: 64, maxTokens: 512 }\n`,
+      `models:\n  - { name: exact, model: ${path}, weights: f32, aliases: [gpt-4] }\n  - { name: short, model: ${path}, weights: int8, maxContextTokens: 64, kvCacheTokens: 512 }\n`,
     );
     const server = await started(startServer(['--config', config]));
     const { data } = (await (await fetch(`${server.url}/v1/models`)).json()) as {
@@ -134,8 +134,8 @@ describe('several models in one server', () => {
     ],
     [
       'one whose longest sequence does not fit into its cache',
-      ['--model', `a=${path}`, '--model', `b=${path}`, '--max-tokens', '8'],
-      /^skein: The model a cannot be loaded: One sequence of --max-seq-len/,
+      ['--model', `a=${path}`, '--model', `b=${path}`, '--kv-cache-tokens', '8'],
+      /^skein: The model a cannot be loaded: One sequence of --max-context-tokens/,
     ],
   ])('are refused at the start for %s, by name', async (_, flags, message) => {
     const { code, stderr } = await runCli(['serve', '--port', '0', '--cache-dir', testCacheDir, ...flags]);

@@ -78,7 +78,7 @@ describe('Skein.load', () => {
   });
 
   it('rejects what the engine refuses, and leaves no thread behind', async () => {
-    await expect(Skein.load({ ...options, maxTokens: 1 })).rejects.toThrow(/maxTokens|KV cache/);
+    await expect(Skein.load({ ...options, kvCacheTokens: 1 })).rejects.toThrow(/kvCacheTokens|KV cache/);
   });
 });
 
@@ -223,7 +223,7 @@ describe('a Skein on a slow executor', () => {
   });
 
   it('refuses what its queue cannot hold, at once', async () => {
-    const small = await Skein.load({ ...slowest, maxNumSequences: 1, maxQueueSize: 1 });
+    const small = await Skein.load({ ...slowest, maxActiveRequests: 1, maxQueuedRequests: 1 });
     const runs = [1, 2].map(() => small.complete(endless));
     await expect.poll(() => small.counts).toMatchObject({ running: 1, waiting: 1 });
     await expect(small.complete(endless)).rejects.toBeInstanceOf(QueueFullError);
@@ -262,7 +262,7 @@ describe('a Skein on a slow executor', () => {
   });
 
   it('counts true blocks while half of many leave', async () => {
-    const crowd = await Skein.load({ ...slow, maxNumSequences: 16, tokensPerBlock: 8 });
+    const crowd = await Skein.load({ ...slow, maxActiveRequests: 16, tokensPerBlock: 8 });
     let most = 0;
     const stop = crowd.onStats((stats) => {
       most = Math.max(most, stats.heldBlocks);
@@ -321,7 +321,7 @@ describe('completeSeveral', () => {
     [{ beams: { width: 4 } }, /beams is 4; this engine takes at most maxBeamWidth = 3/],
     [
       { beams: { width: 2 }, temperature: 0.5 },
-      /temperature is refused beside beam_width: a beam search takes the most probable tokens/,
+      /temperature is refused beside beams: a beam search takes the most probable tokens/,
     ],
   ])('refuses %o', async (wrong, message) => {
     const { temperature: _, ...greedy } = sampled(1);

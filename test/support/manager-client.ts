@@ -23,7 +23,7 @@ export class ManagerClient implements FunctionCallbacks {
   constructor(options: Partial<GptManagerOptions>) {
     this.manager = new GptManager({
       getInferenceRequests: (max) => this.getInferenceRequests(max),
-      sendResponse: (...response) => this.sendResponse(...response),
+      sendResponse: (requestId, outputs, final, error) => this.sendResponse(requestId, outputs, final, error),
       pollStopSignals: () => new Set([...this.stops].filter((id) => this.stops.delete(id))),
       returnBatchManagerStats: (json) => {
         this.stats.push(json);

@@ -99,8 +99,8 @@ export function naiveLogits(
           const frequencies =
             op.table === undefined ? options.inverseFrequencies : plan.attention.ropeTables![op.table]!;
           sinkQueries[position] = row.slice();
-          rotate(sinkQueries[position]!, cachePosition(position), frequencies);
-          rotate(row, position, frequencies);
+          rotate(sinkQueries[position]!, cachePosition(position), frequencies, op.layer);
+          rotate(row, position, frequencies, op.layer);
         }
         break;
       case 'attention':
@@ -131,8 +131,9 @@ export function naiveLogits(
     });
   }
 
-  function rotate(row: Float64Array, position: number, frequencies: ArrayLike<number>): void {
-    const { numHeads, numKvHeads, headDim, rotaryDim } = plan.attention;
+  function rotate(row: Float64Array, position: number, frequencies: ArrayLike<number>, layer: number): void {
+    const { numHeads, rotaryDim } = plan.attention;
+    const { kvHeads: numKvHeads, keyDim: headDim } = plan.caches[layer]!;
     const half = rotaryDim / 2;
     for (let head = 0; head < numHeads + numKvHeads; head++) {
       for (let i = 0; i < half; i++) {
@@ -158,14 +159,14 @@ export function naiveLogits(
   }
 
   function attended(qkv: Matrix, op: AttentionOp): Matrix {
-    const cached = qkv.map(inCache);
+    const cached = qkv.map((row) => inCache(row, plan.caches[op.layer]!.keyDim));
     return qkv.map((_, t) => attend(qkv, cached, t, op));
   }
 
   /** A row of q, k and v whose keys and values are what the cache makes of them. */
-  function inCache(row: Float64Array): Float64Array {
+  function inCache(row: Float64Array, headDim: number): Float64Array {
     if (options.kvDtype === 'f32') return row;
-    const { numHeads, headDim } = plan.attention;
+    const { numHeads } = plan.attention;
     const result = row.slice();
     for (let at = numHeads * headDim; at < row.length; at += headDim) {
       const head = row.subarray(at, at + headDim);
@@ -184,7 +185,8 @@ export function naiveLogits(
   function attend(qkv: Matrix, cached: Matrix, t: number, op: AttentionOp): Float64Array {
     const capped = (score: number) =>
       op.softCap === undefined ? score : op.softCap * Math.tanh(score / op.softCap);
-    const { numHeads, numKvHeads, headDim } = plan.attention;
+    const { numHeads } = plan.attention;
+    const { kvHeads: numKvHeads, keyDim: headDim } = plan.caches[op.layer]!;
     const rounded = options.roundsAttention ? roundToBf16 : (x: number) => x;
     const output = new Float64Array(numHeads * headDim);
     for (let head = 0; head < numHeads; head++) {

@@ -1,4 +1,5 @@
 import type { PackedBatch } from '../../engine/batch/packed-batch.js';
+import { type CachedHeads, uniformPlan } from '../../engine/executors/cache-layers.js';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import {
   isAttendedTo,
@@ -40,6 +41,8 @@ export class PlainRunner implements NetworkRunner {
   readonly headRows: number[] = [];
   readonly #engine: RunnableEngine;
   readonly #options: ExecutorOptions;
+  /** All layers keep the same. */
+  readonly #heads: CachedHeads;
   readonly #window: AttentionWindow | null;
   readonly #parts: PlanParts;
   readonly #weights = new Map<string, Float32Array>();
@@ -53,12 +56,14 @@ export class PlainRunner implements NetworkRunner {
   constructor(engine: RunnableEngine, options: ExecutorOptions) {
     this.#engine = engine;
     this.#options = options;
+    this.#heads = uniformPlan(engine.plan, 'plain').attention;
     this.#window = resolveWindow(options);
     this.#parts = splitPlan(engine.plan);
     const reader = new WeightReader(engine);
     for (const { name } of engine.plan.weights) this.#weights.set(name, reader.read(name));
     reader.close();
-    const { numLayers, numHeads, numKvHeads, headDim } = engine.plan.attention;
+    const { numLayers, numHeads } = engine.plan.attention;
+    const { numKvHeads, headDim } = this.#heads;
     const slots = (options.numBlocks + (options.numSecondaryBlocks ?? 0)) * options.tokensPerBlock;
     const pool = () => new Float32Array(slots * numKvHeads * headDim);
     this.#layers = Array.from({ length: numLayers }, () => ({ keys: pool(), values: pool() }));
@@ -271,7 +276,8 @@ export class PlainRunner implements NetworkRunner {
   }
 
   #rope({ qkv, table = -1 }: OpOf<'ropeAndCache'>, batch: PackedBatch): void {
-    const { numHeads, numKvHeads, headDim, rotaryDim } = this.#engine.plan.attention;
+    const { numHeads, rotaryDim } = this.#engine.plan.attention;
+    const { numKvHeads, headDim } = this.#heads;
     const half = rotaryDim / 2;
     const rotate = (x: Float32Array, heads: number, { cosine, sine }: RopeAngles, t: number) => {
       for (let head = 0; head < heads; head++) {
@@ -316,7 +322,7 @@ export class PlainRunner implements NetworkRunner {
   /** Places, keys and values that rows of a sequence attend to: what lay in the cache, then the step's own. */
   #keysOf(op: OpOf<'attention'>, batch: PackedBatch, sequence: number): SeenKey[] {
     const { keys, values } = this.#layers[op.layer]!;
-    const { numKvHeads, headDim } = this.#engine.plan.attention;
+    const { numKvHeads, headDim } = this.#heads;
     const width = numKvHeads * headDim;
     const shape = { tokensPerBlock: this.#options.tokensPerBlock, window: this.#window };
     const found: SeenKey[] = [];
@@ -339,7 +345,8 @@ export class PlainRunner implements NetworkRunner {
 
   /** Key and value of row t as the cache holds them. */
   #own({ qkv }: OpOf<'attention'>, t: number): [Float32Array, Float32Array] {
-    const { numHeads, numKvHeads, headDim } = this.#engine.plan.attention;
+    const { numHeads } = this.#engine.plan.attention;
+    const { numKvHeads, headDim } = this.#heads;
     const row = this.#row(qkv, t);
     const [k, v] = [numHeads * headDim, (numHeads + numKvHeads) * headDim];
     const [key, value] = [row.slice(k, v), row.slice(v)];
@@ -355,7 +362,8 @@ export class PlainRunner implements NetworkRunner {
   }
 
   #attend(op: OpOf<'attention'>, t: number, place: number, seen: readonly SeenKey[]): void {
-    const { numHeads, numKvHeads, headDim } = this.#engine.plan.attention;
+    const { numHeads } = this.#engine.plan.attention;
+    const { numKvHeads, headDim } = this.#heads;
     const window = this.#window;
     const output = this.#row(op.output, t);
     const query = this.#row(op.qkv, t);

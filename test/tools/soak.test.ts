@@ -8,10 +8,13 @@ import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 /** The short form of `npm run soak`. */
 const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 60);
 
+/** Requests of each mix, on the slowest machine too. */
+const LEAST_REQUESTS = 21;
+
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-function soak(options: Pick<SoakOptions, 'seconds' | 'seed' | 'mixes'>) {
+function soak(options: Pick<SoakOptions, 'seconds' | 'seed' | 'mixes' | 'leastRequests'>) {
   const engineOf: SoakOptions['engineOf'] = async (precision) => {
     const { directory, manifest } = await engines.get(tinyModelPath('gqa'), precision);
     return { path: directory, vocabSize: manifest.config.vocabSize };
@@ -21,10 +24,10 @@ function soak(options: Pick<SoakOptions, 'seconds' | 'seed' | 'mixes'>) {
 
 describe('the soak', () => {
   it('finds nothing: no block, thread, handle or memory lost, every answer as it is alone', async () => {
-    const { failures, mixes } = await soak({ seconds: SECONDS, seed: 1 });
+    const { failures, mixes } = await soak({ seconds: SECONDS, seed: 1, leastRequests: LEAST_REQUESTS });
     expect(failures).toEqual([]);
     for (const { name, counts, compared } of mixes) {
-      expect(counts.requests, name).toBeGreaterThan(20);
+      expect(counts.requests, name).toBeGreaterThanOrEqual(LEAST_REQUESTS);
       expect(compared, name).toBeGreaterThan(0);
     }
     const total = (count: 'pauses' | 'reusedTokens' | 'cancelled' | 'refused') =>

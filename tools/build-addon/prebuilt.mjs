@@ -35,7 +35,7 @@ export function prebuiltAddon(root) {
   } catch {
     return {};
   }
-  // In a process of its own: an addon made for another machine may do worse than throw.
+  // The addon is tried in a process of its own: one made for another machine may do worse than throw.
   const tried = spawnSync(process.execPath, ['-e', LOAD, nodeGypBuild, root], {
     encoding: 'utf8',
     env: { ...process.env, PREBUILDS_ONLY: '1' },
@@ -50,7 +50,7 @@ export function prebuiltAddon(root) {
     const stamp = readFileSync(prebuiltStampFile(path), 'utf8');
     if (stamp === stampOf(portableSourcesHash(root), path)) return { path };
   } catch {
-    // Without its hashes it is nobody's.
+    // An addon without hashes is nobody's.
   }
   return { reason: `${path} was made from other sources` };
 }

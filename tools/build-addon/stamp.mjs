@@ -50,6 +50,6 @@ export function isCurrent(sources, addonFile, stampFile) {
   } catch {
     return false;
   }
-  // In a process of its own: an addon made for another machine may do worse than throw.
+  // The addon is tried in a process of its own: one made for another machine may do worse than throw.
   return spawnSync(process.execPath, ['-e', `require(${JSON.stringify(addonFile)})`]).status === 0;
 }

@@ -77,7 +77,8 @@ async function main(): Promise<void> {
     'Measures Skein beside llama.cpp and OpenVINO GenAI: tables of medians and ratios.',
   );
   if (flags === null) return;
-  await runComparison(flags, { plan: () => planOf(flags), report: comparisonReport, section: flags.section });
+  const reports = [{ of: comparisonReport, document: 'BENCHMARKS.md', section: flags.section }];
+  await runComparison(flags, { plan: () => planOf(flags), reports });
 }
 
 function planOf(flags: FlagValues<typeof FLAGS>): ComparisonPlan<Shape> {

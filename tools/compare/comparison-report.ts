@@ -1,8 +1,9 @@
 import { machineLine } from '../../base/machine.js';
+import { markdownTable } from '../support/markdown-table.js';
 import { median } from '../support/statistics.js';
 import type { ComparisonRecord } from './record.js';
 import { parseShapes } from './shapes.js';
-import { mediansTable, ratiosTable, row, spreadLine, type TableColumn } from './tables.js';
+import { mediansTable, ratiosTable, spreadLine, type TableColumn } from './tables.js';
 
 /** Tokens per second in a line of generation for every shape, then of prefill for those of one sequence. */
 export function comparisonReport(record: ComparisonRecord): string {
@@ -54,16 +55,13 @@ function javascriptTable(record: ComparisonRecord, columns: readonly TableColumn
       record.recorded.sides.some(({ name }) => shares(name, column).length > 0),
   );
   if (shown.length === 0) return '';
-  const lines = [
-    row(['share of an iteration in JavaScript', ...shown.map(({ title }) => title)]),
-    row(['---', ...shown.map(() => '---:')]),
-  ];
-  for (const { name } of record.recorded.sides.filter(({ engine }) => engine === 'skein')) {
-    const values = shown.map(({ column }) => median(shares(name, column)));
-    if (values.every(Number.isNaN)) continue;
-    lines.push(
-      row([name, ...values.map((value) => (Number.isNaN(value) ? '' : `${(100 * value).toFixed(1)} %`))]),
-    );
-  }
-  return lines.join('\n');
+  const rows = record.recorded.sides
+    .filter(({ engine }) => engine === 'skein')
+    .map(({ name }) => [name, ...shown.map(({ column }) => median(shares(name, column)))] as const)
+    .filter(([, ...values]) => !values.every(Number.isNaN))
+    .map(([name, ...values]) => [
+      name,
+      ...values.map((value) => (Number.isNaN(value) ? '' : `${(100 * value).toFixed(1)} %`)),
+    ]);
+  return markdownTable(['share of an iteration in JavaScript', ...shown.map(({ title }) => title)], rows);
 }

@@ -13,7 +13,7 @@ export type FlagValues<T extends FlagTable> = {
   [K in keyof T]: T[K] extends { argument: string } ? string : boolean;
 };
 
-/** What a comparison is made with, whichever way it is made. */
+/** Model, peers and threads: every comparison is made with them. */
 export const SIDES_FLAGS = {
   model: {
     argument: 'PATH',
@@ -43,14 +43,7 @@ export const TURNS_FLAGS = {
   only: { argument: 'LIST', default: '', help: 'of all that, only these: engines, engine:format, columns' },
   resume: { help: 'go on with what FILE has; what another version of a side gave is measured anew' },
   report: { help: 'measure nothing, report what FILE has' },
-  write: { help: 'write the tables into BENCHMARKS.md too' },
-} as const satisfies FlagTable;
-
-/** Of a tool that measures sides in turns and makes one table of them. */
-export const TABLE_FLAGS = {
-  rounds: { argument: 'N', default: '3', help: 'alternations; medians are reported (default 3)' },
-  note: { argument: 'TEXT', default: '', help: 'put behind the description of the machine' },
-  write: { help: 'write what is printed into BENCHMARKS.md too' },
+  write: { help: 'write the tables into BENCHMARKS.md and docs/lab too' },
 } as const satisfies FlagTable;
 
 /** Where the measurements lie; every one is written as it comes. */

@@ -1,6 +1,6 @@
 import type { runBenchmark as RunBenchmark } from '../../loadgen/index.js';
 
-// As it is built: worker processes are started from there.
+// The library is taken as it is built: worker processes are started from there.
 const library = new URL('../../dist/loadgen/index.js', import.meta.url).href;
 const { runBenchmark } = (await import(library)) as { runBenchmark: typeof RunBenchmark };
 
@@ -27,7 +27,7 @@ export interface HttpLoad {
   /** Words of each prompt; every prompt has other words, so that no cache of prompts helps. */
   promptWords: number;
   generate: number;
-  /** Of the prompts' words (0): another seed, other prompts. */
+  /** Seed of the prompts' words (default 0): another seed, other prompts. */
   seed?: number;
   /** Keep connections between requests. llama-server ends its own behind a stream, and resets a request that comes first. */
   keepAlive?: boolean;

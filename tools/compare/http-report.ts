@@ -1,4 +1,5 @@
 import { machineLine } from '../../base/machine.js';
+import { markdownTable } from '../support/markdown-table.js';
 import type { ComparisonRecord } from './record.js';
 import { mediansTable, ratiosTable, spreadLine, type TableColumn } from './tables.js';
 
@@ -12,34 +13,72 @@ const SHOWN = [
   { title: 'Failed requests of a round', key: 'failed', hasRatios: false },
 ] as const;
 
-/** Throughput, latencies and failures by number of clients. */
-export function httpReport(record: ComparisonRecord): string {
-  const { machine, settings, sides, measurements } = record.recorded;
-  const names = [...new Set(measurements.map(({ column }) => column))];
+/** The latencies of the summary, by what its rows call them. */
+const SUMMARIZED = { 'first token': 'firstTokenP50', 'between tokens': 'interTokenP50' } as const;
+
+/** A column for each number of clients. */
+function columnsOf(record: ComparisonRecord, key: string): TableColumn[] {
+  const names = [...new Set(record.recorded.measurements.map(({ column }) => column))];
   const clients = names.map((name) => Number(name.slice(1))).sort((a, b) => a - b);
-  const columnsOf = (key: string): TableColumn[] =>
-    clients.map((count) => ({
-      title: count === 1 ? '1 client' : `${count} clients`,
-      column: `c${count}`,
-      key,
-      isLatency: key !== 'tokensPerSecond',
-    }));
+  return clients.map((count) => ({
+    title: count === 1 ? '1 client' : `${count} clients`,
+    column: `c${count}`,
+    key,
+    isLatency: key !== 'tokensPerSecond',
+  }));
+}
+
+/** Machine, model, threads, and the versions of the other engines. */
+function conditions({ recorded: { machine, settings, sides } }: ComparisonRecord): string {
   const versions = new Set(
     sides.filter(({ engine }) => engine !== 'skein').map(({ engine, version }) => `${engine} ${version}`),
   );
+  return `${machineLine(machine)}; ${settings.model}; ${settings.threads} threads each; ${[...versions].join('; ')}.`;
+}
+
+/** One table: tokens a second of every side, and the ratios of tokens a second and of median latencies. */
+export function httpSummary(record: ComparisonRecord): string {
+  const columns = columnsOf(record, 'tokensPerSecond');
+  const rates = mediansTable(record, columns).split('\n');
+  const rounds = new Set(record.recorded.measurements.map(({ round }) => round)).size;
+  const withoutBytes = (line: string) => cellsOf(line).filter((_, i) => i !== 1);
+  const [head = [], , ...medians] = rates.slice(0, -1).map(withoutBytes);
+  const ratioRows = Object.entries({ 'tokens/s': 'tokensPerSecond', ...SUMMARIZED }).flatMap(([name, key]) =>
+    ratiosTable(record, columnsOf(record, key))
+      .split('\n')
+      .slice(2)
+      .map(cellsOf)
+      .map(([ratio, ...cells]) => [`${ratio}: ${name}`, ...cells]),
+  );
+  const rateRows = medians.map(([side, ...cells]) => [`${side}, tokens/s`, ...cells]);
+  return [
+    `${conditions(record)} Medians of ${rounds} ${rounds === 1 ? 'round' : 'rounds'}.`,
+    '',
+    markdownTable(['', ...head.slice(1)], [...rateRows, ...ratioRows]),
+  ].join('\n');
+}
+
+/** The cells of a line that `tableRow` has made. */
+function cellsOf(line: string): string[] {
+  return line.slice(2, -2).split(' | ');
+}
+
+/** Throughput, latencies and failures by number of clients. */
+export function httpReport(record: ComparisonRecord): string {
+  const { settings } = record.recorded;
   const tables = SHOWN.flatMap(({ title, key, hasRatios }) => [
     '',
     `${title}:`,
     '',
-    mediansTable(record, columnsOf(key)),
-    ...(hasRatios ? ['', ratiosTable(record, columnsOf(key))] : []),
+    mediansTable(record, columnsOf(record, key)),
+    ...(hasRatios ? ['', ratiosTable(record, columnsOf(record, key))] : []),
   ]);
   return [
-    `${machineLine(machine)}; ${settings.model}; ${settings.threads} threads each; ${[...versions].join('; ')}. Medians of the rounds;`,
+    `${conditions(record)} Medians of the rounds;`,
     `prompts of ${settings.words} words, ${settings.generate} tokens an answer, at least ${settings.requests} answers for each client, one after the other;`,
     `connections: ${settings.connections}. Failed requests are in no other table.`,
     'Ratios say how many times better Skein is: rates divided by theirs, latencies the other way round.',
-    spreadLine(record, columnsOf('tokensPerSecond')),
+    spreadLine(record, columnsOf(record, 'tokensPerSecond')),
     ...tables,
   ]
     .join('\n')

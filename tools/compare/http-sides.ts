@@ -60,8 +60,8 @@ export function skeinServerSide(model: string, format: string, load: ServerLoad)
     measure: (shape) => {
       const start = (port: number) => {
         const args = [CLI, 'serve', '--model', model, '--weights', format, '--port', `${port}`];
-        args.push('--threads', `${load.threads}`, '--max-num-sequences', `${shape.clients}`);
-        args.push('--max-seq-len', `${SEQUENCE_TOKENS}`);
+        args.push('--threads', `${load.threads}`, '--max-active-requests', `${shape.clients}`);
+        args.push('--max-context-tokens', `${SEQUENCE_TOKENS}`);
         return spawn(process.execPath, args, { stdio: 'ignore' });
       };
       return measureServer(start, shape, load);

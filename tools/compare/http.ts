@@ -15,7 +15,7 @@ import {
   SIDES_FLAGS,
   TURNS_FLAGS,
 } from './flags.js';
-import { httpReport } from './http-report.js';
+import { httpReport, httpSummary } from './http-report.js';
 import { llamaServerSide, type ServerShape, skeinServerSide } from './http-sides.js';
 import { ggufOf, LlamaCpp } from './llama-cpp.js';
 import { type ComparisonPlan, runComparison } from './run-comparison.js';
@@ -51,7 +51,11 @@ async function main(): Promise<void> {
     'Streams chat from skein serve and llama-server: tables of medians and ratios.',
   );
   if (flags === null) return;
-  await runComparison(flags, { plan: () => planOf(flags), report: httpReport, section: 'http' });
+  const reports = [
+    { of: httpReport, document: 'docs/lab/comparisons.md', section: 'http' },
+    { of: httpSummary, document: 'BENCHMARKS.md', section: 'http-summary' },
+  ];
+  await runComparison(flags, { plan: () => planOf(flags), reports });
 }
 
 function planOf(flags: FlagValues<typeof FLAGS>): ComparisonPlan<ServerShape> {

@@ -14,8 +14,16 @@ export interface ComparisonPlan<S> {
 export interface Comparison<S> {
   /** Called where something is to be measured. */
   plan(): ComparisonPlan<S>;
-  report(record: ComparisonRecord): string;
-  /** Of BENCHMARKS.md, for --write; each kind of machine has its own: see sectionOf. */
+  /** All tables first, which are printed; with --write each report goes into its section. */
+  reports: readonly ComparisonReport[];
+}
+
+/** Tables of a comparison, and where --write puts them. */
+export interface ComparisonReport {
+  of(record: ComparisonRecord): string;
+  /** The document, named from the root of the repository. */
+  document: string;
+  /** The section of the document without its end: each kind of machine has its own, see sectionOf. */
   section: string;
 }
 
@@ -24,10 +32,10 @@ type RunFlags = FlagValues<typeof TURNS_FLAGS & ReturnType<typeof outputFlag>>;
 /** Measures what the flags choose, or only reads what was measured, and prints the report. */
 export async function runComparison<S>(flags: RunFlags, comparison: Comparison<S>): Promise<void> {
   const record = flags.report ? ComparisonRecord.read(flags.output) : await measure(flags, comparison.plan());
-  const report = comparison.report(record);
-  console.log(report);
-  if (flags.write)
-    writeSection('BENCHMARKS.md', sectionOf(comparison.section, record.recorded.machine), report);
+  console.log(comparison.reports[0]!.of(record));
+  if (!flags.write) return;
+  for (const { of, document, section } of comparison.reports)
+    writeSection(document, sectionOf(section, record.recorded.machine), of(record));
 }
 
 async function measure<S>(flags: RunFlags, plan: ComparisonPlan<S>): Promise<ComparisonRecord> {

@@ -12,7 +12,7 @@ export interface SideName {
 export interface SideInfo extends SideName {
   /** 'engine format'. */
   name: string;
-  /** Of the file with the weights. */
+  /** Bytes of the file with the weights. */
   bytes: number;
   /** Measurements of another version do not count. */
   version: string;

@@ -46,7 +46,7 @@ export async function skeinSide(
     });
     try {
       await bench.ready;
-      // Behind its start the engine still has its pages provided, as others have in front of theirs.
+      // The engine still has its pages provided behind its start, as others have in front of theirs.
       await setTimeout(SETTLING_MS);
       await bench.measure({ sequences: 1, promptTokens: 16, generate: 4 });
       const runs: EngineRates[] = [];
@@ -72,7 +72,7 @@ function dist(path: string): Promise<unknown> {
   return import(new URL(`../../dist/${path}`, import.meta.url).href);
 }
 
-/** Of the addon and the compiled package: what was measured with another build does not stand beside this one's. */
+/** A digest of the addon and the compiled package: what was measured with another build does not stand beside this one's. */
 export function skeinDigest(): string {
   const hash = createHash('sha256');
   const root = packageRoot();

@@ -1,3 +1,4 @@
+import { tableRow } from '../support/markdown-table.js';
 import { median, spread } from '../support/statistics.js';
 import type { ComparisonRecord } from './record.js';
 import type { SideInfo } from './side.js';
@@ -66,7 +67,7 @@ export function mediansTable(record: ComparisonRecord, columns: readonly TableCo
       const value = median(record.values(side.name, column, key));
       return Number.isNaN(value) ? '' : value.toFixed(digits);
     });
-    lines.push(row([side.name, (side.bytes / 1e6).toFixed(0), ...cells]));
+    lines.push(tableRow([side.name, (side.bytes / 1e6).toFixed(0), ...cells]));
   }
   const rounds = columns.map(({ column, key }) => {
     const all = record.recorded.sides.map(({ name }) => record.values(name, column, key).length);
@@ -75,7 +76,7 @@ export function mediansTable(record: ComparisonRecord, columns: readonly TableCo
     const [least, most] = [Math.min(...counts), Math.max(...counts)];
     return least === most ? `${most}` : `${least} to ${most}`;
   });
-  lines.push(row(['rounds', '', ...rounds]));
+  lines.push(tableRow(['rounds', '', ...rounds]));
   return lines.join('\n');
 }
 
@@ -89,7 +90,7 @@ export function ratiosTable(record: ComparisonRecord, columns: readonly TableCol
         const value = ratio(record, ours, peers, column);
         return Number.isNaN(value) ? '' : `${value.toFixed(2)}x`;
       });
-      lines.push(row([`${ours.name} / ${label}`, ...cells]));
+      lines.push(tableRow([`${ours.name} / ${label}`, ...cells]));
     }
   }
   return lines.join('\n');
@@ -106,13 +107,9 @@ export function spreadLine(record: ComparisonRecord, columns: readonly TableColu
   return `Rounds of a cell lie ${percent(median(spreads))} apart in the middle, ${percent(Math.max(...spreads))} in the worst.`;
 }
 
-export function row(cells: readonly string[]): string {
-  return `| ${cells.join(' | ')} |`;
-}
-
 function head(first: readonly string[], columns: readonly TableColumn[]): string[] {
   const titles = [...first, ...columns.map(({ title }) => title)];
-  return [row(titles), row(titles.map((_, i) => (i === 0 ? '---' : '---:')))];
+  return [tableRow(titles), tableRow(titles.map((_, i) => (i === 0 ? '---' : '---:')))];
 }
 
 /** Peers before Skein, each in the order in which its formats came. */

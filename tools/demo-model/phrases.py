@@ -81,7 +81,7 @@ OF_FEAR = {
     "because": ["The boy was afraid of dogs because one had barked at him.", "The hen was afraid of cars because they were so fast.",
                 "The cat was afraid of water because it was cold and wet.", "The {K} was afraid of {X} because"],
 }
-# Of nothing: many seeds of the same prompt.
+# Prompts about nothing in particular: many seeds of the same prompt.
 FREE = {
     "weather": ["It was a warm day, and the sky was blue.", "It was a cold day, and snow lay on the roofs.",
                 "It was a windy day, and the leaves flew through the air.", "It was a {D} day, and"],

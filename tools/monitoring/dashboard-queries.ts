@@ -2,11 +2,11 @@ import type { Family } from './exposition.js';
 
 /** A series that a query reads. */
 export interface QueriedSeries {
-  /** With _bucket, _sum or _count, where it has one of them. */
+  /** The metric's name, with _bucket, _sum or _count where it has one of them. */
   name: string;
   /** Labels that the query selects or groups by. */
   labels: string[];
-  /** Of rate(), increase() and their like, which only what grows has. */
+  /** Whether it is a rate(), increase() or the like, which only what grows has. */
   isRate: boolean;
 }
 

@@ -3,7 +3,7 @@
 export type MetricType = 'counter' | 'gauge' | 'histogram' | 'summary' | 'untyped';
 
 export interface Sample {
-  /** With _bucket, _sum or _count, where it has one of them. */
+  /** The sample's name, with _bucket, _sum or _count where it has one of them. */
   name: string;
   labels: Readonly<Record<string, string>>;
   value: number;

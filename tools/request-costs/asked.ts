@@ -9,8 +9,16 @@ export interface Exchange {
   leave(): void;
 }
 
+/** Told of each piece of an answer's body as it comes. */
+export type OnBytes = () => void;
+
 /** Sends a body, and resolves with the first byte of the answer's body. */
-export function send(url: string, path: string, body: string | Buffer): Promise<Exchange> {
+export function send(
+  url: string,
+  path: string,
+  body: string | Buffer,
+  onBytes: OnBytes = () => {},
+): Promise<Exchange> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
     const sent = request(new URL(path, url), { method: 'POST', headers, agent: false }, (response) => {
@@ -22,6 +30,7 @@ export function send(url: string, path: string, body: string | Buffer): Promise<
       response.on('data', (bytes: Buffer) => {
         if (beginning.length < 2000) beginning += bytes.toString('latin1', 0, 2000);
         begun();
+        onBytes();
       });
     });
     sent.once('error', reject);
@@ -35,6 +44,8 @@ export class Neighbour {
   readonly #url: string;
   readonly #body: Readonly<Record<string, unknown>>;
   #exchange: Exchange | null = null;
+  #lastMs = 0;
+  #gapMs = 0;
   readonly #running: Promise<void>;
 
   constructor(url: string, model: string, maxSeqLen: number) {
@@ -42,6 +53,15 @@ export class Neighbour {
     const max_tokens = Math.floor(0.9 * maxSeqLen);
     this.#body = { model, prompt: 'Once', max_tokens, ignore_eos: true, stream: true, priority: 1 };
     this.#running = this.#run();
+  }
+
+  /** The longest time between two pieces of an answer since this was asked the last time, in milliseconds of the clock. */
+  takeGap(): number {
+    const gap = this.#gapMs;
+    this.#gapMs = 0;
+    // What this program itself was busy with before is nobody's gap.
+    this.#lastMs = Math.max(this.#lastMs, performance.now());
+    return gap;
   }
 
   async stop(): Promise<void> {
@@ -53,10 +73,17 @@ export class Neighbour {
   async #run(): Promise<void> {
     for (let seed = 0; !this.#isOver; seed++) {
       const body = JSON.stringify({ ...this.#body, seed });
-      this.#exchange = await send(this.#url, '/v1/completions', body);
+      this.#lastMs = Number.POSITIVE_INFINITY;
+      this.#exchange = await send(this.#url, '/v1/completions', body, () => this.#note());
       if (this.#exchange.status !== 200)
         throw new Error(`The neighbour was refused: ${await this.#exchange.ended}`);
       await this.#exchange.ended;
     }
+  }
+
+  #note(): void {
+    const now = performance.now();
+    this.#gapMs = Math.max(this.#gapMs, now - this.#lastMs);
+    this.#lastMs = now;
   }
 }

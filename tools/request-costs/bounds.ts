@@ -25,7 +25,7 @@ export function calibrated(): number {
   return Math.max(1, Math.min(...times) / REFERENCE_MS);
 }
 
-/** Of the kind that handling a request is: JSON, texts, maps, sorting. */
+/** Work of the kind that handling a request is: JSON, texts, maps, sorting. */
 function work(): void {
   const objects = Array.from({ length: 20_000 }, (_, i) => ({ id: i, name: `n${(i * 7919) % 20_000}` }));
   const parsed = JSON.parse(JSON.stringify(objects)) as typeof objects;

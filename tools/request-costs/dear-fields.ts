@@ -6,6 +6,7 @@ import {
   LONGEST,
   list,
   longTexts,
+  longWords,
   manyValues,
   object,
   text,
@@ -49,7 +50,7 @@ const dearPrompt: DearField = ({ maxSeqLen }) => {
   return [
     longTexts[0]!,
     text('Once upon a time ', 4 * most),
-    text('a', LONGEST / 64),
+    ...longWords,
     wholeTokens(most),
     list(256, (index) => `"${index} ${'once '.repeat(most / 2)}"`),
     list(256, () => text('x', LONGEST / 300)),
@@ -337,7 +338,7 @@ const encoders: Readonly<Record<string, DearField>> = {
 
 const tokenizing: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
-  prompt: () => longTexts,
+  prompt: () => [...longTexts, ...longWords],
   messages: () => chatMessages.map((messages) => ({ messages, prompt: 'null' })),
   add_special_tokens: harmless('true'),
   return_token_strs: one({ prompt: text('Once upon a time ', 4000), return_token_strs: 'true' }),

@@ -16,21 +16,34 @@ export const list = (count: number, item: (index: number) => string) => `[${repe
 export const object = (count: number, entry: (index: number) => string) => `{${repeated(count, entry)}}`;
 export const text = (unit: string, length: number) => `"${unit.repeat(Math.floor(length / unit.length))}"`;
 
-/** As long a text as a body holds, in ways to write one that are dear to read. */
+/** Texts as long as a body holds, in ways to write one that are dear to read. */
 export const longTexts: readonly JsonText[] = [
   text('a', LONGEST),
   text('\\u00e9', LONGEST),
   text('\u{1f9a2}', LONGEST / 2),
 ];
 
-/** As many values as a body holds, in lists as long as are taken, and objects of which no two are alike. */
+/** UTF-16 units of the longest text that is tokenized on its own. */
+const MOST_TOKENIZED = 2 ** 18;
+
+/**
+ * Texts whose words are dear to cut into tokens: one word of a letter that merges with itself again and again; one of Chinese
+ * characters, of which each is three bytes and most are no token; and digits, each of which is a word.
+ */
+export const longWords: readonly JsonText[] = [
+  text('a', MOST_TOKENIZED),
+  `"${Array.from({ length: MOST_TOKENIZED }, (_, index) => String.fromCharCode(0x4e00 + ((index * 7919) % 20_000))).join('')}"`,
+  text('1234567890', MOST_TOKENIZED),
+];
+
+/** Lists of as many values as a body holds, as long as are taken, and objects of which no two are alike. */
 export const manyValues: readonly JsonText[] = [
   list(122, () => list(4090, () => '1')),
   list(60, (outer) => object(4090, (inner) => `"k${outer}_${inner}":[]`)),
   list(4000, (outer) => list(60, (inner) => `{"a${outer}":${inner}}`)),
 ];
 
-/** As deep as is taken. */
+/** Values as deep as is taken. */
 export const deepValues: readonly JsonText[] = [
   `${'['.repeat(190)}${']'.repeat(190)}`,
   list(1200, () => `${'{"a":'.repeat(190)}1${'}'.repeat(190)}`),

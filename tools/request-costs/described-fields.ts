@@ -1,4 +1,4 @@
-/** Of OpenAPI what is read here. */
+/** The part of an OpenAPI document that is read here. */
 interface Described {
   paths: Record<string, Record<string, { requestBody?: { content: Record<string, { schema: SchemaOf }> } }>>;
   components: { schemas: Record<string, SchemaOf> };

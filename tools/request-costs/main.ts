@@ -1,5 +1,6 @@
-// What the dearest requests cost, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1] [--write]
-// With --write the table goes into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
+// What the dearest requests cost, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1]
+// [--guides 10] [--write]. --guides: what clients with hostile guides do to it, for so many seconds each.
+// With --write the tables go into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
 // measured.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { writeSection } from '../document-section.js';
 import { Random } from '../soak/random.js';
 import { megabytes, ms } from './bounds.js';
+import { type GuideCost, guideTable, HOSTILE_GUIDES, PEACEFUL_GUIDE } from './hostile-guides.js';
 import type { Cost, DearRequest } from './measure.js';
 import { CostSession, DEMO_MODEL, smollm2 } from './session.js';
 import { costTable } from './table.js';
@@ -17,6 +19,7 @@ const { values, positionals } = parseArgs({
   options: {
     random: { type: 'string', default: '0' },
     seed: { type: 'string', default: '1' },
+    guides: { type: 'string', default: '0' },
     write: { type: 'boolean' },
   },
 });
@@ -26,6 +29,7 @@ const folder = mkdtempSync(join(tmpdir(), 'skein-costs-'));
 const cache = process.env.SKEIN_COSTS_CACHE ?? folder;
 const session = await CostSession.open(real === undefined ? DEMO_MODEL : smollm2(real), cache, process.env);
 const costs: Cost[] = [];
+const guides: GuideCost[] = [];
 let numExceeded = 0;
 try {
   for (const request of wanted()) {
@@ -39,13 +43,22 @@ try {
     );
     for (const line of [...exceeded, ...(answer === '' ? [] : [answer])]) console.log(`      ${line}`);
   }
+  // The first guide of all starts the thread that follows guides.
+  if (Number(values.guides) > 0) await session.beside(PEACEFUL_GUIDE, 1);
+  for (const guide of Number(values.guides) > 0 ? [...Object.values(HOSTILE_GUIDES), PEACEFUL_GUIDE] : []) {
+    guides.push(await session.beside(guide, Number(values.guides)));
+  }
 } finally {
   await session.close();
   rmSync(folder, { recursive: true, force: true });
 }
 const table = costTable(costs);
 console.log(`\n${table}\n\n${numExceeded} of ${costs.length} requests cost more than they may.`);
-if (values.write) writeSection('SECURITY.md', 'request-costs', table);
+if (guides.length > 0) console.log(`\n${guideTable(guides)}`);
+if (values.write) {
+  if (costs.length > 0) writeSection('SECURITY.md', 'request-costs', table);
+  if (guides.length > 0) writeSection('SECURITY.md', 'hostile-guides', guideTable(guides));
+}
 
 function* wanted(): Generator<DearRequest> {
   const random = new Random(Number(values.seed));

@@ -17,7 +17,7 @@ export interface Cost {
   status: number;
   /** Where it was refused, with what. */
   answer: string;
-  /** Of the main thread, up to the first byte of the answer, less what the neighbour costs in that time. */
+  /** Time of the main thread up to the first byte of the answer, less what the neighbour costs in that time. */
   admissionMs: number;
   /** Longest for which the main thread did nothing else, up to the end. */
   holdMs: number;

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Neighbour } from './asked.js';
+import { Neighbour, send } from './asked.js';
 import { calibrated, exceeded } from './bounds.js';
 import { DEAR_ROUTES, type ModelSizes } from './dear-fields.js';
 import { DearRequests } from './dear-requests.js';
 import { describedFields } from './described-fields.js';
+import type { GuideCost, HostileGuide } from './hostile-guides.js';
 import { type Baseline, type Cost, costOf, type DearRequest, leastOf, tokenMsOf } from './measure.js';
 import { MeteredServer } from './metered-server.js';
 
@@ -65,7 +66,14 @@ export class CostSession {
     };
     const flags = Object.entries(models).flatMap(([name, model]) => ['--model', `${name}=${model}`]);
     // One computing thread, whose processor time is all that an iteration takes.
-    const more = ['--threads', '1', '--max-beam-width', '4', '--max-tokens', String(8 * sizes.maxSeqLen)];
+    const more = [
+      '--threads',
+      '1',
+      '--max-beam-width',
+      '4',
+      '--kv-cache-tokens',
+      String(8 * sizes.maxSeqLen),
+    ];
     const server = await MeteredServer.start([...flags, ...more, '--cache-dir', cacheDir], environment);
     const fields = await describedFields(server.url);
     const neighbour = new Neighbour(server.url, 'chat', sizes.maxSeqLen);
@@ -93,6 +101,27 @@ export class CostSession {
       if (found.length === 0 || costs.length === MOST_TIMES) return { cost, exceeded: found };
       await sleep(50);
     }
+  }
+
+  /** What clients with this guide do to the neighbour, one request after the other for so many seconds. */
+  async beside({ what, fields }: HostileGuide, seconds: number): Promise<GuideCost> {
+    const body = JSON.stringify({
+      model: 'chat',
+      prompt: 'Once',
+      max_tokens: 60,
+      temperature: 1.5,
+      n: 8,
+      ...fields,
+    });
+    const untilMs = performance.now() + 1000 * seconds;
+    const attack = async () => {
+      while (performance.now() < untilMs) await (await send(this.#server.url, '/v1/completions', body)).ended;
+    };
+    await this.#server.noted(true);
+    this.#neighbour.takeGap();
+    await Promise.all([attack(), attack(), attack()]);
+    const { holdNs, iterationNs } = await this.#server.noted();
+    return { what, iterationMs: iterationNs / 1e6, holdMs: holdNs / 1e6, gapMs: this.#neighbour.takeGap() };
   }
 
   async close(): Promise<void> {

@@ -4,6 +4,7 @@
  *
  *     npm run test:sanitize
  */
+import { readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { writeSection } from '../document-section.js';
 import { runAddressTests } from './address.js';
@@ -14,6 +15,7 @@ import { type Figures, figuresTable } from './figures.js';
 const HELP = `Runs the native code under GCC's sanitizers.
 
   --only address|thread   one of them (default: both)
+  --short                 without the tests that repeat the same code over all lengths and crowds, which take the longest
   --long                  ten times the inputs and files, the threads for five minutes and for leaks too, more tests
   --tests PATH            the tests of these files instead (may be given more than once)
   --seed N                of the threads' schedules (default: the time of day, which is printed)
@@ -24,6 +26,7 @@ const { values: flags } = parseArgs({
     help: { type: 'boolean' },
     only: { type: 'string' },
     long: { type: 'boolean', default: false },
+    short: { type: 'boolean', default: false },
     tests: { type: 'string', multiple: true },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     write: { type: 'boolean', default: false },
@@ -32,12 +35,28 @@ const { values: flags } = parseArgs({
 
 /** What runs the addon without workers or the compiled package. */
 const TESTS = ['test/engine/executors/native', 'test/engine/hostile-builds.test.ts'];
+/** Of these each test runs the same code for another length or crowd. */
+const REPEATING = [
+  'attention-window',
+  'batch-invariance',
+  'draft-rejection',
+  'kernels/attention',
+  'kernels/attention-window',
+];
 const MORE_TESTS = ['test/conformance', 'test/bitwise', 'test/models/checkpoints/fuzz.test.ts'];
 
 async function address(): Promise<Figures> {
   const addon = await compileAddon();
-  const tests = flags.tests ?? [...TESTS, ...(flags.long ? MORE_TESTS : [])];
+  const tests = flags.tests ?? (flags.short ? shortTests() : [...TESTS, ...(flags.long ? MORE_TESTS : [])]);
   return runAddressTests(addon, tests, flags.long ? 10 : 1);
+}
+
+function shortTests(): string[] {
+  const [folder, ...others] = TESTS as [string, ...string[]];
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const isLeftOut = (name: string) => REPEATING.some((one) => name === `${one}.test.ts`);
+  const kept = names.filter((name) => name.endsWith('.test.ts') && !isLeftOut(name));
+  return [...kept.map((name) => `${folder}/${name}`), ...others];
 }
 
 async function thread(): Promise<Map<string, number>> {

@@ -10,9 +10,9 @@ import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { ModelType } from '../../callbacks/gpt-manager-options.js';
 import type { Recordings, SchemeRecording } from '../../src/server/dashboard/page/schemes/recording.js';
-import { type Course, runScheme } from '../schemes-bench/run-scheme.js';
-import { openSetup } from '../schemes-bench/setup.js';
-import { longestSequence, poissonArrivals, type WorkloadOptions } from '../schemes-bench/workload.js';
+import { type Course, runScheme } from '../bench/schemes/run-scheme.js';
+import { openSetup } from '../bench/schemes/setup.js';
+import { longestSequence, poissonArrivals, type WorkloadOptions } from '../bench/schemes/workload.js';
 
 const SCHEMES: readonly ModelType[] = ['V1', 'InflightBatching', 'InflightFusedBatching'];
 const FILE = new URL('../../src/server/dashboard/page/schemes/recordings.json', import.meta.url);

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { Crowd } from '../bench/dashboard/crowd.js';
 import { launchChromium } from '../chromium.js';
-import { Crowd } from '../dashboard-bench/crowd.js';
 import { addressOf } from '../listening-server.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -45,7 +45,7 @@ export class Answer {
     }
   }
 
-  /** Of several sequences one that was cut short says it for all: the others may have ended before. */
+  /** One of several sequences that was cut short says it for all: the others may have ended before. */
   #noteReasons(reasons: readonly number[]): void {
     const cutShort = reasons.find((reason) => reason >= FINISH_TIMED_OUT);
     if (cutShort !== undefined) this.finishReason = cutShort;

@@ -72,7 +72,7 @@ export class Crowd {
       maxBeamWidth: mix.decodes ? MAX_BEAM_WIDTH : 1,
       ...optionsOf(mix, mix.crowd),
       getInferenceRequests: (max) => this.#arrivals(max),
-      sendResponse: (...response) => this.#take(...response),
+      sendResponse: (requestId, outputs, final, error) => this.#take(requestId, outputs, final, error),
       pollStopSignals: () => this.#stops(),
       onIterationStats: (stats) => this.#count(stats),
       onError: (error) => this.fail(error.message),
@@ -198,7 +198,7 @@ export async function compareAlone(engine: Engine, mix: Mix, crowd: Crowd, limit
     maxBeamWidth: mix.decodes ? MAX_BEAM_WIDTH : 1,
     ...optionsOf(mix, ALONE),
     getInferenceRequests: (max) => waiting.splice(0, max),
-    sendResponse: (...response) => take(...response),
+    sendResponse: (requestId, outputs, final, error) => take(requestId, outputs, final, error),
     onError: (error) => crowd.fail(error.message),
   });
   await manager.ready;

@@ -5,11 +5,11 @@ export interface Mix {
   name: string;
   modelType: ModelType;
   schedulerPolicy: SchedulerPolicy;
-  /** Of the weights; default bf16. */
+  /** Precision of the weights; default bf16. */
   precision?: 'f32' | 'bf16' | 'int8' | 'int4';
   /** The same for the crowd and for the requests alone. */
   numerics?: OptionalParams;
-  /** Of the crowd only; an answer must not show any of it. */
+  /** Options of the crowd only; an answer must not show any of them. */
   crowd: OptionalParams;
   /** Some requests ask for several sequences or beams, bring guides or drafts. */
   decodes?: true;
@@ -31,7 +31,7 @@ export const BASE: OptionalParams = {
   watchdogTimeoutMs: 60_000,
 };
 
-/** For a request alone: room for it, nothing shared, nothing cut. */
+/** Options for a request alone: room for it, nothing shared, nothing cut. */
 export const ALONE: OptionalParams = { kvCacheConfig: { maxTokens: 4 * MAX_SEQ_LEN } };
 
 /** Two and a half of the longest sequences, where 24 requests want in. */

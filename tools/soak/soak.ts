@@ -10,9 +10,11 @@ export interface SoakOptions {
   Manager: typeof GptManager;
   /** The engine directory of a tiny model in a precision. */
   engineOf: (precision: NonNullable<Mix['precision']>) => Promise<{ path: string; vocabSize: number }>;
-  /** Of all mixes together. */
+  /** Seconds of all mixes together. */
   seconds: number;
   seed: number;
+  /** Each mix goes on until it has sent so many, however slow the machine is; default 0. */
+  leastRequests?: number;
   mixes?: readonly Mix[];
   onLine?: (line: string) => void;
 }
@@ -28,15 +30,15 @@ export interface MixReport {
 
 export interface SoakReport {
   mixes: MixReport[];
-  /** With no engine: after the first mix and after the last. */
+  /** What the process holds without an engine: after the first mix and after the last. */
   resources: [Resources, Resources];
   failures: string[];
 }
 
-/** Of a mix's time the requests alone have this share, but no more than is good for a sample; the crowd has the rest. */
+/** Share of a mix's time that the requests have alone, but no more than is good for a sample; the crowd has the rest. */
 const ALONE_SHARE = 0.3;
 const MAX_ALONE_MS = 30_000;
-/** Of the crowd's time, for starting and ending. */
+/** Share of the crowd's time for starting and ending. */
 const MARGIN_SHARE = 0.1;
 /** Memory that comes and goes with the garbage of two heaps. */
 const RSS_SLACK_BYTES = 96 * 2 ** 20;
@@ -68,7 +70,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
 }
 
 async function runMix(
-  { Manager, engineOf }: SoakOptions,
+  { Manager, engineOf, leastRequests = 0 }: SoakOptions,
   mix: Mix,
   ms: number,
   seed: number,
@@ -87,7 +89,7 @@ async function runMix(
   await crowd.ready;
   await load(crowd, startMs + crowdMs / 4);
   const early = heldResources().rssBytes;
-  await load(crowd, startMs + crowdMs);
+  await load(crowd, startMs + crowdMs, leastRequests);
   const late = heldResources().rssBytes;
   await crowd.end();
   if (late - early > RSS_SLACK_BYTES) crowd.fail(`resident memory grew from ${mib(early)} to ${mib(late)}`);
@@ -97,9 +99,10 @@ async function runMix(
   return { name: mix.name, counts, compared, rssBytes: [early, late], failures: named };
 }
 
-/** Until then, or until something is wrong. */
-async function load(crowd: Crowd, untilMs: number): Promise<void> {
-  while (performance.now() < untilMs && !crowd.isOver) await wait(20);
+/** Lets the crowd load the engine until then and until it has sent so many requests, or until something is wrong. */
+async function load(crowd: Crowd, untilMs: number, leastRequests = 0): Promise<void> {
+  const goesOn = () => performance.now() < untilMs || crowd.counts.requests < leastRequests;
+  while (goesOn() && !crowd.isOver) await wait(20);
 }
 
 function leaks([before, after]: [Resources, Resources]): string[] {

@@ -5,9 +5,10 @@ import type { SequenceStop } from '../../callbacks/worker-messages.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/executors/fake/fake-executor.js';
-import { GenerationLoop } from '../../engine/generation-loop.js';
+import type { GenerationLoop } from '../../engine/generation-loop.js';
 import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
+import { assembleLoop } from '../../engine/loop/assemble-loop.js';
 import type { LoopOptions } from '../../engine/loop/loop-options.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
@@ -130,7 +131,7 @@ export class LoopHarness implements LoopCallbacks {
         : { maxReturnedLogitsBytes: options.maxReturnedLogitsBytes }),
       ...(options.terminateReqId === undefined ? {} : { terminateReqId: options.terminateReqId }),
     };
-    this.loop = new GenerationLoop(loopOptions, {
+    this.loop = assembleLoop(loopOptions, {
       executor: this.executor,
       kvCache: this.kvCache,
       rope: new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences),

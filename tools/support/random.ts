@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** In [0, 1). */
+  /** A uniform value in [0, 1). */
   uniform(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;
@@ -15,12 +15,12 @@ export class Random {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   }
 
-  /** In 0 .. end - 1. */
+  /** A whole number in 0 .. end - 1. */
   below(end: number): number {
     return Math.floor(this.uniform() * end);
   }
 
-  /** That many ids of a vocabulary. */
+  /** `length` ids of a vocabulary. */
   tokens(length: number, vocabSize: number): number[] {
     return Array.from({ length }, () => this.below(vocabSize));
   }

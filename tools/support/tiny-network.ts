@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import type { EngineTensor } from '../../engine/building/engine-directory.js';
 import type { WeightPrecision } from '../../engine/executors/executor.js';
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
+import type { CacheShape } from '../../kvcache/cache-shape.js';
+import { qkvWidth } from '../../network/cache-layers.js';
 import { NetworkBuilder } from '../../network/network-builder.js';
 import type { Activation, NetworkPlan } from '../../network/plan.js';
 import { bf16Bits, roundToBf16 } from './bf16.js';
@@ -18,6 +20,8 @@ export interface TinyShape {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
+  /** What layers have in the place of numKvHeads and headDim; the layers behind these have none of their own. */
+  ownHeads: readonly { numKvHeads?: number; headDim?: number }[];
   activation: Activation;
   bias: boolean;
   precision: WeightPrecision;
@@ -29,7 +33,7 @@ export interface TinyShape {
   varied: boolean;
 }
 
-/** Of the first layer of a varied network. */
+/** The window of the first layer of a varied network. */
 export const OWN_WINDOW = 40;
 
 const DEFAULT_SHAPE: TinyShape = {
@@ -40,6 +44,7 @@ const DEFAULT_SHAPE: TinyShape = {
   numHeads: 4,
   numKvHeads: 2,
   headDim: 16,
+  ownHeads: [],
   activation: 'silu',
   bias: false,
   precision: 'f32',
@@ -50,7 +55,7 @@ const DEFAULT_SHAPE: TinyShape = {
 /** A random network of Llama's shape with its weights in a folder of its own. */
 export interface TinyNetwork extends NativeEngine {
   shape: TinyShape;
-  /** As the executor sees them: already rounded to the precision. */
+  /** Weights as the executor sees them: already rounded to the precision. */
   weights: Map<string, Float32Array>;
   inverseFrequencies: Float32Array;
   folder: string;
@@ -79,7 +84,7 @@ export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
   const weightsFile = join(folder, 'weights.bin');
   const { weights, tensors, bytes } = makeWeights(plan, shape);
   writeFileSync(weightsFile, bytes);
-  const half = shape.headDim / 2;
+  const half = plan.attention.rotaryDim / 2;
   const inverseFrequencies = Float32Array.from({ length: half }, (_, i) => 10000 ** (-i / half));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   return {
@@ -96,28 +101,35 @@ export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
 }
 
 function makePlan(shape: TinyShape): NetworkPlan {
-  const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, numKvHeads, headDim, bias } = shape;
+  const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, bias } = shape;
   const { varied } = shape;
-  const ropeTables = varied ? [Array.from({ length: headDim / 2 }, (_, i) => 20 ** (-i / headDim))] : [];
+  const caches = Array.from({ length: numLayers }, (_, layer): CacheShape => {
+    const { numKvHeads: kvHeads, headDim: width } = { ...shape, ...shape.ownHeads[layer] };
+    return { kind: 'keysAndValues', kvHeads, keyDim: width, valueDim: width };
+  });
+  const rotaryDim = Math.min(...caches.map(({ keyDim }) => keyDim));
+  const ropeTables = varied ? [Array.from({ length: rotaryDim / 2 }, (_, i) => 20 ** (-i / rotaryDim))] : [];
   const network = new NetworkBuilder({
     architecture: 'tiny',
     vocabSize,
     hiddenSize,
-    attention: { numLayers, numHeads, numKvHeads, headDim, rotaryDim: headDim, ropeTables },
+    attention: { numLayers, numHeads, rotaryDim, ropeTables },
+    caches,
   });
   const matrix = (name: string, rows: number, columns: number) =>
     network.matrix(name, [{ name, rows, columns }]);
   const vector = (name: string, columns: number) => network.vector(name, [{ name, columns }]);
   const biased = (name: string, columns: number) => (bias ? vector(name, columns) : null);
   const embedding = matrix('embedding', vocabSize, hiddenSize);
-  const qkvWidth = (numHeads + 2 * numKvHeads) * headDim;
   const x = network.embedding(embedding, varied ? 1.7 : 1);
   for (let layer = 0; layer < numLayers; layer++) {
     const name = (part: string) => `layers.${layer}.${part}`;
+    const { kvHeads: numKvHeads, keyDim: headDim } = caches[layer]!;
+    const width = qkvWidth(numHeads, caches[layer]!);
     const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
     const qkv = network.linear(normed, {
-      weight: matrix(name('qkv'), qkvWidth, hiddenSize),
-      bias: biased(name('qkv.bias'), qkvWidth),
+      weight: matrix(name('qkv'), width, hiddenSize),
+      bias: biased(name('qkv.bias'), width),
     });
     if (varied) {
       network.rmsNormHeads(qkv, 0, numHeads, vector(name('qNorm'), headDim), 1e-5);

@@ -3,7 +3,7 @@
  * GUARANTEED_NO_EVICT beside it. Counts iterations and tokens, no time: the same on every machine.
  *
  *     npx tsx tools/thrashing/main.ts            prints the tables
- *     npx tsx tools/thrashing/main.ts --write    writes them into BENCHMARKS.md
+ *     npx tsx tools/thrashing/main.ts --write    writes them into docs/lab/batching.md
  */
 import { writeSection } from '../document-section.js';
 import { type Measured, measureLoop, measureSimulation, type Pool, type Setting } from './measure.js';
@@ -11,7 +11,7 @@ import { overloadTrace } from './overload-trace.js';
 
 const POOL: Pool = { numBlocks: 64, tokensPerBlock: 16, maxNumRequests: 32, maxNumTokens: 512 };
 const TRACE = { requests: 200, rate: 0.4, promptLength: [16, 96] as const, newTokens: 64, seed: 1 };
-/** In the second table an answer may have this many tokens; it ends earlier. */
+/** Most tokens of an answer in the second table; answers end earlier. */
 const LIMIT = 384;
 const END_ID = 0;
 
@@ -60,5 +60,5 @@ const lines = [
 ];
 const report = lines.join('\n');
 
-if (process.argv.includes('--write')) writeSection('BENCHMARKS.md', 'thrashing', report);
+if (process.argv.includes('--write')) writeSection('docs/lab/batching.md', 'thrashing', report);
 else console.log(report);

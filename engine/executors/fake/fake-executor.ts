@@ -65,7 +65,7 @@ export class FakeExecutor implements Executor {
   readonly #positions: Int32Array;
   /** 1 where the token in a slot was a draft when it was written. */
   readonly #isDraft: Uint8Array;
-  /** Of each row of logits, or POISONED. */
+  /** The hash of each row of logits, or POISONED. */
   readonly #hashes: Float64Array;
   readonly #logits: Float32Array;
   /** The last batch ran by `forward`: its logits may have been written to since. */

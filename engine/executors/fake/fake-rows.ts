@@ -1,7 +1,7 @@
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { TokenMasks } from '../../decoding/sampling-batch.js';
 
-/** In the place of a hash, which is never below 0: the row's logits are not finite. */
+/** Stands in the place of a hash, which is never below 0: the row's logits are not finite. */
 export const POISONED = -1;
 
 /** A step of a 32-bit hash (multiplications and shifts of murmur3's finaliser). */

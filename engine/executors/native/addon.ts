@@ -2,10 +2,10 @@ import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import type { TensorType } from '../../../models/checkpoints/checkpoint.js';
-import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { EngineTensor } from '../../building/engine-directory.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { UniformPlan } from '../cache-layers.js';
 import type { WeightPrecision } from '../executor.js';
 
 /** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
@@ -27,7 +27,7 @@ export interface ConvertJob {
 }
 
 export interface NativeExecutorOptions {
-  plan: NetworkPlan;
+  plan: UniformPlan;
   weightsFile: string;
   tensors: EngineTensor[];
   /** Mapped when it exists and matches; otherwise written aside, renamed, then mapped. */
@@ -44,7 +44,7 @@ export interface NativeExecutorOptions {
   /** 0: none. */
   maxAttentionWindow: number;
   sinkTokenLength: number;
-  /** That the threads of executors which compute at the same time may take together. */
+  /** Processors that the threads of executors which compute at the same time may take together. */
   processors: number;
   /** Share of the processors beside other environments: see ExecutorOptions. */
   computeWeight?: number;
@@ -54,7 +54,7 @@ export interface NativeExecutorOptions {
 /** The addon has one KV pool; which of its blocks are secondary is decided outside. */
 export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
 
-/** Of all executors of an environment (a worker) together. */
+/** Times of all executors of an environment (a worker) together. */
 export interface NativeTurns {
   /** Computed, and waited while executors of other environments did. */
   heldSeconds: number;
@@ -106,7 +106,7 @@ export interface SimulatedTurnsResult {
 export interface NativeAddon {
   /** Number of this interface: see ADDON_ABI. */
   readonly abi: number;
-  /** From the slowest to the fastest that this processor runs. */
+  /** The instruction sets that this processor runs, from the slowest to the fastest. */
   supportedInstructionSets(): InstructionSet[];
   /** Converts into `target`, an existing file of its final size. Checks every bound; throws naming file and tensor bounds. */
   convert(target: string, jobs: ConvertJob[], threads: number): void;

@@ -1,5 +1,7 @@
 import { createRequire } from 'node:module';
+import { messageOf } from '../../../base/error-text.js';
 import { packageRoot } from '../../../base/package-info.js';
+import { SkeinError } from '../../../base/skein-error.js';
 import type { NativeAddon } from './addon.js';
 
 /**
@@ -9,8 +11,9 @@ import type { NativeAddon } from './addon.js';
 export const ADDON_ABI = 12;
 
 /** The compiled addon is not there, does not load on this machine, or was compiled from other sources. */
-export class AddonError extends Error {
+export class AddonError extends SkeinError {
   override name = 'AddonError';
+  override readonly code = 'SKEIN_ADDON';
 }
 
 let loaded: NativeAddon | undefined;
@@ -52,9 +55,10 @@ function opened(open: () => NativeAddon): NativeAddon {
   try {
     return open();
   } catch (error) {
-    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    const [reason] = messageOf(error).split('\n');
     throw new AddonError(
       `The native addon of skein could not be loaded (${reason}); install a C++20 compiler, make and Python 3 and run "npm rebuild skein" (in a checkout: "npm run build:native").`,
+      { cause: error },
     );
   }
 }

@@ -1,6 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cpuQuota } from '../../../base/cpu-quota.js';
+import { codeOf } from '../../../base/skein-error.js';
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
@@ -8,6 +9,7 @@ import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import { PACKED_FILE } from '../../building/engine-directory.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import { uniformPlan } from '../cache-layers.js';
 import type { Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
@@ -22,8 +24,8 @@ export type NativeEngine = LoadableEngine;
 
 /** Part of the packed file's name; its header says more, and a file that does not match is made again. */
 const PACKED_FORMAT_VERSION = 2;
-/** What the addon says of matrices that are to be packed. */
-const DAMAGED = /are not those that were built/;
+/** The addon's code for matrices that are to be packed and are not those that were built. */
+const WEIGHTS_CHANGED = 'SKEIN_WEIGHTS_CHANGED';
 
 /** Runs a network on the CPU through the C++ addon. */
 export class NativeExecutor implements Executor {
@@ -124,7 +126,7 @@ function createExecutor(options: NativeExecutorOptions, packedFolder: string): N
   try {
     return loadAddon().createExecutor(options);
   } catch (error) {
-    if (error instanceof Error && DAMAGED.test(error.message)) removePackedFiles(packedFolder);
+    if (codeOf(error) === WEIGHTS_CHANGED) removePackedFiles(packedFolder);
     throw error;
   }
 }
@@ -145,7 +147,7 @@ function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): Exe
 
 function secondaryBytes({ plan }: NativeEngine, options: ExecutorOptions): number {
   const { numSecondaryBlocks = 0, tokensPerBlock, kvDtype } = options;
-  return numSecondaryBlocks * kvBytesPerBlock(plan.attention, tokensPerBlock, kvDtype);
+  return numSecondaryBlocks * kvBytesPerBlock(plan.caches, tokensPerBlock, kvDtype);
 }
 
 function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeExecutorOptions {
@@ -160,7 +162,8 @@ function nativeOptions(engine: NativeEngine, options: ExecutorOptions): NativeEx
     processors: cpuQuota(),
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
-    plan: engine.plan,
+    // The addon reads one shape of cache, that of all layers.
+    plan: uniformPlan(engine.plan, 'native'),
     weightsFile: engine.weightsFile,
     tensors: engine.tensors,
     packedFile: join(engine.packedFolder, `packed-${instructionSet}-v${PACKED_FORMAT_VERSION}.bin`),

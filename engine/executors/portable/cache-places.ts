@@ -19,7 +19,7 @@ export interface PlacesBefore {
 }
 
 /**
- * Of the layers without a window of their own, or of those with one. Rows of the step may write over some of these places
+ * The places of the layers without a window of their own, or of those with one. Rows of the step may write over some of these places
  * (see `staysInCache`): whoever attends reads them first.
  */
 export function placesBefore(

@@ -2,7 +2,7 @@ import type { PackedBatch } from '../../batch/packed-batch.js';
 
 export interface EmbeddingShape {
   vocabSize: number;
-  /** Of a row. */
+  /** Values of a row. */
   width: number;
 }
 

@@ -23,7 +23,7 @@ export interface RunnableEngine {
  */
 export interface NetworkRunner {
   readonly name: 'tensorflow' | 'wasm';
-  /** What computes, for people: 'CPU', 'GPU NVIDIA H100', 'SIMD'. */
+  /** The device or instructions that the runner computes with, for people: 'CPU', 'GPU NVIDIA H100', 'SIMD'. */
   readonly device: string;
   /**
    * Zeroes the batch's new blocks, writes K and V of its rows into their slots and computes all ops over rows of tokens.
@@ -42,7 +42,7 @@ export interface NetworkRunner {
    * the host's sampler can (nothing of `output` is written then). Absent: it never does.
    */
   sample?(sampling: SamplingBatch, output: SamplingOutput): boolean;
-  /** As Executor has them. */
+  /** Work on blocks, as Executor has it. */
   copyBlocks(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
   /** kvCacheBytes counts all blocks, secondary ones too. */

@@ -27,7 +27,7 @@ interface BegunStep {
  */
 export class PortableExecutor implements Executor {
   readonly name: NetworkRunner['name'];
-  /** What computes, as the runner has it. */
+  /** What the runner computes with: see NetworkRunner. */
   readonly instructionSet: string;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
@@ -37,7 +37,7 @@ export class PortableExecutor implements Executor {
   readonly #sampler: HostSampler;
   #runner: NetworkRunner | null;
   #begun: BegunStep | null = null;
-  /** Of the last forward that came to its end. */
+  /** Rows of logits of the last forward that came to its end. */
   #numLogitRows = 0;
   /** The logits of the last forward where they have been handed out, since when they may have been written to. */
   #view: Float32Array | null = null;
@@ -140,7 +140,7 @@ export class PortableExecutor implements Executor {
     this.#runner = null;
   }
 
-  /** Of both pools. */
+  /** Blocks of both pools. */
   get #numBlocks(): number {
     return this.options.numBlocks + (this.options.numSecondaryBlocks ?? 0);
   }
@@ -183,7 +183,7 @@ export class PortableExecutor implements Executor {
     returnSampledRows(batch, () => runner.logits(), this.#sampler);
   }
 
-  /** By the runner where the logits lie, unless they have been handed out and may have changed. */
+  /** Lets the runner sample where the logits lie, unless they have been handed out and may have changed. */
   #sample(runner: NetworkRunner, sampling: SamplingBatch, output: SamplingOutput): void {
     if (sampling.numRows === 0) {
       output.topStart[0] = 0;

@@ -1,5 +1,6 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
-import type { AttentionShape, PlanOp } from '../../../network/plan.js';
+import type { PlanOp } from '../../../network/plan.js';
+import type { UniformPlan } from '../cache-layers.js';
 import { TILE_ROWS } from './attention-units.js';
 import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
@@ -10,7 +11,7 @@ import { softCap } from './row-ops.js';
 const MASKED = -1e30;
 
 export interface AttentionFeeds {
-  /** As PackedStep has them: owners [U], slices of the pool [U * kvHeads * blocks of a unit], places [U x places of a unit]. */
+  /** Units as PackedStep has them: owners [U], slices of the pool [U * kvHeads * blocks of a unit], places [U x places of a unit]. */
   singleOwner: Output;
   singleSlices: Output;
   singleKeyPlaces: Output;
@@ -25,12 +26,12 @@ export interface AttentionFeeds {
     rows: Output;
     places: Output;
   } | null;
-  /** For each row its place among the results; null: they are the rows. */
+  /** The place of each row among the results; null: the results are the rows. */
   results: Output | null;
 }
 
 export interface AttentionGraphOptions {
-  attention: AttentionShape;
+  attention: UniformPlan['attention'];
   window: AttentionWindow | null;
   tokensPerBlock: number;
   blocksPerUnit: number;

@@ -33,7 +33,7 @@ export interface Piece {
   /** Row of T. */
   first: number;
   count: number;
-  /** In its sequence, of the first row. */
+  /** The place of the first row in its sequence. */
   place: number;
 }
 
@@ -78,7 +78,7 @@ export interface PackedStep {
   /** Rows of each tile [tiles x TILE_ROWS], what is left over repeats row 0, at place -1. */
   tileRows: number[];
   tilePlaces: number[];
-  /** For each row its place among the results: singles, then the tiles' rows. */
+  /** The place of each row among the results: singles, then the tiles' rows. */
   results: number[];
   /** Blocks to be zeroed beside the batch's own, and copied from the cache before anything is written. */
   freshBlocks: number[];

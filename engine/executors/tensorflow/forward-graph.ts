@@ -1,5 +1,6 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import type { UniformPlan } from '../cache-layers.js';
 import { type AttentionFeeds, AttentionGraph } from './attention-graph.js';
 import { blocksPerUnit, TILE_ROWS } from './attention-units.js';
 import { DType, type Output } from './graph/graph.js';
@@ -12,7 +13,7 @@ import type { RowRule } from './row-rule.js';
 
 export interface NetworkParts {
   ops: Ops;
-  plan: NetworkPlan;
+  plan: UniformPlan;
   weights: NetworkWeights;
   pool: KvPool;
   /** What heads read: the value whose rows they take [maxNumTokens + 1, width]. */
@@ -57,7 +58,7 @@ export class ForwardGraph {
   readonly #values = new Map<number, Output>();
   readonly #turned = new Map<number, Turned>();
   readonly #kept: Output[] = [];
-  /** Of each cache that has been written: what has read it since. An encoder's layers write over one another's. */
+  /** For each cache that has been written, what has read it since. An encoder's layers write over one another's. */
   readonly #readers = new Map<Variable, readonly Output[]>();
   readonly #feed: (name: string, dtype: DType, shape: readonly number[]) => Output;
 
@@ -253,7 +254,7 @@ export class ForwardGraph {
 interface RowOpContext {
   ops: Ops;
   weights: NetworkWeights;
-  plan: NetworkPlan;
+  plan: UniformPlan;
   values: Map<number, Output>;
 }
 

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { defaultCacheDirectory } from '../../building/engine-cache.js';
 
-/** In the order in which they are looked for: the one that can use a GPU, and what is taken in its place. */
+/** The packages in the order in which they are looked for: the one that can use a GPU, and what is taken in its place. */
 export const TENSORFLOW_PACKAGES = ['@tensorflow/tfjs-node-gpu', '@tensorflow/tfjs-node'] as const;
 export type TensorFlowPackage = (typeof TENSORFLOW_PACKAGES)[number];
 

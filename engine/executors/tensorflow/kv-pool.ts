@@ -1,4 +1,4 @@
-import type { AttentionShape } from '../../../network/plan.js';
+import type { UniformPlan } from '../cache-layers.js';
 import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import { Variable } from './graph/variable.js';
@@ -26,7 +26,7 @@ export class KvPool {
 
   constructor(
     ops: Ops,
-    attention: AttentionShape,
+    attention: UniformPlan['attention'],
     { blocks, tokensPerBlock, dtype }: { blocks: number; tokensPerBlock: number; dtype: DType },
   ) {
     this.#ops = ops;
@@ -76,7 +76,7 @@ export class KvPool {
     return this.#all.map((variable) => variable.update(target, variable.gather(source)));
   }
 
-  /** For each slice 1 where all of every layer is finite. */
+  /** One number for each slice: 1 where all of every layer is finite. */
   areFinite(slices: Output): Output {
     const parts = this.#all.map((variable) => {
       const wide = this.#ops.cast(variable.gather(slices), this.dtype, DType.float);

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { messageOf } from '../../../base/error-text.js';
 import { asSentence } from '../../../base/sentences.js';
 import { findInstallation, type TensorFlowInstallation } from './installation.js';
 import { TensorFlowError } from './tensorflow-error.js';
@@ -13,7 +14,7 @@ export interface TensorHandle {
   dispose(): void;
 }
 
-/** Its backend of the name `tensorflow`. */
+/** TensorFlow.js's backend of the name `tensorflow`. */
 export interface TensorFlowBackend {
   isUsingGpuDevice: boolean;
   binding: { TF_Version: string; getNumOfTensors(): number };
@@ -82,7 +83,7 @@ function restoreRemovedFunctions(util: Record<string, unknown>): void {
 }
 
 function loadProblem({ package: name, folder, from }: TensorFlowInstallation, error: unknown): string {
-  const message = (error as Error).message.split('\n')[0]!;
+  const message = messageOf(error).split('\n')[0]!;
   const again =
     from === 'setup'
       ? `run "${SETUP_COMMAND} --force" to make it again`

@@ -57,7 +57,7 @@ export class NetworkWeights {
     end();
   }
 
-  /** In bytes, of all weights. */
+  /** Bytes of all weights. */
   get bytes(): number {
     let bytes = 0;
     for (const { weight, dtype } of this.#held.values())

@@ -1,5 +1,7 @@
+import { option, says } from '../../../base/named-text.js';
 import { availableMemory } from '../../../kvcache/available-memory.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import { type UniformPlan, uniformPlan } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import type { NetworkRunner, OpenRunner, RunnableEngine } from '../portable/network-runner.js';
 import { WeightReader } from '../portable/weights/weight-reader.js';
@@ -20,9 +22,12 @@ import { type Feed, Session } from './session.js';
 import { TensorFlowError } from './tensorflow-error.js';
 import { STEP_UNIT_BYTES, TensorFlowRunner } from './tensorflow-runner.js';
 
+type UniformEngine = RunnableEngine & { plan: UniformPlan };
+
 /** The NetworkRunner on TensorFlow. Throws a TensorFlowError where it is not installed, or the device has too little memory. */
-export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise<NetworkRunner> => {
+export const openTensorFlowRunner: OpenRunner = async (given, options): Promise<NetworkRunner> => {
   checkCache(options);
+  const engine = uniform(given);
   const tensorflow = loadTensorFlow(options.threads);
   const window = resolveWindow(options);
   const { isUsingGpuDevice } = tensorflow.backend();
@@ -53,8 +58,12 @@ export const openTensorFlowRunner: OpenRunner = async (engine, options): Promise
 function checkCache({ kvDtype }: ExecutorOptions): void {
   if (kvDtype === 'f32' || kvDtype === 'bf16') return;
   throw new TensorFlowError(
-    `The tensorflow executor keeps the KV cache as f32 or bf16, but kvDtype is ${kvDtype}.`,
+    says`The tensorflow executor keeps the KV cache as f32 or bf16, but ${option('kvDtype')} is ${kvDtype}.`,
   );
+}
+
+function uniform(engine: RunnableEngine): UniformEngine {
+  return { ...engine, plan: uniformPlan(engine.plan, 'tensorflow') };
 }
 
 /** Linux gives more memory than there is, and ends the process that then takes it. */
@@ -63,12 +72,12 @@ function checkRoom({ weightBytes, kvCacheBytes, workspaceBytes }: ReturnType<Net
   const { bytes, from } = availableMemory();
   if (needed <= bytes) return;
   throw new TensorFlowError(
-    `The device has no memory left for it: ${needed} bytes are needed (${weightBytes} of weights, ${kvCacheBytes} of KV cache, ${workspaceBytes} to work in), and there are ${bytes} by ${from}; lower the KV cache (--max-tokens, --free-gpu-memory-fraction), --max-num-tokens or --max-num-sequences.`,
+    `The device has no memory left for it: ${needed} bytes are needed (${weightBytes} of weights, ${kvCacheBytes} of KV cache, ${workspaceBytes} to work in), and there are ${bytes} by ${from}; lower the KV cache (--kv-cache-tokens, --memory-fraction), --max-batch-tokens or --max-active-requests.`,
   );
 }
 
 /** Blocks behind those that the cache has: of zeros, of waste, and of chunks that lie apart while they run. */
-function poolShape({ plan }: RunnableEngine, options: ExecutorOptions): { shape: PoolShape; blocks: number } {
+function poolShape({ plan }: UniformEngine, options: ExecutorOptions): { shape: PoolShape; blocks: number } {
   const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock, maxNumTokens, maxNumSequences } = options;
   const window = resolveWindow(options);
   const zeroBlock = numBlocks + numSecondaryBlocks;
@@ -91,12 +100,7 @@ function ruleOf({ plan }: RunnableEngine, options: ExecutorOptions, isGpu: boole
   return rowRuleOf(plan, isGpu ? 'any' : cpuRowDevice(), threads);
 }
 
-function writeNetwork(
-  engine: RunnableEngine,
-  options: ExecutorOptions,
-  rule: RowRule,
-  products: ProductType,
-) {
+function writeNetwork(engine: UniformEngine, options: ExecutorOptions, rule: RowRule, products: ProductType) {
   const { plan } = engine;
   const graph = new Graph();
   const ops = new Ops(graph);
@@ -160,17 +164,18 @@ function loadWeights(engine: RunnableEngine, weights: NetworkWeights, session: S
 
 /** What such a runner takes, in bytes, on this GPU, or null on the CPU. Takes none of it. */
 export function measureTensorFlow(
-  engine: RunnableEngine,
+  given: RunnableEngine,
   options: ExecutorOptions,
   gpu: Gpu | null,
 ): ReturnType<NetworkRunner['memory']> {
+  const engine = uniform(given);
   const rule = ruleOf(engine, options, gpu !== null);
   const { weights, pool } = writeNetwork(engine, options, rule, productType(engine, gpu));
   return memoryOf(engine, options, weights, pool);
 }
 
 /** All that is taken on the device: nothing of it grows with what is asked. */
-function memoryOf(engine: RunnableEngine, options: ExecutorOptions, weights: NetworkWeights, pool: KvPool) {
+function memoryOf(engine: UniformEngine, options: ExecutorOptions, weights: NetworkWeights, pool: KvPool) {
   const { shape, blocks } = poolShape(engine, options);
   return {
     weightBytes: weights.bytes,
@@ -180,7 +185,7 @@ function memoryOf(engine: RunnableEngine, options: ExecutorOptions, weights: Net
 }
 
 /** The most that a step takes beside weights and cache: its rows, its units of attention, its logits. */
-function workspaceBytes({ plan }: RunnableEngine, options: ExecutorOptions): number {
+function workspaceBytes({ plan }: UniformEngine, options: ExecutorOptions): number {
   const widthOf = (rows: 'tokens' | 'logits') =>
     Math.max(0, ...plan.values.filter((value) => value.rows === rows).map(({ width }) => width));
   // A gated product is twice as wide as its value, and an op has its inputs and its output at a time.

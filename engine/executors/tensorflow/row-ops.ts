@@ -2,7 +2,7 @@ import type { Activation } from '../../../network/plan.js';
 import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 
-/** Of a vector register, whatever the processor. */
+/** Values of a vector register, taken to be this many whatever the processor. */
 const LANES = 16;
 
 /**

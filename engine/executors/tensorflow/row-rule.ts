@@ -9,7 +9,7 @@ export interface RowRule {
   least: number;
   coarse: number;
   coarseFrom: number;
-  /** Of a step; where there are more it is run as several. One encoder's sequence is never parted, and has a step of its own. */
+  /** Most rows of a step; one with more is run as several. One encoder's sequence is never parted, and has a step of its own. */
   most: number;
   /** Rows of one product of attention (a row's or a tile's heads that share keys) are a multiple of this. */
   attentionRows: number;
@@ -22,7 +22,7 @@ export type RowDevice = 'avx512' | 'avx2' | 'any';
 
 /** Elements that are computed at once; a function of what is left over at the end of all may be rounded otherwise. */
 const VECTOR = 16;
-/** From so many terms on sums are parted, by another size where there are more rows than MOST_LONG. */
+/** Sums of so many terms and more are parted, by another size where there are more rows than MOST_LONG. */
 const LONG_SUM = 1984;
 const MOST_LONG = 96;
 /** Rows that AVX2's kernels take at a time; of what is left over 1 to 3 are rounded otherwise. */

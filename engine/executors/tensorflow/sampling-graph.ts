@@ -160,7 +160,7 @@ function firstPast(ops: Ops, weights: Output, target: Output): Output {
     ops.graph.node('Cast', { inputs: [x], attributes: casts(DType.bool, DType.int32) });
   const first = ops.argMax(asInts(passes), 1, DType.int32);
   const anyPasses = ops.any(passes, 1);
-  // Of running counts the greatest comes first at the last column that weighs something.
+  // The greatest of the running counts comes first at the last column that weighs something.
   const last = ops.argMax(ops.cumsum(asInts(weighs), 1, DType.int32), 1, DType.int32);
   return ops.select(anyPasses, first, last, DType.int32);
 }

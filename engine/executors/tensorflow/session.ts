@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '../../../base/error-text.js';
 import { ExecutorLostError } from '../executor.js';
 import type { Graph } from './graph/graph.js';
 import type { TensorFlow, TensorHandle } from './load-tensorflow.js';
@@ -76,10 +77,10 @@ const LOST =
 
 /** TensorFlow's errors tell of nodes over many lines. */
 function deviceProblem(what: string, error: unknown): Error {
-  const message = (error as Error).message.replace(/\s+/g, ' ').trim();
+  const message = messageOf(error).replace(/\s+/g, ' ').trim();
   if (NO_MEMORY.test(message)) {
     return new TensorFlowError(
-      `${what}: the device has no memory left for it (${message.slice(0, 200)}); lower the KV cache (--max-tokens, --free-gpu-memory-fraction), --max-num-tokens or --max-num-sequences.`,
+      `${what}: the device has no memory left for it (${message.slice(0, 200)}); lower the KV cache (--kv-cache-tokens, --memory-fraction), --max-batch-tokens or --max-active-requests.`,
     );
   }
   if (LOST.test(message)) {

@@ -1,7 +1,7 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
-import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { UniformPlan } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import type { NetworkRunner } from '../portable/network-runner.js';
 import {
@@ -24,7 +24,7 @@ import { anglesOf, type StepContext, slicesOf, stepFeeds } from './step-feeds.js
 export const STEP_UNIT_BYTES = 256 << 20;
 
 export interface RunnerContext {
-  plan: NetworkPlan;
+  plan: UniformPlan;
   options: ExecutorOptions;
   window: AttentionWindow | null;
   pool: PoolShape;
@@ -179,8 +179,8 @@ export class TensorFlowRunner implements NetworkRunner {
   }
 }
 
-/** Of a tile's unit, which is larger than a row's: scores and weights, and its keys and values. */
-function unitBytes({ attention }: NetworkPlan, { tokensPerBlock }: PoolShape): number {
+/** Bytes of a tile's unit, which is larger than a row's: scores and weights, and its keys and values. */
+function unitBytes({ attention }: UniformPlan, { tokensPerBlock }: PoolShape): number {
   const { numHeads, numKvHeads, headDim } = attention;
   const places = blocksPerUnit(tokensPerBlock) * tokensPerBlock;
   return 4 * places * (2 * TILE_ROWS * numHeads + 2 * numKvHeads * headDim);

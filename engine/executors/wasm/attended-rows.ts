@@ -1,7 +1,9 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import { qkvWidth } from '../../../network/cache-layers.js';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
+import { type CachedHeads, cachedHeads } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import { writeRopeAngles } from '../portable/rope-angles.js';
 import type { WasmHeap } from './heap.js';
@@ -26,6 +28,8 @@ export class AttendedRows {
   readonly #heap: WasmHeap;
   readonly #workspace: Workspace;
   readonly #plan: NetworkPlan;
+  /** What each layer keeps. */
+  readonly #heads: readonly CachedHeads[];
   readonly #options: ExecutorOptions;
   readonly #window: AttentionWindow | null;
   readonly #tableEntries: number;
@@ -34,7 +38,7 @@ export class AttendedRows {
   /** Tables of frequencies that ops name, 0 being the batch's. */
   readonly #tables: readonly number[];
   #batch!: PackedBatch;
-  /** Of each sequence of the batch, whether its chunk is cut. */
+  /** For each sequence of the batch, whether its chunk is cut. */
   readonly #isCut: Uint8Array;
   #anyCut = false;
 
@@ -42,6 +46,7 @@ export class AttendedRows {
     this.#heap = heap;
     this.#workspace = workspace;
     this.#plan = plan;
+    this.#heads = plan.caches.map((_, layer) => cachedHeads(plan, layer, 'wasm'));
     this.#options = options;
     this.#window = resolveWindow(options);
     this.#tableEntries = longestTable(options.maxSeqLen, options.tokensPerBlock, this.#window);
@@ -60,9 +65,9 @@ export class AttendedRows {
     this.#batch = batch;
     const { numNewBlocks, newBlocks, numTokens, slots } = batch;
     const { floats, ints } = this.#heap;
-    const floatsOfBlock = this.#floatsPerBlock();
-    for (let layer = 0; layer < this.#plan.attention.numLayers; layer++) {
-      const base = this.#layer(layer) / 4;
+    for (const [layer, pool] of this.#workspace.pools.entries()) {
+      const floatsOfBlock = this.#floatsPerBlock(layer);
+      const base = pool / 4;
       for (let i = 0; i < numNewBlocks; i++) {
         const begin = base + newBlocks[i]! * floatsOfBlock;
         floats.fill(0, begin, begin + floatsOfBlock);
@@ -75,11 +80,13 @@ export class AttendedRows {
   }
 
   ropeAndCache(op: Rope): void {
-    const { numHeads, numKvHeads } = this.#plan.attention;
+    const { numHeads } = this.#plan.attention;
+    const { numKvHeads, headDim } = this.#heads[op.layer]!;
     const qkv = this.#workspace.values[op.qkv]!;
     const { numTokens, numSequences, queryStart } = this.#batch;
     if (this.#workspace.sinkAngles.length > 0) this.#turnForSinks(op);
-    this.#turn(qkv, this.#stride(), numHeads + numKvHeads, this.#workspace.angles[tableOf(op)]!);
+    const heads = { count: numHeads + numKvHeads, headDim, stride: this.#stride(op.layer) };
+    this.#turn(qkv, heads, this.#workspace.angles[tableOf(op)]!);
     if (!this.#anyCut) {
       this.#store(op.qkv, op.layer, 0, numTokens);
       return;
@@ -102,11 +109,10 @@ export class AttendedRows {
     }
   }
 
-  /** As Executor.copyBlocks. */
+  /** Copies blocks: see Executor.copyBlocks. */
   copyBlocks(source: Int32Array, target: Int32Array): void {
-    const bytes = 4 * this.#floatsPerBlock();
-    for (let layer = 0; layer < this.#plan.attention.numLayers; layer++) {
-      const base = this.#layer(layer);
+    for (const [layer, base] of this.#workspace.pools.entries()) {
+      const bytes = 4 * this.#floatsPerBlock(layer);
       for (let i = 0; i < source.length; i++) {
         this.#heap.copy(base + target[i]! * bytes, base + source[i]! * bytes, bytes);
       }
@@ -114,10 +120,10 @@ export class AttendedRows {
   }
 
   areFinite(blocks: Int32Array): boolean {
-    const floats = this.#floatsPerBlock();
-    for (let layer = 0; layer < this.#plan.attention.numLayers; layer++) {
+    for (const [layer, base] of this.#workspace.pools.entries()) {
+      const floats = this.#floatsPerBlock(layer);
       for (const block of blocks) {
-        if (!this.#heap.kernels.allFinite(this.#layer(layer) + 4 * block * floats, floats)) return false;
+        if (!this.#heap.kernels.allFinite(base + 4 * block * floats, floats)) return false;
       }
     }
     return true;
@@ -164,28 +170,34 @@ export class AttendedRows {
   }
 
   #turnForSinks(op: Rope): void {
-    const { numHeads, headDim } = this.#plan.attention;
+    const { numHeads } = this.#plan.attention;
+    const { headDim } = this.#heads[op.layer]!;
     const { values, sinkQueries, sinkAngles } = this.#workspace;
     const width = numHeads * headDim;
     const { numTokens } = this.#batch;
-    this.#heap.kernels.copyColumns(values[op.qkv]!, this.#stride(), width, numTokens, sinkQueries);
-    this.#turn(sinkQueries, width, numHeads, sinkAngles[tableOf(op)]!);
+    this.#heap.kernels.copyColumns(values[op.qkv]!, this.#stride(op.layer), width, numTokens, sinkQueries);
+    this.#turn(sinkQueries, { count: numHeads, headDim, stride: width }, sinkAngles[tableOf(op)]!);
   }
 
-  #turn(x: number, stride: number, heads: number, { cosines, sines }: { cosines: number; sines: number }) {
-    const { headDim, rotaryDim } = this.#plan.attention;
+  #turn(
+    x: number,
+    { count, headDim, stride }: { count: number; headDim: number; stride: number },
+    { cosines, sines }: { cosines: number; sines: number },
+  ): void {
+    const { rotaryDim } = this.#plan.attention;
     if (rotaryDim === 0) return;
     const { numTokens } = this.#batch;
-    this.#heap.kernels.rope(x, stride, heads, headDim, rotaryDim / 2, numTokens, cosines, sines);
+    this.#heap.kernels.rope(x, stride, count, headDim, rotaryDim / 2, numTokens, cosines, sines);
   }
 
   #store(qkv: number, layer: number, begin: number, end: number): void {
-    const { numHeads, numKvHeads, headDim } = this.#plan.attention;
-    const { values, slots } = this.#workspace;
-    const stride = this.#stride();
+    const { numHeads } = this.#plan.attention;
+    const { numKvHeads, headDim } = this.#heads[layer]!;
+    const { values, slots, pools } = this.#workspace;
+    const stride = this.#stride(layer);
     const keys = values[qkv]! + 4 * (begin * stride + numHeads * headDim);
     this.#heap.kernels.storeKv(
-      this.#layer(layer),
+      pools[layer]!,
       this.#options.tokensPerBlock,
       numKvHeads,
       headDim,
@@ -197,18 +209,19 @@ export class AttendedRows {
   }
 
   #attendRows(op: Attention, sequence: number, begin: number, end: number): void {
-    const { numHeads, numKvHeads, headDim, bothWays = false } = this.#plan.attention;
-    const { values, blockTables, sinkQueries, scores } = this.#workspace;
+    const { numHeads, bothWays = false } = this.#plan.attention;
+    const { numKvHeads, headDim } = this.#heads[op.layer]!;
+    const { values, blockTables, sinkQueries, scores, pools } = this.#workspace;
     const { kernels } = this.#heap;
     const window = this.#window;
-    const stride = this.#stride();
+    const stride = this.#stride(op.layer);
     const width = numHeads * headDim;
     const length = this.#batch.contextLength[sequence]!;
     const firstRow = this.#batch.queryStart[sequence + 1]! - length;
     const table = blockTables + 4 * sequence * this.#tableEntries;
     const recent = window === null ? ALL : window.maxAttentionWindow - window.sinkTokenLength;
     kernels.setCache(
-      this.#layer(op.layer),
+      pools[op.layer]!,
       this.#options.tokensPerBlock,
       numKvHeads,
       headDim,
@@ -234,22 +247,17 @@ export class AttendedRows {
     );
   }
 
-  #layer(layer: number): number {
-    return this.#workspace.pool + layer * this.#workspace.layerBytes;
-  }
-
-  #floatsPerBlock(): number {
-    const { numKvHeads, headDim } = this.#plan.attention;
+  #floatsPerBlock(layer: number): number {
+    const { numKvHeads, headDim } = this.#heads[layer]!;
     return 2 * numKvHeads * headDim * this.#options.tokensPerBlock;
   }
 
-  #stride(): number {
-    const { numHeads, numKvHeads, headDim } = this.#plan.attention;
-    return (numHeads + 2 * numKvHeads) * headDim;
+  #stride(layer: number): number {
+    return qkvWidth(this.#plan.attention.numHeads, this.#plan.caches[layer]!);
   }
 }
 
-/** Of this.#tables. */
+/** Index into this.#tables. */
 function tableOf({ table }: Rope): number {
   return table === undefined ? 0 : table + 1;
 }

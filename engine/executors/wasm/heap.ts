@@ -21,7 +21,7 @@ interface WasmModule {
 
 /** A product's matrix, packed. */
 export interface PackedMatrix {
-  /** Of the input's and the output's rows. */
+  /** Where the rows of the input and of the output begin. */
   readonly inputs: number;
   readonly outputs: number;
   /** Numbers of tensors; 0: no bias. */
@@ -39,7 +39,7 @@ export interface PackedMatrix {
  */
 export class WasmHeap {
   readonly kernels: Kernels;
-  /** Of all of the heap, as it is once all memory has been taken: growing gives it another buffer. */
+  /** Views of the whole heap, as it is once all memory has been taken: growing gives it another buffer. */
   floats = new Float32Array(0);
   ints = new Int32Array(0);
   readonly #module: WasmModule;

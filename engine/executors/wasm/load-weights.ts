@@ -6,7 +6,7 @@ import { productWeights, tableWeights, vectorWeights } from './memory-layout.js'
 
 /** An engine's weights as the ops use them, all of them f32. */
 export interface WasmWeights {
-  /** By the op's index: its matrix with its bias. */
+  /** The matrix of each product with its bias, by the op's index. */
   products: Map<number, PackedMatrix>;
   /** Pointers of vectors. */
   vectors: Map<string, number>;

@@ -7,14 +7,14 @@ import { MOST_HEAP_BYTES } from './heap.js';
 
 /** Rows that a product and what follows it take at once: what lies between them stays in a core's cache. */
 export const ROWS_AT_ONCE = 128;
-/** Of the heap, what tfjs and emscripten take for themselves and the gaps between what is taken; generous. */
+/** Bytes of the heap that tfjs and emscripten take for themselves, and gaps between what is taken; a generous guess. */
 const BESIDES_BYTES = 32 << 20;
 
 /** Where a runner's memory goes, in bytes. */
 export interface MemoryLayout {
-  /** In the heap: packed matrices, norms. */
+  /** Weights that lie in the heap: packed matrices, norms. */
   packedWeights: number;
-  /** Outside of the heap: tables that rows are looked up in. */
+  /** Weights outside of the heap: tables that rows are looked up in. */
   tables: number;
   kvCache: number;
   /** Values of the plan, angles, scores and the rest. */
@@ -52,7 +52,7 @@ export function memoryLayout(plan: NetworkPlan, options: ExecutorOptions): Memor
   return {
     packedWeights: products.reduce((sum, weight) => sum + packedBytes(weight), vectorBytes),
     tables: tableWeights(plan).reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0),
-    kvCache: (numBlocks + numSecondaryBlocks) * kvBytesPerBlock(plan.attention, tokensPerBlock, 'f32'),
+    kvCache: (numBlocks + numSecondaryBlocks) * kvBytesPerBlock(plan.caches, tokensPerBlock, 'f32'),
     workspace: workspaceParts(plan, options).total,
     staging: products.reduce((most, weight) => Math.max(most, stagingBytes(weight)), 0),
   };
@@ -74,9 +74,9 @@ function rounded(numbers: number): number {
 
 /** Bytes of each part of the workspace. */
 export interface WorkspaceParts {
-  /** Of each slot of the plan. */
+  /** Where each slot of the plan begins. */
   slots: number[];
-  /** Of ROWS_AT_ONCE rows, what products leave to do: activations, gates, residuals. */
+  /** Where the results of ROWS_AT_ONCE rows lie for what products leave to do: activations, gates, residuals. */
   product: number;
   /** Cosines, and as much for sines, of one table of frequencies. */
   angles: number;
@@ -91,14 +91,15 @@ export interface WorkspaceParts {
 
 export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): WorkspaceParts {
   const { maxNumTokens, maxNumSequences, maxLogitRows, maxSeqLen, tokensPerBlock } = options;
-  const { numHeads, headDim, rotaryDim, ropeTables = [] } = plan.attention;
+  const { numHeads, rotaryDim, ropeTables = [] } = plan.attention;
+  const widestKey = Math.max(...plan.caches.map(({ keyDim }) => keyDim));
   const rowsOf = { tokens: maxNumTokens, logits: maxLogitRows };
   const slots = plan.slots.map(({ rows, width }) => rounded(rowsOf[rows] * width));
   const hasSinks = (options.sinkTokenLength ?? 0) > 0;
   const product = rounded(ROWS_AT_ONCE * Math.max(...productWeights(plan).map(({ rows }) => rows)));
   const angles = rounded((maxNumTokens * rotaryDim) / 2);
-  const sinkQueries = hasSinks ? rounded(maxNumTokens * numHeads * headDim) : 0;
-  // As attentionScratchBytes has it.
+  const sinkQueries = hasSinks ? rounded(maxNumTokens * numHeads * widestKey) : 0;
+  // The scores take what attentionScratchBytes says.
   const scores = 4 * rounded(maxSeqLen + 8) + 256;
   const slotsOfRows = rounded(maxNumTokens);
   const window = resolveWindow(options);
@@ -131,7 +132,7 @@ function mebibytes(bytes: number): string {
   return `${Math.ceil(bytes / 2 ** 20)} MiB`;
 }
 
-/** As Executor.memory has it. */
+/** The layout's bytes as Executor.memory tells them. */
 export function executorMemory(layout: MemoryLayout): Omit<ExecutorMemory, 'secondaryKvCacheBytes'> {
   return {
     weightBytes: layout.packedWeights + layout.tables,

@@ -1,3 +1,5 @@
+import { option, says } from '../../../base/named-text.js';
+import { retell } from '../../../base/skein-error.js';
 import { ExecutorUnavailableError } from '../executor-kind.js';
 import type { NetworkRunner, OpenRunner } from '../portable/network-runner.js';
 import { WasmHeap } from './heap.js';
@@ -38,18 +40,22 @@ export const openWasmRunner: OpenRunner = async (engine, options): Promise<Netwo
   // One growth in the place of many, and the one place to fail.
   heap.giveBack(take(heapBytes(layout)));
   const pool = take(Math.max(layout.kvCache, layout.staging));
-  const workspace = takeWorkspace(plan, options, layout, pool, take);
+  const workspace = takeWorkspace(plan, options, pool, take);
   const weights = loadWeights(engine, heap, pool, take);
   return new WasmRunner({ plan, options, heap, weights, workspace, layout });
 };
 
 function checkOptions({ kvDtype, tokensPerBlock }: Parameters<OpenRunner>[1]): void {
   if (kvDtype !== 'f32') {
-    throw new Error(`The wasm executor keeps the KV cache as f32, but kvDtype is ${kvDtype}.`);
+    throw retell(
+      new Error(),
+      says`The wasm executor keeps the KV cache as f32, but ${option('kvDtype')} is ${kvDtype}.`,
+    );
   }
   if (tokensPerBlock % 8 !== 0) {
-    throw new Error(
-      `The wasm executor needs tokensPerBlock to be a multiple of 8, but it is ${tokensPerBlock}.`,
+    throw retell(
+      new Error(),
+      says`The wasm executor needs ${option('tokensPerBlock')} to be a multiple of 8, but it is ${tokensPerBlock}.`,
     );
   }
 }

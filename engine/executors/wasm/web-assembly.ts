@@ -1,4 +1,5 @@
 import { addressSpace, MemoryError, memoryProblem } from '../../../base/address-space.js';
+import { messageOf } from '../../../base/error-text.js';
 
 /** What is used of the global WebAssembly, whose types come with those of browsers. */
 interface WebAssemblyOfNode {
@@ -19,6 +20,6 @@ export function requireMemory(): void {
   try {
     new webAssembly.Memory({ initial: 1 });
   } catch (error) {
-    throw new MemoryError(memoryProblem(error) ?? (error as Error).message, { cause: error });
+    throw new MemoryError(memoryProblem(error) ?? messageOf(error), { cause: error });
   }
 }

@@ -1,6 +1,6 @@
+import { kvBytesPerToken } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { ExecutorOptions } from '../executor.js';
-import type { MemoryLayout } from './memory-layout.js';
 import { workspaceParts } from './memory-layout.js';
 
 /** Where the angles of a table of frequencies lie, and those of rows turned to their places in the cache. */
@@ -11,27 +11,25 @@ export interface AnglePlaces {
 
 /** Pointers of all that a step writes. */
 export interface Workspace {
-  /** Of each value of the plan. */
+  /** Where each value of the plan begins. */
   values: number[];
   product: number;
-  /** By table: that of the batch, then the plan's own. */
+  /** Places of the angles of each table: that of the batch, then the plan's own. */
   angles: AnglePlaces[];
-  /** As `angles`; empty where there are no sinks. */
+  /** Places of the sinks' angles, as in `angles`; empty where there are no sinks. */
   sinkAngles: AnglePlaces[];
   sinkQueries: number;
   scores: number;
   slots: number;
   blockTables: number;
-  pool: number;
-  /** Of one layer. */
-  layerBytes: number;
+  /** Where the pool of each layer begins. */
+  pools: number[];
 }
 
 /** Takes it. */
 export function takeWorkspace(
   plan: NetworkPlan,
   options: ExecutorOptions,
-  { kvCache }: MemoryLayout,
   pool: number,
   take: (bytes: number) => number,
 ): Workspace {
@@ -48,7 +46,18 @@ export function takeWorkspace(
     scores: take(parts.scores),
     slots: take(parts.slotsOfRows),
     blockTables: take(parts.blockTables),
-    pool,
-    layerBytes: kvCache / Math.max(1, plan.attention.numLayers),
+    pools: poolsOf(plan, options, pool),
   };
+}
+
+/** One behind the other: all blocks of a layer, and then those of the next, which may be of another size. */
+function poolsOf({ caches }: NetworkPlan, options: ExecutorOptions, first: number): number[] {
+  const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;
+  const tokens = (numBlocks + numSecondaryBlocks) * tokensPerBlock;
+  let next = first;
+  return caches.map((shape) => {
+    const pool = next;
+    next += tokens * kvBytesPerToken(shape, 'f32');
+    return pool;
+  });
 }

@@ -45,7 +45,7 @@ export function boundedNumber(
   const low = lower(bounds);
   const high = upper(bounds);
   const ways: Expr[] = [];
-  // From 0 up; and below 0 the same with a sign, between the bounds mirrored.
+  // Numbers from 0 up; those below 0 are the same with a sign, between the bounds mirrored.
   const positive = new DecimalRules(low === null || low.sign < 0 ? null : low, high, {
     isInteger,
     multipleOf: bounds.multipleOf ?? 1,

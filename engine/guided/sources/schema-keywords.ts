@@ -15,7 +15,7 @@ const ANNOTATIONS = new Set(
   `title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions
    discriminator contentMediaType contentEncoding`.split(/\s+/),
 );
-/** By type, the keywords that speak of values of that type only. */
+/** The keywords that speak of values of one type only, by that type. */
 export const KEYWORDS_OF: Readonly<
   Record<Exclude<TypeName, 'boolean' | 'null' | 'integer'>, readonly string[]>
 > = {

@@ -184,27 +184,12 @@
     if (sets.length === 0) return;
     root.append(element('h2', {}, 'Throughput against latency'));
     const grid = element('div', { class: 'grid' });
-    const mean = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
-    // Repetitions of a load are one point.
-    const join = (of, x) =>
-      uPlot.join(
-        sets.map(({ runs: own }) => {
-          const byLoad = new Map();
-          for (const run of own) {
-            if (x(run) === null || of(run) === null) continue;
-            byLoad.set(run.load, [...(byLoad.get(run.load) ?? []), run]);
-          }
-          const points = [...byLoad.values()].map((same) => [mean(same.map(x)), mean(same.map(of))]);
-          points.sort((a, b) => a[0] - b[0]);
-          return [points.map(([a]) => a), points.map(([, b]) => b)];
-        }),
-      );
     const over =
       sets[0].report.sweep?.over === 'concurrency' ? 'requests at once' : 'requests offered a second';
     const add = (title, xLabel, yLabel, x, of) =>
       grid.append(
         chart(title, () => ({
-          data: join(of, x),
+          data: joinedPoints(sets, x, of),
           options: {
             scales: { x: { time: false } },
             series: [
@@ -246,6 +231,28 @@
       (run) => run.latencies.e2e.p99,
     );
     root.append(grid);
+    knees(sets);
+  }
+
+  /** The points of each report's runs as one table of uPlot; repetitions of a load are one point. */
+  function joinedPoints(sets, x, of) {
+    const mean = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
+    return uPlot.join(
+      sets.map(({ runs: own }) => {
+        const byLoad = new Map();
+        for (const run of own) {
+          if (x(run) === null || of(run) === null) continue;
+          byLoad.set(run.load, [...(byLoad.get(run.load) ?? []), run]);
+        }
+        const points = [...byLoad.values()].map((same) => [mean(same.map(x)), mean(same.map(of))]);
+        points.sort((a, b) => a[0] - b[0]);
+        return [points.map(([a]) => a), points.map(([, b]) => b)];
+      }),
+    );
+  }
+
+  /** A sentence for each sweep: its knee, and the load that the server kept up with. */
+  function knees(sets) {
     for (const { name, report } of sets) {
       const { sweep } = report;
       if (!sweep) continue;

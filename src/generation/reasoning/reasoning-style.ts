@@ -12,7 +12,7 @@ import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.
 export const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'none'] as const;
 export type ReasoningParserName = (typeof REASONING_PARSER_NAMES)[number];
 
-/** By the template: those of models that reason open it, or take it out of earlier answers. */
+/** How a model marks its reasoning, told by its template: those of models that reason open it, or take it out of earlier answers. */
 export function reasoningStyle(
   source: string | null,
   chosen: ReasoningParserName | 'auto',

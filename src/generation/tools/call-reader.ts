@@ -45,7 +45,7 @@ export class CallReader {
     this.#isName = options.isName;
   }
 
-  /** Of calls of any name, which may do without arguments. */
+  /** A reader of calls of any name, which may do without arguments. */
   static ofAny(): CallReader {
     return new CallReader({ needsArguments: false, isName: () => true });
   }

@@ -31,7 +31,7 @@ export class DeepSeekParser extends CallTextParser {
   #reader = CallReader.ofAny();
   /** What may be part of a call, and is content if there is none. */
   #raw = '';
-  /** From the begin of a call up to its arguments. */
+  /** What stands from the begin of a call up to its arguments. */
   #head = '';
 
   protected step(character: string): void {

@@ -64,7 +64,7 @@ export class HermesParser extends CallTextParser {
     if (said.state === 'broken' || said.state === 'invalid') this.step(character);
   }
 
-  /** Until the end marker. Some models put several calls between the markers, some forget the last brace. */
+  /** Reads up to the end marker. Some models put several calls between the markers, some forget the last brace. */
   #behind(character: string): void {
     if (character === '{') {
       this.#open('');

@@ -2,9 +2,9 @@
 export type Scan =
   /** Part of it; more has to come. */
   | 'more'
-  /** Its last. */
+  /** The last character of the value. */
   | 'last'
-  /** Behind it: a number ends only there. */
+  /** The character behind the value: a number ends only there. */
   | 'behind'
   /** No JSON begins like this. */
   | 'invalid';

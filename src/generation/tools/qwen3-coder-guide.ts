@@ -52,7 +52,7 @@ function valueFormat(tool: FunctionTool, name: string, schema: unknown, definiti
     return either(...choices.map((value) => text(typeof value === 'string' ? value : JSON.stringify(value))));
   }
   if (minLength === undefined && maxLength === undefined) return { type: 'any_text' };
-  // Without the character that could end it too early.
+  // The text is without the character that could end it too early.
   return { type: 'regex', pattern: `[^<]{${minLength ?? 0},${maxLength ?? ''}}` };
 }
 

@@ -10,7 +10,7 @@ import type { FunctionTool, ToolFormatName } from './types.js';
 export interface CallGuideOptions {
   format: ToolFormatName;
   tools: readonly FunctionTool[];
-  /** At most one call. */
+  /** The answer has at most one call. */
   isSingle: boolean;
   /** The special tokens of the vocabulary, which are no text to a guide. */
   specialTexts: ReadonlySet<string>;

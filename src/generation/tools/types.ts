@@ -4,7 +4,7 @@ export interface FunctionTool {
   description?: string | undefined;
   /** JSON schema of its arguments, an object's; absent: it takes none. */
   parameters?: Readonly<Record<string, unknown>> | undefined;
-  /** Its arguments follow the schema even where the model chooses whether to call it. */
+  /** The function's arguments follow the schema even where the model chooses whether to call it. */
   strict?: boolean | undefined;
 }
 

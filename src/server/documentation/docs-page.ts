@@ -82,7 +82,7 @@ export async function docsFile(name: PageFile, takesGzip: boolean): Promise<Resp
 }
 
 interface SwaggerFile {
-  /** As gzip. */
+  /** The page packed by gzip. */
   packed: Uint8Array<ArrayBuffer>;
   plain(): Uint8Array<ArrayBuffer>;
 }

@@ -92,6 +92,10 @@ const GAUGES = {
   blockTokens: ['skein:kv_block_tokens', 'Tokens of a KV cache block'],
 } as const;
 
+/** What the KV cache of a model is made of. */
+export type CacheLabels = ModelLabels &
+  Record<'block_size' | 'num_gpu_blocks' | 'num_cpu_blocks' | 'cache_dtype', string>;
+
 type Of<Names, M> = { readonly [Name in keyof Names]: M };
 
 /** All metrics of models: each of them once, whatever the number of models. */
@@ -103,9 +107,9 @@ export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
     success: Counter<keyof ModelLabels | 'finished_reason'>;
     /** KV cache blocks by state: used, free, secondary_used, secondary_free. */
     blocks: Gauge<keyof ModelLabels | 'state'>;
-    cacheConfig: Gauge<
-      keyof ModelLabels | 'block_size' | 'num_gpu_blocks' | 'num_cpu_blocks' | 'cache_dtype'
-    >;
+    /** Only of engines in processes of their own. */
+    processMemory: Gauge<keyof ModelLabels>;
+    cacheConfig: Gauge<keyof CacheLabels>;
   };
 
 type ModelHistogram = Histogram<keyof ModelLabels>;
@@ -134,6 +138,11 @@ export function modelFamilies(registry: Registry, maxSeqLen: number): ModelFamil
       help: 'KV cache blocks by state; free ones may hold what a prompt to come can reuse',
       labelNames: [...MODEL_LABELS, 'state'],
       registers: [registry],
+    }),
+    processMemory: new Gauge({
+      name: 'skein:engine_process_resident_memory_bytes',
+      help: "Memory of an engine's own process (--isolate)",
+      ...common,
     }),
     cacheConfig: new Gauge({
       name: 'vllm:cache_config_info',

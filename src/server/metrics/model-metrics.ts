@@ -1,27 +1,16 @@
 import type { IterationStats } from '../../../callbacks/gpt-manager-options.js';
 import type { TokenTiming } from '../../../callbacks/token-request.js';
+import type { EncoderBatch } from '../../../host/encoder-host.js';
+import type { EngineCounts, RequestCounts } from '../../serving/running-model.js';
+import type { KvCacheFacts, ServedModel } from '../../serving/served-model.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
-import type { ModelFamilies, ModelLabels } from './families.js';
+import type { CacheLabels, ModelFamilies, ModelLabels } from './families.js';
 
-/** What a model's engine says of itself right now. */
-export interface EngineGauges {
-  running: number;
-  waiting: number;
-  maxBlocks: number;
-  usedBlocks: number;
-}
-
-/** A model whose metrics are kept. */
-export interface ObservedModel {
-  name: string;
-  maxSeqLen: number;
-  /** Asked at each scrape. */
-  gauges: () => EngineGauges;
-  maxQueueSize?: number;
-  tokensPerBlock?: number;
-  secondaryBlocks?: number;
-  kvDtype?: string;
-}
+/** A model whose metrics are kept: what of it is counted and told. */
+export type ObservedModel = Pick<ServedModel, 'id' | 'maxQueueSize' | 'processMemory'> & {
+  statistics: { counts(): RequestCounts | EngineCounts };
+  kvCache?: Partial<KvCacheFacts>;
+};
 
 /** What of an iteration's statistics is counted. */
 export type IterationCounts = Pick<
@@ -58,6 +47,27 @@ const TOTALS = {
   swappedIn: 'swappedInBlocks',
 } as const;
 
+/** What one step of an engine computed, be it an iteration or a batch of an encoder. */
+interface StepCounts {
+  stepMs: number;
+  executorMs: number;
+  tokens: number;
+  contextTokens: number;
+  requests: number;
+  contexts: number;
+}
+
+/** Labels of blocks by what they are used for. */
+const BLOCK_STATES = ['used', 'free', 'secondary_used', 'secondary_free'] as const;
+
+/** Follows a request whose model is not served any more: there is no series to count it in. */
+export const UNCOUNTED: RequestObserver = {
+  onCachedTokens: () => {},
+  onTokens: () => {},
+  onForgotten: () => {},
+  onEnd: () => {},
+};
+
 /** The metrics of one model among those of all. */
 export class ModelMetrics {
   readonly #families: ModelFamilies;
@@ -66,11 +76,15 @@ export class ModelMetrics {
   #totals = noTotals();
   #secondaryUsed = 0;
   #isReady = true;
+  #isForgotten = false;
+  readonly #reasons = new Set(REASONS);
+  /** Labels of its cacheConfig; null: it has none. */
+  #cacheLabels: CacheLabels | null = null;
 
   constructor(families: ModelFamilies, model: ObservedModel) {
     this.#families = families;
     this.#model = model;
-    this.#labels = { model_name: model.name, engine: '0' };
+    this.#labels = { model_name: model.id, engine: '0' };
     this.#begin();
   }
 
@@ -83,24 +97,41 @@ export class ModelMetrics {
     for (const finished_reason of REASONS) {
       this.#families.success.inc({ ...this.#labels, finished_reason }, 0);
     }
-    const { tokensPerBlock, secondaryBlocks = 0, kvDtype = '', gauges } = this.#model;
+    const { tokensPerBlock, secondaryBlocks = 0, kvDtype = '' } = this.#model.kvCache ?? {};
     if (tokensPerBlock === undefined) return;
-    this.#families.cacheConfig.set(
-      {
-        ...this.#labels,
-        block_size: String(tokensPerBlock),
-        num_gpu_blocks: String(gauges().maxBlocks),
-        num_cpu_blocks: String(secondaryBlocks),
-        cache_dtype: kvDtype,
-      },
-      1,
-    );
+    this.#cacheLabels = {
+      ...this.#labels,
+      block_size: String(tokensPerBlock),
+      num_gpu_blocks: String(this.#counts().maxBlocks),
+      num_cpu_blocks: String(secondaryBlocks),
+      cache_dtype: kvDtype,
+    };
+    this.#families.cacheConfig.set(this.#cacheLabels, 1);
+  }
+
+  /** The model is not served any more: its series end, and what of its requests still runs is not counted. */
+  forget(): void {
+    if (this.#isForgotten) return;
+    this.#isForgotten = true;
+    const labels = this.#labels;
+    const { success, blocks, cacheConfig, ...families } = this.#families;
+    for (const family of Object.values(families)) family.remove(labels);
+    for (const finished_reason of this.#reasons) success.remove({ ...labels, finished_reason });
+    for (const state of BLOCK_STATES) blocks.remove({ ...labels, state });
+    if (this.#cacheLabels !== null) cacheConfig.remove(this.#cacheLabels);
+  }
+
+  /** An encoder has no blocks. */
+  #counts(): EngineCounts {
+    return { maxBlocks: 0, usedBlocks: 0, ...this.#model.statistics.counts() };
   }
 
   /** Called for each scrape. */
   collect(): void {
-    const { running, waiting, maxBlocks, usedBlocks } = this.#model.gauges();
-    const { maxQueueSize = 0, tokensPerBlock = 0, secondaryBlocks = 0 } = this.#model;
+    if (this.#isForgotten) return;
+    const { running, waiting, maxBlocks, usedBlocks } = this.#counts();
+    const { maxQueueSize = 0 } = this.#model;
+    const { tokensPerBlock = 0, secondaryBlocks = 0 } = this.#model.kvCache ?? {};
     const families = this.#families;
     const labels = this.#labels;
     const usage = maxBlocks === 0 ? 0 : usedBlocks / maxBlocks;
@@ -111,18 +142,31 @@ export class ModelMetrics {
     families.ready.set(labels, this.#isReady ? 1 : 0);
     families.queueLimit.set(labels, maxQueueSize);
     families.blockTokens.set(labels, tokensPerBlock);
-    const states = {
+    const bytes = this.#model.processMemory?.() ?? null;
+    if (bytes === null) families.processMemory.remove(labels);
+    else families.processMemory.set(labels, bytes);
+    const counts: Record<(typeof BLOCK_STATES)[number], number> = {
       used: usedBlocks,
       free: maxBlocks - usedBlocks,
       secondary_used: this.#secondaryUsed,
       secondary_free: secondaryBlocks - this.#secondaryUsed,
     };
-    for (const [state, count] of Object.entries(states)) families.blocks.set({ ...labels, state }, count);
+    for (const state of BLOCK_STATES) families.blocks.set({ ...labels, state }, counts[state]);
   }
 
+  /** Counts an iteration of the loop. */
   iteration(stats: IterationCounts): void {
+    if (this.#isForgotten) return;
     const families = this.#families;
     const labels = this.#labels;
+    this.#step({
+      stepMs: stats.iterationMs,
+      executorMs: stats.executorMs,
+      tokens: stats.contextTokens + stats.generatedTokens,
+      contextTokens: stats.contextTokens,
+      requests: stats.scheduledRequests,
+      contexts: stats.contextRequests,
+    });
     families.drafts.inc(labels, stats.drafts);
     families.draftedTokens.inc(labels, stats.draftedTokens);
     families.acceptedTokens.inc(labels, stats.acceptedDraftTokens);
@@ -130,20 +174,32 @@ export class ModelMetrics {
     families.gpuPrefixQueries.inc(labels, stats.queriedTokens);
     families.prefixHits.inc(labels, stats.reusedTokens);
     families.gpuPrefixHits.inc(labels, stats.reusedTokens);
-    families.iterationTokens.observe(labels, stats.contextTokens + stats.generatedTokens);
-    families.iterations.inc(labels);
-    families.iterationTime.observe(labels, stats.iterationMs / 1000);
-    families.executorTime.inc(labels, stats.executorMs / 1000);
     families.waitedTime.inc(labels, stats.waitedMs / 1000);
-    families.contextTokens.inc(labels, stats.contextTokens);
-    families.batchRequests.observe(labels, stats.scheduledRequests);
-    families.batchContexts.observe(labels, stats.contextRequests);
     for (const [family, total] of Object.entries(TOTALS) as [keyof typeof TOTALS, keyof IterationCounts][]) {
       const grown = stats[total] - this.#totals[family];
       if (grown > 0) families[family].inc(labels, grown);
       this.#totals[family] = stats[total];
     }
     this.#secondaryUsed = stats.secondaryUsedBlocks;
+  }
+
+  /** Counts a batch of an encoder: whole texts, each as what a prompt is to a model that generates. */
+  batch({ sequences, tokens, forwardMs }: EncoderBatch): void {
+    if (this.#isForgotten) return;
+    const times = { stepMs: forwardMs, executorMs: forwardMs };
+    this.#step({ ...times, tokens, contextTokens: tokens, requests: sequences, contexts: sequences });
+  }
+
+  #step({ stepMs, executorMs, tokens, contextTokens, requests, contexts }: StepCounts): void {
+    const families = this.#families;
+    const labels = this.#labels;
+    families.iterationTokens.observe(labels, tokens);
+    families.iterations.inc(labels);
+    families.iterationTime.observe(labels, stepMs / 1000);
+    families.executorTime.inc(labels, executorMs / 1000);
+    families.contextTokens.inc(labels, contextTokens);
+    families.batchRequests.observe(labels, requests);
+    families.batchContexts.observe(labels, contexts);
   }
 
   /** The engine died; another one is being started, or none is. */
@@ -154,6 +210,7 @@ export class ModelMetrics {
 
   /** The engine died and runs again; its own totals begin anew. */
   engineRestarted(): void {
+    if (this.#isForgotten) return;
     this.#isReady = true;
     this.#families.restarts.inc(this.#labels);
     this.#totals = noTotals();
@@ -161,6 +218,7 @@ export class ModelMetrics {
 
   /** Follows a request that was just accepted. */
   observe({ promptTokens, maxTokens, isGuided, choices }: Omit<ObservedRequest, 'model'>): RequestObserver {
+    if (this.#isForgotten) return UNCOUNTED;
     const families = this.#families;
     const labels = this.#labels;
     const startMs = performance.now();
@@ -175,8 +233,11 @@ export class ModelMetrics {
     if (choices !== undefined) families.choices.observe(labels, choices);
     if (isGuided) families.guided.inc(labels);
     return {
-      onCachedTokens: (count) => families.cachedTokens.inc(labels, count),
+      onCachedTokens: (count) => {
+        if (!this.#isForgotten) families.cachedTokens.inc(labels, count);
+      },
       onTokens: (count) => {
+        if (this.#isForgotten) return;
         const nowMs = performance.now();
         generated += count;
         families.generatedTokens.inc(labels, count);
@@ -193,10 +254,16 @@ export class ModelMetrics {
         }
         lastMs = nowMs;
       },
+      onForgotten: (count) => {
+        if (this.#isForgotten) return;
+        generated += count;
+        families.generatedTokens.inc(labels, count);
+      },
       onEnd: (reason, timing) => {
-        if (ended) return;
+        if (ended || this.#isForgotten) return;
         ended = true;
         if (timing) this.#observeTiming(timing);
+        this.#reasons.add(reason);
         families.success.inc({ ...labels, finished_reason: reason });
         families.generatedLength.observe(labels, generated);
         families.latency.observe(labels, (performance.now() - startMs) / 1000);

@@ -1,9 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { followModels, type ModelChange, type ModelDirectory } from '../../serving/model-directory.js';
+import type { ServedModel } from '../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
 import type { ObservedRequest, RequestObserver } from '../request-observer.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
-import { ModelMetrics, type ObservedModel } from './model-metrics.js';
+import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
 
 export interface HttpExchange {
   handler: string;
@@ -11,6 +13,9 @@ export interface HttpExchange {
   status: number;
   durationMs: number;
 }
+
+/** Tokens up to which lengths are told apart where no model says how long its sequences are. */
+const LONGEST_UNKNOWN = 131_072;
 
 /** Milliseconds between two looks at the event loop's lag: often enough to see it, too seldom to cost anything. */
 const LAG_PRECISION_MS = 50;
@@ -23,6 +28,8 @@ export class ServerMetrics {
   readonly #registry = new Registry();
   readonly #families: ModelFamilies;
   readonly #models = new Map<string, ModelMetrics>();
+  /** Of each of them, what ends the hearing of its engine's steps. */
+  readonly #leave = new Map<string, () => void>();
   readonly #httpRequests = new Counter({
     name: 'http_requests_total',
     help: 'HTTP requests, by the hundred of their status',
@@ -67,10 +74,14 @@ export class ServerMetrics {
   });
   #ledger: MemoryLedger | null = null;
 
-  /** @param models all that will be observed: a histogram has the same buckets for each. */
-  constructor(models: readonly ObservedModel[], options: { process?: boolean } = {}) {
-    this.#families = modelFamilies(this.#registry, Math.max(1, ...models.map((model) => model.maxSeqLen)));
-    for (const model of models) this.#models.set(model.name, new ModelMetrics(this.#families, model));
+  /**
+   * @param models that are observed as they come and go. A histogram has the same buckets for each: of tokens, up to the longest
+   *   sequence of those that are there now. What is longer in a model that comes later counts beyond the last bucket.
+   */
+  constructor(models: ModelDirectory, options: { process?: boolean } = {}) {
+    const longest = Math.max(0, ...models.list().map(({ maxSeqLen }) => maxSeqLen));
+    this.#families = modelFamilies(this.#registry, longest === 0 ? LONGEST_UNKNOWN : longest);
+    followModels(models, (change) => this.#follow(change));
     if (options.process) {
       collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });
     }
@@ -86,16 +97,43 @@ export class ServerMetrics {
     return this.#registry.metrics();
   }
 
-  /** @throws where no model of this name was given. */
+  /** @throws where no model of this name is served. */
   model(name: string): ModelMetrics {
     const model = this.#models.get(name);
     if (model === undefined) throw new Error(`There are no metrics of a model '${name}'.`);
     return model;
   }
 
-  /** Follows a request that was just accepted. */
+  /** Follows a request that was just accepted; one of a model that was removed meanwhile is not counted. */
   observe({ model, ...request }: ObservedRequest): RequestObserver {
-    return this.model(model).observe(request);
+    return this.#models.get(model)?.observe(request) ?? UNCOUNTED;
+  }
+
+  #follow({ kind, model }: ModelChange): void {
+    if (kind === 'added') this.#add(model);
+    else if (kind === 'removed') this.forget(model.id);
+    else if (model.state.status === 'ready') this.model(model.id).engineRestarted();
+    else this.model(model.id).engineDown();
+  }
+
+  #add(model: ServedModel): void {
+    const metrics = new ModelMetrics(this.#families, model);
+    this.#models.set(model.id, metrics);
+    this.#leave.set(
+      model.id,
+      model.kind === 'generator'
+        ? model.statistics.onStats((stats) => metrics.iteration(stats))
+        : model.statistics.onStats((batch) => metrics.batch(batch)),
+    );
+    if (model.state.status !== 'ready') metrics.engineDown();
+  }
+
+  /** The series of a model end; it may come again, and is then counted from 0. */
+  forget(name: string): void {
+    this.#leave.get(name)?.();
+    this.#leave.delete(name);
+    this.#models.get(name)?.forget();
+    this.#models.delete(name);
   }
 
   httpRequest({ handler, method, status, durationMs }: HttpExchange): void {

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChatPlan } from '../../generation/chat-plan.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import { JsonNumbers, JsonObject } from '../json-parts.js';
-import type { ServedGenerator } from '../served-model.js';
 import { type CallField, ChatMessageReader } from './chat-message.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';

@@ -4,8 +4,9 @@ import { ChatAnswer } from './chat-answer.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ChoiceRun } from './choice-run.js';
 import { ApiError } from './errors.js';
+import { fieldsOf } from './field-words.js';
 import { guideOfRequest, guideParamOf } from './guides.js';
-import { inOtherWords, type OtherNames } from './other-words.js';
+import { inOtherWords } from './other-words.js';
 import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
@@ -30,16 +31,16 @@ export async function chatCompletions(
   const { registry, caller, requestId } = exchange.terms;
   const answer = () =>
     registry.accept(caller, requestId, (live) => answerChat(context, request, exchange, live));
-  return request.functions === undefined ? answer() : inOtherWords(FUNCTION_NAMES, answer);
+  return request.functions === undefined ? answer() : inOtherWords(FUNCTION_FIELDS, answer);
 }
 
 /** What is said of tools, of a request that has functions. */
-const FUNCTION_NAMES: OtherNames = [
-  [/\btools\[(\d+)\]\.function\./g, 'functions[$1].'],
-  [/\btool_choice\.function\.name\b/g, 'function_call.name'],
-  [/\btool_choice\b/g, 'function_call'],
-  [/\btools\b/g, 'functions'],
-];
+const FUNCTION_FIELDS = fieldsOf('chat', [
+  ['tools[].function', 'functions[]'],
+  ['tool_choice.function.name', 'function_call.name'],
+  ['tool_choice', 'function_call'],
+  ['tools', 'functions'],
+]);
 
 async function answerChat(
   context: RouteContext,

@@ -4,12 +4,12 @@ import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import { cacheSaltFor } from '../cache-salt.js';
 import { answersMemory } from '../memory-estimates.js';
 import type { ObserveRequest, RequestObserver } from '../request-observer.js';
 import type { LiveRequest } from '../request-registry.js';
 import type { RequestTerms } from '../request-terms.js';
-import type { ServedGenerator } from '../served-model.js';
 import { cutOff } from './errors.js';
 import { TurnShare } from './turn-share.js';
 
@@ -30,6 +30,10 @@ interface Candidate {
   index: number;
   pieces: PieceSource<TextPiece>;
   observer: RequestObserver;
+  /** Nothing more is heard of it. */
+  isOver: boolean;
+  /** Called when it is over. */
+  onOver: () => void;
 }
 
 type OnPiece = (choice: number, piece: TextPiece) => void;
@@ -45,15 +49,16 @@ export class ChoiceRun {
   readonly #ranks: boolean;
   readonly #live: LiveRequest;
   #isCancelled = false;
-  /** The reader is. */
+  #keepsEnded = false;
+  /** The reader is behind. */
   #isBehind = false;
   readonly #share = new TurnShare({ onUsed: () => this.#hold(), onNext: () => this.#tell() });
   /** The candidate that `resume` begins with. */
   #next = 0;
   readonly numChoices: number;
-  /** By prompt: the seed of its answers. */
+  /** The seed of the answers to each prompt. */
   readonly seeds: readonly bigint[];
-  /** By prompt: log-probs of its tokens, where they were asked for, once they have come. */
+  /** Log-probs of each prompt's tokens, where they were asked for, once they have come. */
   readonly promptLogProbs: (PromptLogProbList | null)[];
   readonly #requests: readonly TextRequest[];
   #completionTokens = 0;
@@ -102,12 +107,11 @@ export class ChoiceRun {
             isGuided: request.guide !== undefined,
             ...(index === 0 ? { choices: n } : {}),
           });
-          this.#candidates.push({ prompt, index, pieces, observer });
+          this.#candidates.push({ prompt, index, pieces, observer, isOver: false, onOver: () => {} });
         }
       }
     } catch (error) {
       this.abort();
-      for (const { observer } of this.#candidates) observer.onEnd('abort');
       throw error;
     } finally {
       shared.clear();
@@ -136,11 +140,36 @@ export class ChoiceRun {
     this.#abort.abort();
   }
 
-  /** Ends every choice; the engine frees their blocks within one iteration. */
+  /** What had ended before `abort` is told all the same: somebody else than the client has a use for it. */
+  keepEnded(): void {
+    this.#keepsEnded = true;
+  }
+
+  /**
+   * Ends every choice; the engine frees their blocks within one iteration. What has gathered is forgotten: to write the log-probs
+   * of a hundred sequences for a client that has left would hold up the others.
+   */
   abort(): void {
+    if (!this.#keepsEnded) for (const candidate of this.#candidates) this.#forget(candidate);
     this.#abort.abort();
     // Nobody waits for a reader any more.
     this.resume();
+  }
+
+  #forget(candidate: Candidate): void {
+    if (candidate.isOver) return;
+    const { pieces, observer } = candidate;
+    const { numGathered } = pieces;
+    this.#completionTokens += numGathered;
+    if (numGathered > 0) observer.onForgotten(numGathered);
+    pieces.leave();
+    observer.onEnd('abort');
+    this.#end(candidate);
+  }
+
+  #end(candidate: Candidate): void {
+    candidate.isOver = true;
+    candidate.onOver();
   }
 
   /** The reader is behind: pieces gather, and nothing is told until `resume`. */
@@ -154,7 +183,7 @@ export class ChoiceRun {
     this.#tell();
   }
 
-  /** For its reader, or for the next turn of the event loop. */
+  /** Whether the run waits for its reader, or for the next turn of the event loop. */
   get #waits(): boolean {
     return this.#isBehind || this.#share.isUsed;
   }
@@ -186,6 +215,7 @@ export class ChoiceRun {
     }
     const kept = new Map<Candidate, TextPiece[]>(this.#candidates.map((candidate) => [candidate, []]));
     await this.#listen((candidate, piece) => kept.get(candidate)!.push(piece));
+    if (this.#isForgotten) return;
     for (let prompt = 0; prompt * n < this.numChoices; prompt++) {
       const own = [...kept].filter(([candidate]) => candidate.prompt === prompt).map(([, pieces]) => pieces);
       const best = (this.#ranks ? own.toSorted(byMeanLogProb) : own).slice(0, n);
@@ -196,23 +226,33 @@ export class ChoiceRun {
     }
   }
 
+  /** Its client has left, and nobody else wants it. */
+  get #isForgotten(): boolean {
+    return this.#abort.signal.aborted && !this.#isCancelled && !this.#keepsEnded;
+  }
+
   #listen(onPiece: (candidate: Candidate, piece: TextPiece) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       const failures: unknown[] = [];
       let running = this.#candidates.length;
-      const endOne = () => {
+      const onOver = () => {
         if (--running > 0) return;
         this.#live.release();
         if (failures.length === 0) resolve();
         else reject(failures[0]);
       };
       for (const candidate of this.#candidates) {
+        if (candidate.isOver) {
+          onOver();
+          continue;
+        }
+        candidate.onOver = onOver;
         const { pieces, observer } = candidate;
         const fail = (error: unknown) => {
           failures.push(error);
           pieces.leave();
           observer.onEnd('error');
-          endOne();
+          this.#end(candidate);
           this.abort();
         };
         const take = (piece: TextPiece) => {
@@ -222,7 +262,7 @@ export class ChoiceRun {
             fail(error);
             return;
           }
-          if (piece.finishReason !== null) endOne();
+          if (piece.finishReason !== null && !candidate.isOver) this.#end(candidate);
         };
         pieces.listen({ onPiece: take, onError: fail });
       }
@@ -250,8 +290,6 @@ export class ChoiceRun {
       if (!this.#isCancelled) throw cutOff();
     } else if (piece.finishReason !== null) observer.onEnd(piece.finishReason, piece.timing);
     this.#share.use(entriesOf(piece, this.#requests[prompt]!));
-    // Of a client that has left only the ends are of use to anybody.
-    if (piece.finishReason === null && this.#abort.signal.aborted && !this.#isCancelled) return;
     onPiece(candidate, piece);
   }
 }

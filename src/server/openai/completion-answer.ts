@@ -1,7 +1,7 @@
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import { JsonNumbers, JsonObject } from '../json-parts.js';
-import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
 import {
@@ -25,7 +25,7 @@ export class CompletionAnswer {
   readonly #envelope: Envelope;
   /** Per prompt: its text where it is echoed. */
   readonly #echoes: readonly string[];
-  /** By prompt: where its tokens are in its text, once one of its answers is written. */
+  /** Where each prompt's tokens are in its text, once one of its answers is written. */
   readonly #offsets = new Map<number, Int32Array>();
 
   constructor(
@@ -127,7 +127,7 @@ export class CompletionAnswer {
     };
   }
 
-  /** Of the generated tokens, and in front of the first of them of an echoed prompt's. */
+  /** Log-probs of the generated tokens, behind those of an echoed prompt where they are the first. */
   #logProbs(choice: number, entries: readonly TextLogProb[], isFirst: boolean) {
     const { logprobs, echo } = this.#request;
     if (logprobs === undefined) return null;

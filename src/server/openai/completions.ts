@@ -2,12 +2,14 @@ import { encodeTexts } from '../../generation/encode-texts.js';
 import { infillPrompts } from '../../generation/infill.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import type { LiveRequest } from '../request-registry.js';
-import type { ServedGenerator } from '../served-model.js';
 import { ChoiceRun } from './choice-run.js';
 import { CompletionAnswer } from './completion-answer.js';
 import { ApiError } from './errors.js';
+import { fieldsOf } from './field-words.js';
 import { guideOfRequest, guideParamOf } from './guides.js';
+import { inOtherWords } from './other-words.js';
 import type { Exchange } from './respond.js';
 import { respondWithStream } from './respond.js';
 import type { RouteContext } from './route-context.js';
@@ -25,8 +27,13 @@ export async function completions(
   exchange: Exchange,
 ): Promise<Response> {
   const { registry, caller, requestId } = exchange.terms;
-  return registry.accept(caller, requestId, (live) => answerCompletion(context, request, exchange, live));
+  return inOtherWords(COMPLETION_FIELDS, () =>
+    registry.accept(caller, requestId, (live) => answerCompletion(context, request, exchange, live)),
+  );
 }
+
+/** What this route calls fields of a program. */
+const COMPLETION_FIELDS = fieldsOf('completions');
 
 async function answerCompletion(
   context: RouteContext,

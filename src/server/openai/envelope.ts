@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { TextLogProb } from '../../generation/text-generation.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import { jsonAnswer } from '../json-answer.js';
 import { JsonList, JsonObject } from '../json-parts.js';
-import type { ServedGenerator } from '../served-model.js';
 import type { ChoiceRun } from './choice-run.js';
 import { collect } from './respond.js';
 import type { CompletionRequest } from './schemas/completions.js';
@@ -20,7 +20,7 @@ export interface CollectedChoice {
 export interface EnvelopeOptions {
   model: ServedGenerator;
   run: ChoiceRun;
-  /** Of all prompts together. */
+  /** Tokens of all prompts together. */
   promptTokens: number;
   idPrefix: 'chatcmpl' | 'cmpl';
   /** Tokens that were reasoning so far; absent: the model does not reason. */

@@ -1,17 +1,24 @@
+import type { NamedText } from '../../../base/named-text.js';
+import { SkeinError } from '../../../base/skein-error.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
-import { HelperBusyError } from '../../../models/helper-pool.js';
-import { PromptTimeError, TokenizerBusyError } from '../../../models/tokenizer/index.js';
-import { withFlagNames } from '../../flag-names.js';
+import { HelperBusyError, HelperClosedError } from '../../../models/helper-pool.js';
+import {
+  PromptTimeError,
+  TokenizerBusyError,
+  TokenizerClosedError,
+} from '../../../models/tokenizer/index.js';
 import { GuideCheckTimeError, InvalidRequestError } from '../../generation/errors.js';
 import { inCallersWords } from '../../generation/refusals.js';
+import { optionOfInput } from '../../request-vocabulary.js';
+import { type CallField, fieldsOf, inFields } from './field-words.js';
 
 type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 417 | 429 | 499 | 500 | 503;
 
 /** Characters of a message, which may quote the request: its beginning and its end say what is wrong. */
 const MAX_MESSAGE = 1000;
-/** Of the name of a field, which may be a client's own. */
+/** Most characters of a field's name, which may be a client's own. */
 const MAX_PARAM = 200;
 
 function shortened(text: string, most: number): string {
@@ -22,17 +29,19 @@ function shortened(text: string, most: number): string {
 }
 
 /** An error as OpenAI's clients know it: {"error": {"message", "type", "param", "code"}} with an HTTP status. */
-export class ApiError extends Error {
+export class ApiError extends SkeinError {
   override name = 'ApiError';
+  override readonly code = 'SKEIN_API';
   readonly status: ErrorStatus;
   readonly type: string;
   readonly param: string | null;
-  readonly code: string | null;
+  /** The `code` of the body, one of OpenAI's where they have one. */
+  readonly apiCode: string | null;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
     status: ErrorStatus,
-    message: string,
+    text: NamedText,
     options: {
       type?: string;
       param?: string | null;
@@ -40,16 +49,30 @@ export class ApiError extends Error {
       headers?: Record<string, string>;
     } = {},
   ) {
-    super(shortened(message, MAX_MESSAGE));
+    super(text);
+    this.message = shortened(this.message, MAX_MESSAGE);
     this.status = status;
     this.type = options.type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
     this.param = options.param == null ? null : shortened(options.param, MAX_PARAM);
-    this.code = options.code ?? null;
+    this.apiCode = options.code ?? null;
     this.headers = options.headers ?? {};
   }
 
+  /** The same in the words of another route, where its sentence or its field has names in it. */
+  inFields(callField: CallField): ApiError {
+    const param = this.param === null ? null : callField(this.param);
+    if (typeof this.text === 'string' && param === this.param) return this;
+    const { status, type, apiCode, headers } = this;
+    return new ApiError(status, inFields(this.text, callField), {
+      type,
+      param,
+      code: apiCode,
+      headers: { ...headers },
+    });
+  }
+
   body(): { error: { message: string; type: string; param: string | null; code: string | null } } {
-    return { error: { message: this.message, type: this.type, param: this.param, code: this.code } };
+    return { error: { message: this.message, type: this.type, param: this.param, code: this.apiCode } };
   }
 
   response(): Response {
@@ -96,36 +119,21 @@ export function cutOff(): ApiError {
   });
 }
 
-/** Options of a request that the HTTP API calls by another name than by their own in snake case. */
-const PARAM_NAMES: Readonly<Record<string, string>> = {
-  minLength: 'min_tokens',
-  stopTokens: 'stop_token_ids',
-  logProbs: 'top_logprobs',
-  contextLogProbs: 'prompt_logprobs',
-  includeStop: 'include_stop_str_in_output',
-  beams: 'best_of',
-};
-
-function paramName(option: string): string {
-  return PARAM_NAMES[option] ?? option.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-/** A message that begins with the name of an option, with the name that the client knows. */
-function namedForClients(message: string, option: string | null): string {
-  const own = option !== null && message.startsWith(`${option} `) ? option : '';
-  return (own === '' ? '' : paramName(own)) + withFlagNames(message.slice(own.length));
-}
+const CHAT_FIELDS = fieldsOf('chat');
 
 /** The error that a client sees for anything thrown below. Nothing of an unexpected error's text leaves the server. */
-export function toApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
+export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): ApiError {
+  if (error instanceof ApiError) return error.inFields(callField);
   if (error instanceof InvalidRequestError) {
-    const param = error.param === null ? null : paramName(error.param);
-    return new ApiError(400, namedForClients(error.message, error.param), { param, code: error.code });
+    const param = error.param === null ? null : callField(error.param);
+    return new ApiError(400, inFields(error.text, callField), { param, code: error.apiCode });
   }
-  if (error instanceof ChatTemplateError) return new ApiError(400, error.message, { param: 'messages' });
+  if (error instanceof ChatTemplateError) {
+    return new ApiError(400, inFields(error.text, callField), { param: callField('messages') });
+  }
   if (error instanceof ParameterError) {
-    return new ApiError(400, namedForClients(error.message, error.field), { param: paramName(error.field) });
+    const param = callField(optionOfInput(error.field) ?? error.field);
+    return new ApiError(400, inFields(error.text, callField), { param });
   }
   if (error instanceof QueueFullError) {
     // 429 and not 503: the process is well, and a balancer that counts 5xx should not take it out.
@@ -145,13 +153,18 @@ export function toApiError(error: unknown): ApiError {
     const headers = { 'retry-after': String(RETRY_AFTER_S) };
     return new ApiError(503, error.message, { code: 'server_busy', headers });
   }
-  if (error instanceof HostClosedError) {
+  // Where the engine was closed, the text may still have been on its way to it.
+  const isClosed = [HostClosedError, HelperClosedError, TokenizerClosedError].some(
+    (kind) => error instanceof kind,
+  );
+  if (isClosed) {
     return new ApiError(503, 'The engine is not running.', {
       code: 'engine_unavailable',
       headers: { 'retry-after': String(RETRY_AFTER_S) },
     });
   }
-  if (error instanceof RequestError && error.isInvalid) return toApiError(inCallersWords(error, null));
+  if (error instanceof RequestError && error.isInvalid)
+    return toApiError(inCallersWords(error, null), callField);
   if (error instanceof RequestError) return new ApiError(500, error.message, { code: 'engine_error' });
   return new ApiError(500, 'The server failed to handle this request.', { code: 'internal_error' });
 }

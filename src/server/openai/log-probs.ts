@@ -122,7 +122,7 @@ export interface PlacedLogProbs {
   top(index: number): readonly TokenLogProb[];
 }
 
-/** Of generated tokens. @param base characters before the generated text (an echoed prompt). */
+/** The log-probs of generated tokens with their places. @param base characters before the generated text (an echoed prompt). */
 export function placedBehind(base: number, entries: readonly TextLogProb[]): PlacedLogProbs {
   return {
     length: entries.length,
@@ -133,7 +133,7 @@ export function placedBehind(base: number, entries: readonly TextLogProb[]): Pla
   };
 }
 
-/** Those of one list and then those of another. */
+/** The log-probs of one list and then those of another. */
 export function oneAfterAnother(first: PlacedLogProbs, second: PlacedLogProbs): PlacedLogProbs {
   const { length } = first;
   const pick = <T>(read: (list: PlacedLogProbs, index: number) => T) => {

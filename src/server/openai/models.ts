@@ -1,4 +1,4 @@
-import type { ServedModel } from '../served-model.js';
+import type { ServedModel } from '../../serving/served-model.js';
 
 /** One entry of GET /v1/models. `max_model_len` is where clients of other engines look for the context length. */
 export function modelObject(model: ServedModel) {

@@ -1,11 +1,12 @@
+import type { ModelDirectory } from '../../serving/model-directory.js';
+import type { ServedEncoder, ServedGenerator, ServedModel } from '../../serving/served-model.js';
 import type { ObserveRequest } from '../request-observer.js';
-import type { ServedEncoder, ServedGenerator, ServedModel } from '../served-model.js';
 import { ApiError } from './errors.js';
 import type { EventStreamOptions } from './event-stream.js';
 
 /** What the routes of the API work with. */
 export interface RouteContext {
-  models: readonly ServedModel[];
+  models: ModelDirectory;
   observe: ObserveRequest;
   eventStream: EventStreamOptions;
 }
@@ -15,10 +16,11 @@ export interface RouteContext {
  * @throws ApiError 404 that names the models there are.
  */
 export function findModel({ models }: Pick<RouteContext, 'models'>, id: string | undefined): ServedModel {
-  const model =
-    id === undefined ? models[0] : models.find((served) => served.id === id || served.aliases.includes(id));
+  const model = id === undefined ? models.list()[0] : models.find(id);
   if (model !== undefined) return model;
-  throw new ApiError(404, `The model '${id}' does not exist. This server serves ${namesOf(models)}.`, {
+  const names = namesOf(models.list()) || 'no model now';
+  const message = id === undefined ? '' : `The model '${id}' does not exist. `;
+  throw new ApiError(404, `${message}This server serves ${names}.`, {
     param: 'model',
     code: 'model_not_found',
   });
@@ -32,7 +34,7 @@ export function findGenerator(
   { models }: Pick<RouteContext, 'models'>,
   id: string | undefined,
 ): ServedGenerator {
-  const generators = models.filter((served) => served.kind === 'generator');
+  const generators = models.list().filter((served) => served.kind === 'generator');
   const model = id === undefined ? generators[0] : findModel({ models }, id);
   if (model?.kind === 'generator') return model;
   const asked =
@@ -55,7 +57,7 @@ export function findEncoder(
   id: string | undefined,
   task: 'embedding' | 'score',
 ): ServedEncoder {
-  const encoders = models.filter((served) => served.kind === 'encoder');
+  const encoders = models.list().filter((served) => served.kind === 'encoder');
   const own = encoders.filter(({ head }) => head.kind === task);
   const able = task === 'embedding' ? own : [...own, ...encoders.filter((served) => !own.includes(served))];
   const model = id === undefined ? able[0] : findModel({ models }, id);

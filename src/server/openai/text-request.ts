@@ -4,7 +4,7 @@ import type { TokenBeams } from '../../../callbacks/token-request.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
-import type { ServedGenerator } from '../served-model.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
 import type { CommonRequest } from './schemas/common.js';
@@ -93,7 +93,7 @@ export function choiceCounts(
   return { n, bestOf };
 }
 
-/** As many beams as there are candidates. */
+/** The beams of the request: as many as there are candidates. */
 function beamsOf(request: CommonRequest): TokenBeams | undefined {
   const { use_beam_search, length_penalty: lengthPenalty, early_stopping: earlyStopping, stream } = request;
   if (!use_beam_search) {

@@ -1,9 +1,9 @@
 import { jsonUnits } from '../../../models/json-units.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import { jsonAnswer } from '../json-answer.js';
 import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
 import { toldTokensMemory } from '../memory-estimates.js';
-import type { ServedGenerator } from '../served-model.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ApiError } from './errors.js';
 import type { Exchange } from './respond.js';
@@ -60,7 +60,7 @@ const CHAT_FIELDS = [
 const MAX_UNITS = 2 ** 18;
 
 /** The same of a conversation, of which each value counts 32. */
-const MAX_MESSAGE_UNITS = 2 ** 21;
+const MAX_MESSAGE_UNITS = 2 ** 19;
 
 function checkUnits(units: number, param: string, most = MAX_UNITS): void {
   if (units <= most) return;

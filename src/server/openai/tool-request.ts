@@ -1,3 +1,4 @@
+import { field, says } from '../../../base/named-text.js';
 import type { FunctionTool, ToolChoice } from '../../generation/tools/types.js';
 import { ApiError } from './errors.js';
 import type { ChatRequest } from './schemas/chat.js';
@@ -73,20 +74,26 @@ function checkNames(tools: readonly FunctionTool[]): void {
     if (!seen.has(name)) seen.add(name);
     else {
       const param = `tools[${i}].function.name`;
-      throw new ApiError(400, `'${param}' is '${name}', which another tool is called already.`, { param });
+      throw new ApiError(400, says`'${field(param)}' is '${name}', which another tool is called already.`, {
+        param,
+      });
     }
   }
 }
 
 function needTools(tools: readonly FunctionTool[]): void {
   if (tools.length > 0) return;
-  throw new ApiError(400, "'tool_choice' asks for a call, but there are no 'tools' to call.", {
-    param: 'tool_choice',
-  });
+  throw new ApiError(
+    400,
+    says`'${field('tool_choice')}' asks for a call, but there are no '${field('tools')}' to call.`,
+    { param: 'tool_choice' },
+  );
 }
 
 function checkIsThere(name: string, tools: readonly FunctionTool[], param: string): void {
   if (tools.some((tool) => tool.name === name)) return;
   const names = tools.map((tool) => `'${tool.name}'`).join(', ');
-  throw new ApiError(400, `'${param}' is '${name}', but the tools are ${names}.`, { param });
+  throw new ApiError(400, says`'${field(param)}' is '${name}', but the ${field('tools')} are ${names}.`, {
+    param,
+  });
 }

@@ -18,7 +18,7 @@ export const cacheResetRoute = defineRoute({
     requireAdmin(exchange.terms.caller, context.apiKeys);
     const generators =
       model === undefined
-        ? context.models.filter((served) => served.kind === 'generator')
+        ? context.models.list().filter((served) => served.kind === 'generator')
         : [findGenerator(context, model)];
     const models = await Promise.all(
       generators.map(async (served) => ({ model: served.id, dropped_blocks: await served.resetCache() })),

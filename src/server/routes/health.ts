@@ -1,7 +1,8 @@
 import * as z from 'zod';
+import type { ModelState } from '../../serving/model-state.js';
 import { findModel } from '../openai/route-context.js';
 import { about } from '../openai/schemas/fields.js';
-import type { ModelState, ServerState } from '../server-state.js';
+import type { ServerState } from '../server-state.js';
 import { defineRoute } from './route.js';
 
 export const healthRoute = defineRoute({
@@ -16,8 +17,7 @@ export const healthRoute = defineRoute({
   responses: async () => (await import('../openai/answers/server.js')).healthResponses(),
   handle: ({ query }, { state, models }) => {
     if (query.model === undefined) return answer({ ...report(state), models: modelReports(state) });
-    const { id } = findModel({ models }, query.model);
-    const of = modelReport(state.model(id));
+    const of = modelReport(findModel({ models }, query.model).state);
     return answer(state.status === 'draining' ? { ...of, status: 'draining' } : of);
   },
 });
@@ -32,7 +32,8 @@ function modelReports({ models }: ServerState) {
 
 function modelReport(state: ModelState) {
   const { name, fallback } = state.executor ?? {};
-  return { ...report(state), executor: name, executorFallback: fallback ?? undefined };
+  const pid = state.pid() ?? undefined;
+  return { ...report(state), executor: name, executorFallback: fallback ?? undefined, pid };
 }
 
 function answer(body: ReturnType<typeof report> & { models?: object }): Response {

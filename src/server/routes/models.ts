@@ -10,7 +10,7 @@ export const modelsRoute = defineRoute({
   tags: ['Models'],
   summary: 'Lists the models that are served',
   responses: async () => (await import('../openai/answers/models.js')).modelListResponses(),
-  handle: (_, { models }) => Response.json({ object: 'list', data: models.map(modelObject) }),
+  handle: (_, { models }) => Response.json({ object: 'list', data: models.list().map(modelObject) }),
 });
 
 export const modelRoute = defineRoute({

@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { ServerMetrics } from '../metrics/server-metrics.js';
-import type { ModelFeed } from '../model-feed.js';
+import type { ModelFeeds } from '../model-feeds.js';
 import type { Exchange } from '../openai/respond.js';
 import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { RouteContext } from '../openai/route-context.js';
@@ -29,8 +29,8 @@ export interface ServerContext extends RouteContext {
   log: ServerLog;
   responses: ResponseStore;
   apiKeys: ApiKeys;
-  /** What can be watched of each model that generates text, by name. */
-  feeds: ReadonlyMap<string, ModelFeed>;
+  /** What can be watched of each model that generates text. */
+  feeds: ModelFeeds;
   /** Requests that are being answered. */
   requests: RequestRegistry;
   /** Most time that an answer may take; null: no limit. */
@@ -42,14 +42,14 @@ export interface ServerContext extends RouteContext {
 /** One route: how it is reached, what answers it, and what the API's own description says of it. */
 export interface Route {
   method: 'get' | 'post' | 'delete';
-  /** As OpenAPI writes it, with parameters in braces; the metrics call the route by it. */
+  /** The path as OpenAPI writes it, with parameters in braces; the metrics call the route by it. */
   path: string;
   /** The same as Hono writes it. */
   pattern: string;
   /** Needs no API key. */
   open: boolean;
   handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
-  /** For createRoute of @hono/zod-openapi. */
+  /** The description for createRoute of @hono/zod-openapi. */
   describe(): Promise<RouteConfig>;
 }
 
@@ -64,7 +64,7 @@ interface Request<Body, Params, Query> {
   exchange: Exchange;
   /** The client reads compressed answers. */
   takesGzip: boolean;
-  /** Its If-None-Match: validators of what it has. */
+  /** The client's If-None-Match: validators of what it has. */
   knownTags: string | undefined;
 }
 

@@ -21,7 +21,7 @@ export const statsRoute = defineRoute({
   query: query('A name that GET /v1/models lists. Not given: the first that generates text.'),
   responses: async () => (await import('../openai/answers/operations.js')).statsResponses(),
   handle: ({ query: { model } }, context) => {
-    const feed = context.feeds.get(findGenerator(context, model).id)!;
+    const feed = context.feeds.of(findGenerator(context, model));
     return new Response(feed.stats(), { headers: { 'content-type': 'application/json' } });
   },
 });
@@ -41,27 +41,28 @@ export const statsStreamRoute = defineRoute({
   handle: ({ query: { model }, exchange: { signal, connection, terms } }, context) => {
     if (context.state.status === 'draining') throw shuttingDown(context.state.drainEndsInMs);
     if (!terms.memory.raiseTo(readerMemory(0))) throw memoryFull();
-    const names = model === undefined ? [...context.feeds.keys()] : [findGenerator(context, model).id];
+    const feed = model === undefined ? null : context.feeds.of(findGenerator(context, model));
     const leave: (() => void)[] = [];
     const end = () => {
       for (const one of leave.splice(0)) one();
     };
     const stream = new EventStream(context.eventStream, { onGone: end, connection });
     signal.addEventListener('abort', end, { once: true });
-    leave.push(
-      context.state.onDrain(() => {
-        end();
-        stream.close();
-      }),
-    );
+    const close = () => {
+      end();
+      stream.close();
+    };
+    leave.push(context.state.onDrain(close));
     // None while the reader is behind, or no memory is left for it: the next event that it gets is newer.
     const send = (event: string) => {
       if (!stream.isBehind && terms.memory.raiseTo(readerMemory(event.length))) stream.write(event);
     };
     // So that the headers go out at once.
     send(': skein\n\n');
-    const subscription = { showsLabels: terms.caller.isAdmin };
-    for (const name of names) leave.push(context.feeds.get(name)!.subscribe(send, subscription));
+    const { isAdmin: showsLabels } = terms.caller;
+    // Of all models it goes on without one that is not served any more, and takes in those that are added.
+    if (feed === null) leave.push(context.feeds.subscribe(send, { showsLabels }));
+    else leave.push(feed.subscribe(send, { showsLabels, onEnd: close }));
     if (signal.aborted) end();
     return new Response(stream.body, { headers: STREAM_HEADERS });
   },

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { chunkMsText } from '../../../callbacks/options/words.js';
 import { Skein } from '../../../dist/src/index.js';
-import { chunkMsOn, chunkMsText } from '../../../engine/executors/chunk-times.js';
+import { chunkMsOn } from '../../../engine/executors/chunk-times.js';
 import { checkOptionalParams } from '../../../engine/options/engine-limits.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 
@@ -29,14 +30,14 @@ describe('a loaded model', () => {
     ['native', {}, 50],
     ['wasm', {}, 200],
     ['wasm', { maxChunkMs: 30 }, 30],
-    ['wasm', { enableChunkedContext: false }, null],
+    ['wasm', { chunkedPrefill: false }, null],
   ] as const)('on %s with %o bounds chunks by %s ms', async (executor, options, ms) => {
     const { directory } = await engines.get(tinyModelPath('gqa'), 'f32');
     const skein = await Skein.load({
       model: directory,
       executor,
-      maxTokens: 256,
-      enableChunkedContext: true,
+      kvCacheTokens: 256,
+      chunkedPrefill: true,
       ...options,
     });
     try {

@@ -78,6 +78,17 @@ const CASES: Record<string, Case> = {
   num_return_sequences: oneInt([1, 4], [[0, /num_return_sequences is 0; .* from 1/]]),
   best_of: oneInt([1], [[0, /best_of is 0; .* from 1/]]),
   first_sequence_index: oneInt([0, 7], [[-1, /first_sequence_index is -1; .* from 0/]]),
+  known_output_ids: {
+    good: [i32([0, 0]), i32([1, 0]), i32([1, 3], -1, -1, -1), i32([1, 4], 0, 9, 9, -1)],
+    wrongShape: i32([2], 1, 2),
+    refused: [
+      [i32([1, 2], 1, 10), /known_output_ids holds 10 at \[0, 1\]; tokens are from 0 to 9/],
+      [i32([1, 2], -2, 1), /known_output_ids holds -2 at \[0, 0\]; tokens are from 0 to 9/],
+      [i32([1, 3], 1, -1, 2), /known_output_ids holds 2 at \[0, 2\]; behind the first -1 .* nothing else/],
+      [i32([2, 1], 1, 2), /known_output_ids has 2 rows; the request generates 1 sequence in all/],
+      [i32([1, 5], 1, 2, 3, 4, 5), /known_output_ids has 5 tokens in row 0; request_output_len is 4/],
+    ],
+  },
   temperature: oneFloat([0, 0.5, 100], [[-1, /temperature is -1; .* from 0 to 100/]]),
   runtime_top_k: oneInt([0, 5], [[-1, /runtime_top_k is -1/]]),
   runtime_top_p: oneFloat([0, 1], [[1.5, /runtime_top_p is 1.5; .* from 0 to 1/]]),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MIN_MICRO_BATCH_SIZE, MicroBatchSplit } from '../../../engine/loop/micro-batch-split.js';
+import { DEFAULT_MIN_MICRO_BATCH_SIZE } from '../../../callbacks/options/optional-params.js';
+import { MicroBatchSplit } from '../../../engine/loop/micro-batch-split.js';
 
 const ALL = Number.POSITIVE_INFINITY;
 
@@ -21,8 +22,10 @@ describe('requests are parted into two micro-batches', () => {
   });
 
   it('only from twice the default minimum on', () => {
-    expect(new MicroBatchSplit().mostRequests(2 * MIN_MICRO_BATCH_SIZE - 1, 0)).toBe(ALL);
-    expect(new MicroBatchSplit().mostRequests(2 * MIN_MICRO_BATCH_SIZE, 0)).toBe(MIN_MICRO_BATCH_SIZE);
+    expect(new MicroBatchSplit().mostRequests(2 * DEFAULT_MIN_MICRO_BATCH_SIZE - 1, 0)).toBe(ALL);
+    expect(new MicroBatchSplit().mostRequests(2 * DEFAULT_MIN_MICRO_BATCH_SIZE, 0)).toBe(
+      DEFAULT_MIN_MICRO_BATCH_SIZE,
+    );
   });
 
   it('runs all together after a wait, and parts again afterwards', () => {

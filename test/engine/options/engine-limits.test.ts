@@ -11,7 +11,7 @@ const ENGINE = { maxInputLen: 1000, maxSeqLen: 1024 };
 
 describe('checkOptionalParams', () => {
   it.each([12, 4, 0, -8, 2.5])('refuses %s tokens per block', (tokensPerBlock) => {
-    const sentence = `tokensPerBlock is ${tokensPerBlock}; a power of two of at least 8 is expected.`;
+    const sentence = `tokensPerBlock is ${tokensPerBlock}; it must be one of 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096.`;
     expect(() => checkOptionalParams({ tokensPerBlock }, 'InflightFusedBatching')).toThrow(sentence);
   });
 
@@ -30,7 +30,7 @@ describe('checkOptionalParams', () => {
   it('refuses an executor that there is not, and one beside an executor of the user', () => {
     const check = (params: object) => () => checkOptionalParams(params, 'InflightFusedBatching');
     expect(check({ executor: 'gpu' })).toThrow(
-      'executor is gpu; it must be one of auto, tensorflow, native, wasm.',
+      'executor is gpu; it must be one of auto, native, tensorflow, wasm.',
     );
     const executorModule = 'file:///own.js';
     expect(check({ executor: 'native', executorModule })).toThrow(
@@ -52,7 +52,7 @@ describe('checkOptionalParams', () => {
       checkOptionalParams({ draftEnginePath, executorModule: 'file:///own.js' }, 'InflightFusedBatching'),
     ).toThrow(refused);
     expect(() => checkOptionalParams({ draftEnginePath: '' }, 'InflightFusedBatching')).toThrow(
-      'draftEnginePath is empty; the path of an engine directory is expected.',
+      'draftEnginePath is empty; it must be the path of an engine directory.',
     );
   });
 

@@ -44,7 +44,7 @@ describe('the engine of a draft model', () => {
       const { weightBytes, workspaceBytes } = executor.memory();
       const { tensors } = openEngine(engine.directory).manifest;
       loadedBytes += weightBytes + workspaceBytes + storedWeightBytes(engine.plan, tensors);
-      perBlock += kvBytesPerBlock(engine.plan.attention, 16, 'f32');
+      perBlock += kvBytesPerBlock(engine.plan.caches, 16, 'f32');
     }
     close(wide);
     const loaded = await load('gqa', draft.directory, loadedBytes + 40 * perBlock);

@@ -80,7 +80,7 @@ describe('the memory budget of the KV cache', () => {
       executor.close();
       return { blocks: [numBlocks, numSecondaryBlocks], used };
     };
-    const perBlock = kvBytesPerBlock(plan.attention, 16, 'f32');
+    const perBlock = kvBytesPerBlock(plan.caches, 16, 'f32');
     const { used } = await load({}, 2 ** 40);
     const stored = storedWeightBytes(plan, openEngine(enginePath).manifest.tensors);
     const loaded = used.weightBytes + used.workspaceBytes + stored;

@@ -160,11 +160,11 @@ describe('skein batch', () => {
     const from = input(ask('line\u2028separator'));
     appendFileSync(from, Buffer.from([0x22, 0xff, 0x22, 0x0a]));
     appendFileSync(from, ask('long', { prompt: 'a'.repeat(3000) }));
-    const { code } = await batch(from, to, '--max-body-size', '2000');
+    const { code } = await batch(from, to, '--max-body-bytes', '2000');
     expect(code).toBe(3);
     expect(linesOf(to).map((line) => line.custom_id)).toEqual(['line\u2028separator']);
     const told = linesOf(to.replace('.jsonl', '.errors.jsonl')).map(({ error }) => error!.message);
-    expect(told).toEqual(['Line 2 is not UTF-8.', 'Line 3 is longer than 2000 bytes (--max-body-size).']);
+    expect(told).toEqual(['Line 2 is not UTF-8.', 'Line 3 is longer than 2000 bytes (--max-body-bytes).']);
   });
 
   it('leaves files alone that are not its own: one sentence, exit code', async () => {
@@ -212,7 +212,7 @@ describe('a batch that is cut off', () => {
     to: string,
   ): { child: ChildProcess; ended: Promise<[number | null, string | null]> } {
     const script = fileURLToPath(new URL('../support/batch-child.mjs', import.meta.url));
-    const options = JSON.stringify({ model, cacheDir: testCacheDir, maxNumSequences: 4 });
+    const options = JSON.stringify({ model, cacheDir: testCacheDir, maxActiveRequests: 4 });
     const executor = fakeExecutorModule({ vocabSize: 320, stepMs: 10 });
     const child = spawn(process.execPath, [script, from, to, options, executor], {
       stdio: ['ignore', 'ignore', 'inherit'],

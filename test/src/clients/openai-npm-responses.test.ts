@@ -14,7 +14,14 @@ describe('responses by the openai package from npm against skein serve', () => {
   const greedy = { model, temperature: 0, max_output_tokens: 48 };
 
   beforeAll(async () => {
-    const limits = ['--max-num-sequences', '16', '--max-seq-len', '1024', '--max-tokens', '8192'];
+    const limits = [
+      '--max-active-requests',
+      '16',
+      '--max-context-tokens',
+      '1024',
+      '--kv-cache-tokens',
+      '8192',
+    ];
     server = await startServer([...['--served-model-name', model], ...limits]);
     client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
   }, 300_000);

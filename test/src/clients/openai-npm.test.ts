@@ -13,7 +13,14 @@ describe('the openai package from npm against skein serve', () => {
   let model: string;
 
   beforeAll(async () => {
-    const limits = ['--max-num-sequences', '32', '--max-seq-len', '1024', '--max-tokens', '16384'];
+    const limits = [
+      '--max-active-requests',
+      '32',
+      '--max-context-tokens',
+      '1024',
+      '--kv-cache-tokens',
+      '16384',
+    ];
     server = await startServer(['--served-model-name', 'smol', ...limits]);
     client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
     model = (await client.models.list()).data[0]!.id;

@@ -52,7 +52,14 @@ describe.skipIf(testPython === null || testModelPath === null)(
     let server: SkeinProcess;
 
     beforeAll(async () => {
-      const limits = ['--max-num-sequences', '8', '--max-seq-len', '1024', '--max-tokens', '4096'];
+      const limits = [
+        '--max-active-requests',
+        '8',
+        '--max-context-tokens',
+        '1024',
+        '--kv-cache-tokens',
+        '4096',
+      ];
       server = await startServer(['--model', testModelPath!, '--weights', 'bf16', ...limits]);
     }, 300_000);
 

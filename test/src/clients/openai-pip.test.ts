@@ -84,7 +84,14 @@ describe.skipIf(testPython === null)('the openai package from pip', () => {
   let server: SkeinProcess;
 
   beforeAll(async () => {
-    const limits = ['--max-num-sequences', '32', '--max-seq-len', '1024', '--max-tokens', '8192'];
+    const limits = [
+      '--max-active-requests',
+      '32',
+      '--max-context-tokens',
+      '1024',
+      '--kv-cache-tokens',
+      '8192',
+    ];
     server = await startServer(limits);
   }, 300_000);
 

@@ -33,9 +33,9 @@ beforeAll(async () => {
   server = await startFakeServer(
     {
       model: Object.entries(models).map(([name, variant]) => `${name}=${tinyModelPath(variant)}`),
-      maxNumSequences: '48',
-      maxTokens: '32768',
-      maxQueueSize: '512',
+      maxActiveRequests: '48',
+      kvCacheTokens: '32768',
+      maxQueuedRequests: '512',
       maxBeamWidth: '3',
     },
     { vocabSize: 320, maxSeqLen: 1024, stepMs: 4, endToken: 2, heap: heapFile },

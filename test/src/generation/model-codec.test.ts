@@ -85,7 +85,7 @@ describe('ModelCodec', () => {
     const message = { role: 'user', content: 'x'.repeat(10_000_000) };
     const started = (async () => codec.encodeChat([message], { maxTokens: 100 }))();
     await expect(started).rejects.toMatchObject({
-      code: 'context_length_exceeded',
+      apiCode: 'context_length_exceeded',
       param: 'messages',
       message: expect.stringMatching(/at least 769\d{3} tokens .* that this model takes has 100\./),
     });

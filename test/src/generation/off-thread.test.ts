@@ -142,7 +142,7 @@ describe('a long guide', () => {
     const short = guideOf({ regex: 'a{2,1}' }, 'guided_regex', codec);
     await expect(short).rejects.toThrow(/is refused at place \d+/);
     const long = guideOf({ regex: `${'b'.repeat(1000)}a{2,1}` }, 'guided_regex', codec);
-    await expect(long).rejects.toMatchObject({ param: 'guided_regex', code: 'invalid_guide' });
+    await expect(long).rejects.toMatchObject({ param: 'guided_regex', apiCode: 'invalid_guide' });
     await expect(long).rejects.toThrow(/is refused at place \d+/);
   });
 

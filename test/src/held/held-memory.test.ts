@@ -19,7 +19,7 @@ let port: number;
 let firstRss: number;
 
 beforeAll(async () => {
-  server = await startServer(['--max-held-memory', String(LIMIT)]);
+  server = await startServer(['--max-held-memory-bytes', String(LIMIT)]);
   port = Number(new URL(server.url).port);
   await stream();
   firstRss = rss();

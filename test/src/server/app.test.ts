@@ -33,12 +33,12 @@ describe('the routes about the server', () => {
     expect((await toy.get('/live')).status).toBe(200);
     expect(await (await toy.get('/version')).json()).toEqual({ version: '0.0.0-test' });
     const state = toy.state.model('toy');
-    state.restart('it died');
+    state.restart(new Error('it died'));
     const down = { status: 'restarting', reason: 'it died', restarts: 0 };
     expect(await healthOf()).toEqual([503, { ...down, models: { toy: down } }]);
     state.recover();
     expect(await healthOf()).toMatchObject([200, { status: 'ready', restarts: 1 }]);
-    state.fail('the engine died');
+    state.fail(new Error('the engine died'));
     const failed = { status: 'failed', reason: 'the engine died', restarts: 1 };
     expect(await healthOf()).toEqual([503, { ...failed, models: { toy: failed } }]);
     expect(await healthOf('?model=toy')).toEqual([503, failed]);

@@ -4,10 +4,12 @@ import { type LoadedEncoder, loadEncoder } from '../../../engine/encoder/load-en
 import { EncoderCodec } from '../../../src/encoding/encoder-codec.js';
 import { createApp } from '../../../src/server/app.js';
 import { ServerMetrics } from '../../../src/server/metrics/server-metrics.js';
-import type { ServedEncoder, ServedModel } from '../../../src/server/served-model.js';
 import { ServerState } from '../../../src/server/server-state.js';
+import { ModelState } from '../../../src/serving/model-state.js';
+import type { ServedEncoder, ServedModel } from '../../../src/serving/served-model.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { FakeEngine } from '../support/fake-engine.js';
+import { directoryOf, ToldStatistics } from '../support/served-models.js';
 import { toyModel } from '../support/toy-server.js';
 
 const engines = new TestEngines();
@@ -37,6 +39,8 @@ async function served(
     aliases: [],
     created: 0,
     maxSeqLen: limits.maxSeqLen,
+    state: new ModelState(),
+    statistics: new ToldStatistics(() => ({ running: 0, waiting: 0 })),
     outputWidth,
     vocabSize: encoder.vocabSize,
     head: config.head,
@@ -53,11 +57,11 @@ let post: (path: string, body: unknown) => Promise<{ status: number; body: any }
 let metricsText: () => Promise<string>;
 
 function serve(models: ServedModel[]): typeof post {
-  const gauges = () => ({ running: 0, waiting: 0, maxBlocks: 0, usedBlocks: 0 });
-  const metrics = new ServerMetrics(models.map(({ id, maxSeqLen }) => ({ name: id, maxSeqLen, gauges })));
+  const directory = directoryOf(...models);
+  const metrics = new ServerMetrics(directory);
   const app = createApp({
-    models,
-    state: new ServerState(models.map(({ id }) => id)),
+    models: directory,
+    state: new ServerState(directory),
     metrics,
     version: '0.0.0-test',
     log: { debug: () => {}, info: () => {}, error: () => {} },

@@ -105,7 +105,7 @@ describe('bodies that come', () => {
     const refused = await post('/v1/completions', { prompt: 'x'.repeat(MIB) });
     expect(refused.status).toBe(413);
     expect(await refused.json()).toMatchObject({
-      error: { code: 'body_too_large', message: expect.stringContaining('--max-held-memory') },
+      error: { code: 'body_too_large', message: expect.stringContaining('--max-held-memory-bytes') },
     });
   });
 

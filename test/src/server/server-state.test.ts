@@ -1,16 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { ServerState } from '../../../src/server/server-state.js';
+import { FakeEngine } from '../support/fake-engine.js';
+import { directoryOf } from '../support/served-models.js';
+import { toyModel } from '../support/toy-server.js';
+
+const served = (...names: string[]) =>
+  directoryOf(...names.map((id) => toyModel(new FakeEngine(() => []), { id })));
 
 describe('the state of a server with several models', () => {
   it('is degraded while some of them run: one that is down takes no others with it', () => {
-    const state = new ServerState(['chat', 'code']);
+    const state = new ServerState(served('chat', 'code'));
     expect([state.status, state.reason, state.restarts]).toEqual(['ready', null, 0]);
-    state.model('code').restart('code died');
+    state.model('code').restart(new Error('code died'));
     expect([state.status, state.reason]).toEqual(['degraded', 'code died']);
     expect(state.model('chat').status).toBe('ready');
-    state.model('chat').fail('chat died');
+    state.model('chat').fail(new Error('chat died'));
     expect([state.status, state.reason]).toEqual(['restarting', 'chat died']);
-    state.model('code').fail('code died again');
+    state.model('code').fail(new Error('code died again'));
     expect(state.status).toBe('failed');
     state.model('code').recover();
     expect([state.status, state.restarts]).toEqual(['degraded', 1]);
@@ -18,7 +24,21 @@ describe('the state of a server with several models', () => {
     expect(state.status).toBe('draining');
   });
 
+  it('is of the models that are served now', () => {
+    const models = served('chat', 'code');
+    const state = new ServerState(models);
+    state.model('code').restart(new Error('code died'));
+    state.model('code').recover();
+    state.model('code').fail(new Error('code died again'));
+    expect([state.status, state.reason, state.restarts]).toEqual(['degraded', 'code died again', 1]);
+    models.remove('code');
+    expect([state.status, state.reason, state.restarts]).toEqual(['ready', null, 0]);
+    expect([...state.models.keys()]).toEqual(['chat']);
+    models.remove('chat');
+    expect([state.status, state.models.size]).toEqual(['ready', 0]);
+  });
+
   it('is of the models that were named', () => {
-    expect(() => new ServerState(['chat']).model('code')).toThrow("no state of a model 'code'");
+    expect(() => new ServerState(served('chat')).model('code')).toThrow("no state of a model 'code'");
   });
 });

@@ -14,6 +14,9 @@ export class PumpedPieces<Piece> implements PieceSource<Piece> {
     this.#onLeft = onLeft;
   }
 
+  /** What its engine yields waits there. */
+  readonly numGathered = 0;
+
   async *[Symbol.asyncIterator](): AsyncGenerator<Piece, void, undefined> {
     try {
       yield* this.#pieces;

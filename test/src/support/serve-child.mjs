@@ -3,8 +3,13 @@
 // Started with --expose-gc and a channel, it says what memory it holds when it is asked.
 import { serve } from '../../../dist/src/commands/serve.js';
 import { loadConfig } from '../../../dist/src/config.js';
+import { OPTION_NAMES } from '../../../dist/src/options/table.js';
 
-const [flags, executorModule, more] = process.argv.slice(2);
+const [given, executorModule, more] = process.argv.slice(2);
+const flags = JSON.parse(given);
+for (const name of Object.keys(flags)) {
+  if (!OPTION_NAMES.includes(name)) throw new Error(`There is no option ${name}.`);
+}
 
 process.on('message', () => {
   // Twice: what finalizers let go of in the first is gone after the second.
@@ -15,4 +20,4 @@ process.on('message', () => {
 });
 process.channel?.unref();
 
-await serve({ ...loadConfig({ flags: JSON.parse(flags) }), executorModule, ...JSON.parse(more) });
+await serve({ ...loadConfig({ flags }), executorModule, ...JSON.parse(more) });

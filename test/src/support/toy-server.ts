@@ -3,9 +3,12 @@ import { createAdaptorServer } from '@hono/node-server';
 import { createParser } from 'eventsource-parser';
 import { type AppOptions, createApp } from '../../../src/server/app.js';
 import { ServerMetrics } from '../../../src/server/metrics/server-metrics.js';
-import type { ServedGenerator } from '../../../src/server/served-model.js';
 import { ServerState } from '../../../src/server/server-state.js';
+import { LiveModels } from '../../../src/serving/model-directory.js';
+import { ModelState } from '../../../src/serving/model-state.js';
+import type { ServedGenerator } from '../../../src/serving/served-model.js';
 import { FakeEngine, type Script, type Step } from './fake-engine.js';
+import { ToldStatistics } from './served-models.js';
 import { bytesOf, END_TOKEN, TOY_VOCAB, toyCodec } from './toy-codec.js';
 
 /** Steps that say a text, one token each, and stop. */
@@ -19,6 +22,10 @@ export function toyModel(engine: FakeEngine, fields: Partial<ServedGenerator> = 
     id: 'toy',
     aliases: [],
     created: 1_700_000_000,
+    state: new ModelState(),
+    statistics: new ToldStatistics(() => {
+      return { running: engine.active, waiting: 0, maxBlocks: 10, usedBlocks: engine.active };
+    }),
     fingerprint: 'fp_toy',
     resetCache: async () => 7,
     watch: {
@@ -39,8 +46,11 @@ export function toyModel(engine: FakeEngine, fields: Partial<ServedGenerator> = 
 
 export interface ToyServer {
   engine: FakeEngine;
+  /** At first the toy alone. */
+  models: LiveModels;
   app: ReturnType<typeof createApp>;
   state: ServerState;
+  metrics: ServerMetrics;
   /** POST of a JSON body (or of text as it is), without a socket. */
   post(path: string, body: unknown, init?: RequestInit): Promise<Response>;
   get(path: string, init?: RequestInit): Promise<Response>;
@@ -56,20 +66,23 @@ export function toyServer(script: Script, options: ToyOptions = {}): ToyServer {
   const { maxActive, model: fields, ...appOptions } = options;
   const engine = new FakeEngine(script, maxActive);
   const model = toyModel(engine, fields);
-  const state = options.state ?? new ServerState([model.id]);
-  const gauges = () => ({ running: engine.active, waiting: 0, maxBlocks: 10, usedBlocks: engine.active });
+  const models = new LiveModels();
+  models.add(model);
+  const { state = new ServerState(models), metrics = new ServerMetrics(models) } = options;
   const app = createApp({
     state,
-    metrics: new ServerMetrics([{ name: model.id, maxSeqLen: model.maxSeqLen, gauges }]),
+    metrics,
     version: '0.0.0-test',
     log: { debug: () => {}, info: () => {}, error: () => {} },
     ...appOptions,
-    models: [model],
+    models,
   });
   return {
     engine,
+    models,
     app,
     state,
+    metrics,
     post: async (path, body, init = {}) => {
       const headers = { 'content-type': 'application/json', ...init.headers };
       const text = typeof body === 'string' ? body : JSON.stringify(body);

@@ -1,7 +1,8 @@
 // An executor (the fake one, or with ?native the real one, or with &executor=NAME another real one) that gets into trouble on request: a prompt of at least three
 // times the same token, one of TROUBLES, does it. `loads` among the parameters is shared memory: how often an executor
-// was loaded, and from which load on loading fails (0: never). With ?fallback each load is told as a fallback of its own.
-import { openSync } from 'node:fs';
+// was loaded, and from which load on loading fails (0: never). For workers in other processes the same goes by ?loads=FILE,
+// to which each load adds a character, and &failing=LOAD. With ?sleeps it never ends to load. With ?fallback each load is told as a fallback of its own.
+import { appendFileSync, openSync, statSync } from 'node:fs';
 import { loadExecutor as loadFake } from '../../../dist/engine/executors/fake/load-fake-executor.js';
 import { loadExecutor as loadNative } from '../../../dist/engine/worker/load-executor.js';
 
@@ -17,6 +18,10 @@ const TROUBLES = new Map([
   [94, () => fillMemory()],
   // A native call that nothing can interrupt: it returns when somebody opens the pipe for writing.
   [95, () => openSync(query.get('pipe'), 'r')],
+  // Only where the worker is a process of its own.
+  [96, () => process.kill(process.pid, 'SIGSEGV')],
+  [97, () => process.kill(process.pid, 'SIGKILL')],
+  [98, () => process.kill(process.pid, 'SIGABRT')],
 ]);
 
 function forever() {
@@ -35,10 +40,18 @@ function troubleIn(batch) {
   }
 }
 
+/** Which load this is, from 1, and the first that fails; 0: none. */
+function countLoad({ loads = new SharedArrayBuffer(8) }) {
+  const file = query.get('loads');
+  if (file === null) return [Atomics.add(new Int32Array(loads), 0, 1) + 1, new Int32Array(loads)[1]];
+  appendFileSync(file, '.');
+  return [statSync(file).size, Number(query.get('failing'))];
+}
+
 export async function loadExecutor(request) {
-  const loads = new Int32Array(request.params.loads ?? new SharedArrayBuffer(8));
-  const load = Atomics.add(loads, 0, 1) + 1;
-  if (loads[1] > 0 && load >= loads[1]) throw new Error(`load ${load} fails`);
+  const [load, failing] = countLoad(request.params);
+  if (query.has('sleeps')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  if (failing > 0 && load >= failing) throw new Error(`load ${load} fails`);
   if (query.has('executor')) request.params.executor = query.get('executor');
   const loaded = await (query.has('native') ? loadNative : loadFake)(request);
   if (query.has('fallback')) loaded.executorFallback = `load ${load}`;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { comparisonReport, rateColumns } from '../../../tools/compare/comparison-report.js';
-import { httpReport } from '../../../tools/compare/http-report.js';
+import { httpReport, httpSummary } from '../../../tools/compare/http-report.js';
 import { ComparisonRecord } from '../../../tools/compare/record.js';
 import type { SideInfo } from '../../../tools/compare/side.js';
 import { mediansTable, opponentsOf, ratio, ratiosTable, spreadLine } from '../../../tools/compare/tables.js';
@@ -174,13 +174,28 @@ describe('reports', () => {
       [INT8.name, 1],
       [theirs.name, 2],
     ] as const) {
-      const values = { tokensPerSecond: 100 / factor, firstTokenP99: 10 * factor, failed: factor - 1 };
+      const values = {
+        tokensPerSecond: 100 / factor,
+        firstTokenP50: 5 * factor,
+        firstTokenP99: 10 * factor,
+        failed: factor - 1,
+      };
       for (const column of ['c8', 'c1'])
         record.add({ round: 1, side: name, column, values, seconds: 1, at: '' });
     }
     const report = httpReport(record);
     expect(report).toContain('| engine, weights | MB | 1 client | 8 clients |');
-    expect(report.match(/skein int8 \/ llama-server Q8_0 \| 2.00x \| 2.00x/g)).toHaveLength(2);
+    expect(report.match(/skein int8 \/ llama-server Q8_0 \| 2.00x \| 2.00x/g)).toHaveLength(3);
     expect(report.split('Failed requests')[2]).toContain('| llama-server Q8_0 | 145 | 1 | 1 |');
+    expect(httpSummary(record).split('\n')).toEqual([
+      'c, 2 cores, 8 GiB, avx2 fma; m; 2 threads each; llama-server 1. Medians of 1 round.',
+      '',
+      '|  | 1 client | 8 clients |',
+      '| --- | ---: | ---: |',
+      '| llama-server Q8_0, tokens/s | 50 | 50 |',
+      '| skein int8, tokens/s | 100 | 100 |',
+      '| skein int8 / llama-server Q8_0: tokens/s | 2.00x | 2.00x |',
+      '| skein int8 / llama-server Q8_0: first token | 2.00x | 2.00x |',
+    ]);
   });
 });

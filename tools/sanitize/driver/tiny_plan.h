@@ -9,7 +9,7 @@ namespace skein {
 
 constexpr int32_t kTinyVocabulary = 131;
 
-// Of RoPE, one for each pair of a head's dimensions.
+// Frequencies of RoPE, one for each pair of a head's dimensions.
 std::vector<float> tinyFrequencies();
 // The plan and its weights in `folder`; memory and threads are the caller's to fill in. The same weights each time.
 ExecutorConfig tinyConfig(DType weights, const TemporaryFolder& folder);

@@ -41,7 +41,7 @@ void turnsRound(Random& random) {
   std::shared_ptr<Turns::Account> account;
   for (int32_t i = random.integer(2, 5); i > 0; --i) {
     engines.push_back(std::make_unique<Engine>(random.integer(1, 4)));
-    // Those of one worker share an account.
+    // Executors of one worker share an account.
     if (!account || random.chance(60)) account = std::make_shared<Turns::Account>();
     engines.back()->client.join(account, random.integer(1, 4));
   }

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <thread>
 
+#include "../coded_error.h"
 #include "quantize.h"
 
 namespace skein {
@@ -28,17 +29,25 @@ constexpr int64_t kTransposedRows = 256;
 constexpr int64_t kMaxColumns = 1 << 24;
 constexpr int64_t kMaxRows = int64_t(1) << 32;
 
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
+enum class Role { kSource, kTarget };
+
+[[noreturn]] void fail(const std::string& what, Role role = Role::kSource) {
+  if (role == Role::kTarget) throw CodedError(kTargetFile, what);
+  throw std::runtime_error(what);
+}
 
 // O_NONBLOCK: a pipe in the place of a file is refused, not waited for; it means nothing to files.
 class File {
  public:
-  File(const std::string& path, int flags) : path_(path), fd_(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd_ < 0) fail(path + ": cannot be opened: " + std::strerror(errno) + ".");
+  File(const std::string& path, Role role)
+      : path_(path),
+        role_(role),
+        fd_(open(path.c_str(), (role == Role::kTarget ? O_WRONLY : O_RDONLY) | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) fail(path + ": cannot be opened: " + std::strerror(errno) + ".", role);
     struct stat status;
     if (fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
       close(fd_);
-      fail(path + ": is not a regular file.");
+      fail(path + ": is not a regular file.", role);
     }
     size_ = status.st_size;
   }
@@ -53,7 +62,8 @@ class File {
     while (length > 0) {
       const ssize_t got = pread(fd_, bytes, size_t(length), offset);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail(path_ + ": cannot be read at byte " + std::to_string(offset) + ": " + std::strerror(errno) + ".");
+      if (got < 0)
+        fail(path_ + ": cannot be read at byte " + std::to_string(offset) + ": " + std::strerror(errno) + ".");
       if (got == 0) {
         fail(path_ + ": ended at byte " + std::to_string(offset) + " while it was read; it was " +
              std::to_string(size_) + " bytes long before.");
@@ -67,13 +77,14 @@ class File {
     while (length > 0) {
       const ssize_t put = pwrite(fd_, bytes, size_t(length), offset);
       if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) fail(path_ + ": cannot be written: " + std::strerror(put < 0 ? errno : EIO) + ".");
+      if (put <= 0) fail(path_ + ": cannot be written: " + std::strerror(put < 0 ? errno : EIO) + ".", role_);
       bytes += put, offset += put, length -= put;
     }
   }
 
  private:
   std::string path_;
+  Role role_;
   int fd_;
   int64_t size_ = 0;
 };
@@ -86,10 +97,11 @@ struct Work {
   int64_t firstPiece;
 };
 
-void checkRange(const std::string& path, const char* role, int64_t offset, int64_t length, int64_t size) {
+void checkRange(const std::string& path, const char* what, int64_t offset, int64_t length, int64_t size, Role role) {
   if (offset < 0 || length < 0 || offset > size || length > size - offset) {
-    fail(path + ": " + role + " bytes " + std::to_string(offset) + " to " + std::to_string(offset + length) +
-         " lie beyond the file's " + std::to_string(size) + " bytes.");
+    fail(path + ": " + what + " bytes " + std::to_string(offset) + " to " + std::to_string(offset + length) +
+         " lie beyond the file's " + std::to_string(size) + " bytes.",
+         role);
   }
 }
 
@@ -113,11 +125,13 @@ void checkJob(const ConvertJob& job, const File& source, const std::string& targ
          std::to_string(job.interleavedHeads) + " heads of interleaved halves.");
   }
   if (job.transposed && (job.type->blockElements != 1 || job.interleavedHeads != 0)) {
-    fail(job.source + ": a transposed tensor of type " + std::string(job.type->name) + " cannot be turned; its elements must "
+    fail(job.source + ": a transposed tensor of type " + std::string(job.type->name) +
+         " cannot be turned; its elements must "
          "be single numbers, in the order of rows.");
   }
-  checkRange(job.source, "tensor", job.sourceOffset, job.sourceByteLength, source.size());
-  checkRange(targetPath, "converted tensor", job.targetOffset, job.rows * int64_t(rowBytes(job.targetType, job.columns)), target.size());
+  checkRange(job.source, "tensor", job.sourceOffset, job.sourceByteLength, source.size(), Role::kSource);
+  checkRange(targetPath, "converted tensor", job.targetOffset,
+             job.rows * int64_t(rowBytes(job.targetType, job.columns)), target.size(), Role::kTarget);
 }
 
 // Where target row `row` lies in the source. llama.cpp stores the halves of a head as pairs:
@@ -141,7 +155,8 @@ class Piece {
     if (job.transposed) {
       const int64_t element = job.type->blockBytes;
       for (int64_t c = 0; c < job.columns; c++)
-        work.source->read(raw_.data() + c * rows * element, rows * element, job.sourceOffset + (c * job.rows + begin) * element);
+        work.source->read(raw_.data() + c * rows * element, rows * element,
+                          job.sourceOffset + (c * job.rows + begin) * element);
     } else if (job.interleavedHeads == 0) {
       work.source->read(raw_.data(), rows * sourceBytes, job.sourceOffset + begin * sourceBytes);
     } else {
@@ -153,7 +168,8 @@ class Piece {
     }
     const size_t targetBytes = size_t(rows) * rowBytes(job.targetType, job.columns);
     const int64_t to = job.targetOffset + begin * int64_t(rowBytes(job.targetType, job.columns));
-    const ExactConversion exact = job.transposed || job.addend != 0 ? nullptr : exactConversion(*job.type, job.targetType);
+    const ExactConversion exact =
+        job.transposed || job.addend != 0 ? nullptr : exactConversion(*job.type, job.targetType);
     if (exact) {
       converted_.resize(targetBytes);
       exact(raw_.data(), rows * blocks, converted_.data());
@@ -187,7 +203,8 @@ class Piece {
       return;
     }
     for (int64_t r = 0; r < rows; r++)
-      quantizeWeights(type, floats_.data() + r * columns, columns, converted_.data() + r * int64_t(rowBytes(type, columns)));
+      quantizeWeights(type, floats_.data() + r * columns, columns,
+                      converted_.data() + r * int64_t(rowBytes(type, columns)));
   }
 
   std::vector<uint8_t> raw_;
@@ -198,13 +215,13 @@ class Piece {
 }  // namespace
 
 void convert(const std::string& targetPath, const std::vector<ConvertJob>& jobs, int32_t threads) {
-  const File target(targetPath, O_WRONLY);
+  const File target(targetPath, Role::kTarget);
   std::map<std::string, std::unique_ptr<File>> sources;
   std::vector<Work> works;
   int64_t pieces = 0;
   for (const ConvertJob& job : jobs) {
     auto& source = sources[job.source];
-    if (!source) source = std::make_unique<File>(job.source, O_RDONLY);
+    if (!source) source = std::make_unique<File>(job.source, Role::kSource);
     checkJob(job, *source, targetPath, target);
     const int64_t rowsPerPiece = std::max<int64_t>(job.transposed ? kTransposedRows : 1, kPieceElements / job.columns);
     works.push_back({&job, source.get(), rowsPerPiece, pieces});

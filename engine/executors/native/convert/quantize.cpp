@@ -151,10 +151,8 @@ ExactConversion exactConversion(const TensorType& source, DType target) {
 void quantizeWeights(DType target, const float* x, int64_t columns, uint8_t* blocks) {
   for (int64_t first = 0; first < columns; first += kGroup, blocks += blockBytes(target)) {
     const int count = int(std::min<int64_t>(kGroup, columns - first));
-    if (target == DType::kInt8)
-      int8Block(x + first, count, blocks);
-    else
-      int4Block(x + first, count, blocks);
+    if (target == DType::kInt8) int8Block(x + first, count, blocks);
+    else int4Block(x + first, count, blocks);
   }
 }
 

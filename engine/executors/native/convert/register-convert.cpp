@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../coded_error.h"
 #include "convert.h"
 
 namespace skein {
@@ -76,7 +77,7 @@ Napi::Value convertBinding(const Napi::CallbackInfo& info) {
   try {
     convert(target, jobs, int32_t(threads));
   } catch (const std::exception& error) {
-    throw Napi::Error::New(env, error.what());
+    napi_throw_error(env, CodedError::of(error), error.what());
   }
   return env.Undefined();
 }

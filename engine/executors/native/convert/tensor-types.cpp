@@ -168,10 +168,9 @@ void q6kRow(const uint8_t* s, int64_t blocks, float* t) {  // 128 bytes of low b
 }
 
 constexpr TensorType kTypes[] = {
-    {"F32", 1, 4, f32Row},         {"F16", 1, 2, f16Row},         {"BF16", 1, 2, bf16Row},
-    {"Q4_0", 32, 18, q4_0Row},     {"Q4_1", 32, 20, q4_1Row},     {"Q5_0", 32, 22, q5_0Row},
-    {"Q5_1", 32, 24, q5_1Row},     {"Q8_0", 32, 34, q8_0Row},     {"Q2_K", 256, 84, q2kRow},
-    {"Q3_K", 256, 110, q3kRow},    {"Q4_K", 256, 144, q4kRow},    {"Q5_K", 256, 176, q5kRow},
+    {"F32", 1, 4, f32Row},      {"F16", 1, 2, f16Row},      {"BF16", 1, 2, bf16Row},    {"Q4_0", 32, 18, q4_0Row},
+    {"Q4_1", 32, 20, q4_1Row},  {"Q5_0", 32, 22, q5_0Row},  {"Q5_1", 32, 24, q5_1Row},  {"Q8_0", 32, 34, q8_0Row},
+    {"Q2_K", 256, 84, q2kRow},  {"Q3_K", 256, 110, q3kRow}, {"Q4_K", 256, 144, q4kRow}, {"Q5_K", 256, 176, q5kRow},
     {"Q6_K", 256, 210, q6kRow},
 };
 

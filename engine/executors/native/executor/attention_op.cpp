@@ -42,27 +42,29 @@ const void* firstKeys(const Layer& layer, const AttentionUnit& unit, int32_t ind
 }
 
 // partials: [split of the unit][row][head][headDim + 2]. Rows that end before the split are left out.
-void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, float* scratch, float* partials) {
+void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, float* scratch,
+              float* partials) {
   const int32_t split = unit.splitAt(index);
   const int32_t first = layer.firstPosition(unit);
   const int32_t rowBegin = layer.plan.bothWays ? unit.rowBegin : std::max(unit.rowBegin, split * kSplitTokens - first);
   AttentionArgs args{.kv = &layer.kv,
-                           .blockTable = layer.batch.blockTables.data + unit.sequence * layer.batch.maxBlocks,
-                           .q = layer.qkv + int64_t(layer.batch.queryStart[unit.sequence]) * layer.plan.qkvWidth(),
-                           .ldq = layer.plan.qkvWidth(),
-                           .numHeads = layer.plan.numHeads,
-                           .firstPosition = first,
-                           .scale = layer.scale,
-                           .softCap = layer.softCap,
-                           .bothWays = layer.bothWays(unit),
-                           .window = layer.window,
-                           .next = next};
+                     .blockTable = layer.batch.blockTables.data + unit.sequence * layer.batch.maxBlocks,
+                     .q = layer.qkv + int64_t(layer.batch.queryStart[unit.sequence]) * layer.plan.qkvWidth(),
+                     .ldq = layer.plan.qkvWidth(),
+                     .numHeads = layer.plan.numHeads,
+                     .firstPosition = first,
+                     .scale = layer.scale,
+                     .softCap = layer.softCap,
+                     .bothWays = layer.bothWays(unit),
+                     .window = layer.window,
+                     .next = next};
   if (layer.sinkQueries) {
     const int64_t rowFloats = int64_t(layer.plan.numHeads) * layer.plan.headDim;
     args.sinkQ = layer.sinkQueries + int64_t(layer.batch.queryStart[unit.sequence]) * rowFloats;
   }
   if (const FreshChunk* chunk = layer.fresh.of(unit.sequence)) {
-    args.fresh = static_cast<const uint8_t*>(layer.freshBlocks) + layer.kv.bytesPerBlock() * static_cast<size_t>(chunk->place);
+    args.fresh =
+        static_cast<const uint8_t*>(layer.freshBlocks) + layer.kv.bytesPerBlock() * static_cast<size_t>(chunk->place);
     args.freshBlock = chunk->firstBlock;
   }
   float* partial = partials + index * layer.splitStride(unit) + (rowBegin - unit.rowBegin) * layer.rowStride();
@@ -77,7 +79,8 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
     float* y = layer.output + (token * layer.plan.numHeads + int64_t(unit.kvHead) * heads) * headDim;
     const int32_t splits = layer.plan.bothWays ? unit.splits : unit.splitsUpTo(first + row);
     for (int32_t head = 0; head < heads; ++head) {
-      layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim, y + head * headDim);
+      layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim,
+                                   y + head * headDim);
     }
   }
 }
@@ -96,8 +99,18 @@ AttentionWindow windowOf(const PlanOp& op, AttentionWindow window) {
 }  // namespace
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
-  const Layer attended{kernels_,         config_.plan,     batch,    layer(op.layer), fresh_, freshBlocks_, value(op.input),
-                       value(op.output), op.scale, op.softCap, windowOf(op, config_.window()), sinkQueries_};
+  const Layer attended{kernels_,
+                       config_.plan,
+                       batch,
+                       layer(op.layer),
+                       fresh_,
+                       freshBlocks_,
+                       value(op.input),
+                       value(op.output),
+                       op.scale,
+                       op.softCap,
+                       windowOf(op, config_.window()),
+                       sinkQueries_};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
     float* scratch = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);
@@ -111,7 +124,9 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
       float* partials = scratch + attentionScratchFloats_;
       // Only the first step of the unit that comes next has no step of its own unit before it to call for it.
       const AttentionItem* following = i + 1 < schedule_.groupBegin(group + 1) ? &item + 1 : nullptr;
-      const void* next = following ? firstKeys(attended, schedule_.units()[static_cast<size_t>(following->unit)], std::max(following->split, 0)) : nullptr;
+      const void* next = following ? firstKeys(attended, schedule_.units()[static_cast<size_t>(following->unit)],
+                                               std::max(following->split, 0))
+                                   : nullptr;
       for (int32_t split = 0; split < unit.splits; ++split) runSplit(attended, unit, split, next, scratch, partials);
       merge(attended, unit, partials);
     }

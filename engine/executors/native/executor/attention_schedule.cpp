@@ -27,13 +27,15 @@ size_t mostSplits(const ExecutorConfig& config, const AttentionWindow& window) {
 AttentionSchedule::AttentionSchedule(const ExecutorConfig& config) : config_(config), window_(config.window()) {
   const NetworkPlan& plan = config.plan;
   const size_t maxSplits = mostSplits(config, window_);
-  const size_t perRow = maxSplits * static_cast<size_t>(plan.numHeads / plan.numKvHeads) * static_cast<size_t>(plan.headDim + 2);
+  const size_t perRow =
+      maxSplits * static_cast<size_t>(plan.numHeads / plan.numKvHeads) * static_cast<size_t>(plan.headDim + 2);
   // Very long sequences take fewer rows at a time, so that a thread's partial results stay in its cache.
   rowBlock_ = static_cast<int32_t>(std::clamp<size_t>(kPartialBytesWanted / (perRow * sizeof(float)), 1, kRowBlock));
   partialFloats_ = perRow * static_cast<size_t>(rowBlock_);
   sharedAreas_ = config.threads == 1 || maxSplits == 1 ? 0 : 2 * config.threads;
 
-  const size_t blocks = static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / rowBlock_);
+  const size_t blocks =
+      static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / rowBlock_);
   const size_t units = blocks * static_cast<size_t>(plan.numKvHeads);
   units_.reserve(units);
   items_.reserve(units + static_cast<size_t>(sharedAreas_) * maxSplits);
@@ -63,7 +65,8 @@ void AttentionSchedule::addUnits(const BatchView& batch) {
   }
 }
 
-void AttentionSchedule::addUnit(int32_t sequence, int32_t kvHead, int32_t tokens, int32_t first, int32_t row, int32_t end) {
+void AttentionSchedule::addUnit(int32_t sequence, int32_t kvHead, int32_t tokens, int32_t first, int32_t row,
+                                int32_t end) {
   const int32_t length = config_.plan.bothWays ? tokens : first + end;
   const int32_t splits = splitsOf(length);
   const int32_t begin = window_.on() ? std::max(0, first + row - window_.recent + 1) : 0;
@@ -106,7 +109,8 @@ void AttentionSchedule::addItems() {
     }
     unit.sharedArea = static_cast<int32_t>(sharedUnits_.size());
     sharedUnits_.push_back(i);
-    for (int32_t split = 0; split < unit.splits; ++split) add(i, split, costOf(unit, std::clamp(unit.tokens - split * kSplitTokens, 1, kSplitTokens)));
+    for (int32_t split = 0; split < unit.splits; ++split)
+      add(i, split, costOf(unit, std::clamp(unit.tokens - split * kSplitTokens, 1, kSplitTokens)));
   }
   groupStart_.push_back(static_cast<int32_t>(items_.size()));
 }

@@ -30,7 +30,7 @@ struct AttentionUnit {
   int32_t splits;            // that they touch
   int32_t sinkSplits;        // the first of them, before firstSplit; 0 without a window
   int32_t firstSplit;
-  int32_t sharedArea;        // index of its area of shared partial results, -1: whole unit in one task
+  int32_t sharedArea;  // index of its area of shared partial results, -1: whole unit in one task
 
   // The split of the cache that is the unit's split `index`.
   int32_t splitAt(int32_t index) const { return index < sinkSplits ? index : firstSplit + index - sinkSplits; }

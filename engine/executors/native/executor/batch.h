@@ -72,7 +72,7 @@ struct SamplingView {
   ArrayView<const float> topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty;
   ArrayView<const uint64_t> seed;
   ArrayView<const int32_t> sequenceIndex, position, noRepeatNgramSize, numTopLogProbs;
-  std::vector<RowBiasView> biases;  // rows ascending
+  std::vector<RowBiasView> biases;      // rows ascending
   std::vector<DraftRowView> draftRows;  // rows ascending
   ArrayView<const int32_t> bannedStart, banned;
   ArrayView<const int32_t> historyStart, history, historyPromptLength;
@@ -99,7 +99,8 @@ constexpr int32_t kRowNoTokenLeft = 2;
 
 // Each throws std::runtime_error with one sentence that names the field.
 void checkBatch(const BatchView& batch, const ExecutorConfig& config);
-void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows, int32_t vocabSize);
+void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows,
+                   int32_t vocabSize);
 void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks);
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks);
 

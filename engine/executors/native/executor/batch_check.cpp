@@ -13,8 +13,8 @@ std::string at(const char* field, int64_t index) { return std::string(field) + "
 
 void checkCount(int64_t count, int64_t least, int64_t most, const char* field) {
   if (count >= least && count <= most) return;
-  fail(std::string(field) + " is " + std::to_string(count) + ", but this executor takes " + std::to_string(least) + " to " +
-       std::to_string(most));
+  fail(std::string(field) + " is " + std::to_string(count) + ", but this executor takes " + std::to_string(least) +
+       " to " + std::to_string(most));
 }
 
 template <typename T>
@@ -48,23 +48,28 @@ void checkCounts(const BatchView& batch, const ExecutorConfig& config) {
 void checkSequence(const BatchView& batch, const ExecutorConfig& config, int64_t sequence) {
   const int64_t begin = batch.queryStart[sequence], end = batch.queryStart[sequence + 1];
   const int64_t length = batch.contextLength[sequence];
-  if (end <= begin) fail(at("queryStart", sequence + 1) + " is " + std::to_string(end) + ", but it must be above " + std::to_string(begin));
+  if (end <= begin)
+    fail(at("queryStart", sequence + 1) + " is " + std::to_string(end) + ", but it must be above " +
+         std::to_string(begin));
   if (end > batch.numTokens) {
-    fail(at("queryStart", sequence + 1) + " is " + std::to_string(end) + ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
+    fail(at("queryStart", sequence + 1) + " is " + std::to_string(end) + ", but the batch has " +
+         std::to_string(batch.numTokens) + " tokens");
   }
   const AttentionWindow window = config.window();
   const bool cycles = window.on() && batch.maxBlocks >= window.sinkBlocks + window.ringBlocks;
-  const int64_t room = cycles ? config.maxSeqLen : std::min<int64_t>(config.maxSeqLen, batch.maxBlocks * config.tokensPerBlock);
+  const int64_t room =
+      cycles ? config.maxSeqLen : std::min<int64_t>(config.maxSeqLen, batch.maxBlocks * config.tokensPerBlock);
   if (length < end - begin || length > room) {
     fail(at("contextLength", sequence) + " is " + std::to_string(length) + ", but it must be between " +
-         std::to_string(end - begin) + " (this step's tokens) and " + std::to_string(room) + " (maxSeqLen and the block table)");
+         std::to_string(end - begin) + " (this step's tokens) and " + std::to_string(room) +
+         " (maxSeqLen and the block table)");
   }
   const int32_t* table = batch.blockTables.data + sequence * batch.maxBlocks;
   const int64_t used = config.tableEntries(length);
   for (int64_t i = 0; i < used; ++i) {
     if (table[i] < 0 || table[i] >= config.numBlocks) {
-      fail(at("blockTables", sequence * batch.maxBlocks + i) + " is block " + std::to_string(table[i]) + ", but the pool has " +
-           std::to_string(config.numBlocks) + " blocks");
+      fail(at("blockTables", sequence * batch.maxBlocks + i) + " is block " + std::to_string(table[i]) +
+           ", but the pool has " + std::to_string(config.numBlocks) + " blocks");
     }
   }
   // A token's K and V must go where its sequence's attention will look for them.
@@ -75,7 +80,8 @@ void checkSequence(const BatchView& batch, const ExecutorConfig& config, int64_t
     const int64_t slot = int64_t(table[entry]) * config.tokensPerBlock + position % config.tokensPerBlock;
     if (batch.slots[t] != slot) {
       fail(at("slots", t) + " is " + std::to_string(batch.slots[t]) + ", but the block table of sequence " +
-           std::to_string(sequence) + " puts its cache position " + std::to_string(position) + " at " + std::to_string(slot));
+           std::to_string(sequence) + " puts its cache position " + std::to_string(position) + " at " +
+           std::to_string(slot));
     }
   }
 }
@@ -94,8 +100,8 @@ void checkFinite(const ArrayView<const float>& array, int64_t rows, float least,
   checkLength(array, rows, field);
   for (int64_t i = 0; i < rows; ++i) {
     if (array[i] >= least && array[i] <= most) continue;
-    fail(at(field, i) + " is " + std::to_string(array[i]) + ", but it must be between " + std::to_string(least) + " and " +
-         std::to_string(most));
+    fail(at(field, i) + " is " + std::to_string(array[i]) + ", but it must be between " + std::to_string(least) +
+         " and " + std::to_string(most));
   }
 }
 
@@ -107,7 +113,8 @@ void checkTokenLists(const ArrayView<const int32_t>& start, const ArrayView<cons
     if (start[row + 1] < start[row]) fail(at(startField, row + 1) + " is below the entry before it");
     for (int64_t i = start[row]; i < start[row + 1]; ++i) {
       if (tokens[i] >= leastToken && tokens[i] < vocabSize) continue;
-      fail(at(tokensField, i) + " is token " + std::to_string(tokens[i]) + ", but the vocabulary has " + std::to_string(vocabSize));
+      fail(at(tokensField, i) + " is token " + std::to_string(tokens[i]) + ", but the vocabulary has " +
+           std::to_string(vocabSize));
     }
   }
 }
@@ -131,16 +138,19 @@ void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
   const auto checkUpTo = [&](int64_t end, int64_t ids) {
     for (; checked < end; ++checked) {
       if (batch.tokenIds[checked] >= 0 && batch.tokenIds[checked] < ids) continue;
-      fail(at("tokenIds", checked) + " is " + std::to_string(batch.tokenIds[checked]) + ", but it must be in [0, " + std::to_string(ids) + ")");
+      fail(at("tokenIds", checked) + " is " + std::to_string(batch.tokenIds[checked]) + ", but it must be in [0, " +
+           std::to_string(ids) + ")");
     }
   };
   for (const PromptTableRows& rows : batch.promptTables) {
     if (rows.count < 1 || rows.first < checked || rows.first + rows.count > batch.numTokens) {
-      fail("promptTables has rows " + std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count) + ", but some of " +
-           std::to_string(checked) + " to " + std::to_string(batch.numTokens) + " are expected there");
+      fail("promptTables has rows " + std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count) +
+           ", but some of " + std::to_string(checked) + " to " + std::to_string(batch.numTokens) +
+           " are expected there");
     }
     if (rows.table.length % width != 0) {
-      fail("table of promptTables has " + std::to_string(rows.table.length) + " values, but rows of " + std::to_string(width) + " are expected");
+      fail("table of promptTables has " + std::to_string(rows.table.length) + " values, but rows of " +
+           std::to_string(width) + " are expected");
     }
     checkUpTo(rows.first, plan.vocabSize);
     checkUpTo(rows.first + rows.count, plan.vocabSize + rows.table.length / width);
@@ -154,7 +164,8 @@ void checkLookups(const BatchView& batch, const NetworkPlan& plan) {
     if (op.kind != OpKind::kAddEmbedding) continue;
     const int32_t rows = plan.weights[static_cast<size_t>(op.weight)].rows;
     const bool byPosition = op.lookup == LookupKind::kPositions;
-    checkEntries(byPosition ? batch.positions : batch.tokenTypes, batch.numTokens, 0, rows, byPosition ? "positions" : "tokenTypes");
+    checkEntries(byPosition ? batch.positions : batch.tokenTypes, batch.numTokens, 0, rows,
+                 byPosition ? "positions" : "tokenTypes");
   }
 }
 
@@ -162,25 +173,26 @@ void checkLookups(const BatchView& batch, const NetworkPlan& plan) {
 void checkWholeSequences(const BatchView& batch, const NetworkPlan& plan) {
   const auto pools = [](const PlanOp& op) { return op.kind == OpKind::kMeanPool; };
   if (std::any_of(plan.ops.begin(), plan.ops.end(), pools) && batch.numLogitRows != batch.numSequences) {
-    fail("numLogitRows is " + std::to_string(batch.numLogitRows) + ", but of each of the " + std::to_string(batch.numSequences) +
-         " sequences one mean comes out");
+    fail("numLogitRows is " + std::to_string(batch.numLogitRows) + ", but of each of the " +
+         std::to_string(batch.numSequences) + " sequences one mean comes out");
   }
   for (int64_t sequence = 0; plan.bothWays && sequence < batch.numSequences; ++sequence) {
     const int64_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     if (batch.contextLength[sequence] == rows) continue;
-    fail(at("contextLength", sequence) + " is " + std::to_string(batch.contextLength[sequence]) + ", but its " + std::to_string(rows) +
-         " tokens must be the whole sequence, since they attend both ways");
+    fail(at("contextLength", sequence) + " is " + std::to_string(batch.contextLength[sequence]) + ", but its " +
+         std::to_string(rows) + " tokens must be the whole sequence, since they attend both ways");
   }
 }
 
 // The logits were looked at when the request came.
 void checkDraftRow(const DraftRowView& draft, int64_t leastRow, int64_t rows, int32_t vocabSize) {
   if (draft.row < leastRow || draft.row >= rows) {
-    fail("draftRows has row " + std::to_string(draft.row) + ", but one of the rows " + std::to_string(leastRow) + " to " +
-         std::to_string(rows - 1) + " is expected there");
+    fail("draftRows has row " + std::to_string(draft.row) + ", but one of the rows " + std::to_string(leastRow) +
+         " to " + std::to_string(rows - 1) + " is expected there");
   }
   if (draft.token < 0 || draft.token >= vocabSize) {
-    fail("draftRows has token " + std::to_string(draft.token) + ", but the vocabulary has " + std::to_string(vocabSize));
+    fail("draftRows has token " + std::to_string(draft.token) + ", but the vocabulary has " +
+         std::to_string(vocabSize));
   }
   checkLength(draft.logits, vocabSize, "logits of draftRows");
 }
@@ -188,8 +200,8 @@ void checkDraftRow(const DraftRowView& draft, int64_t leastRow, int64_t rows, in
 void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t vocabSize) {
   const int64_t available = rows.sampled ? batch.numLogitRows : batch.numTokens;
   if (rows.count < 1 || rows.first < 0 || rows.first + rows.count > available) {
-    fail("returnedRows asks for rows " + std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count) + " of " +
-         std::to_string(available) + (rows.sampled ? " rows of logits" : " tokens"));
+    fail("returnedRows asks for rows " + std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count) +
+         " of " + std::to_string(available) + (rows.sampled ? " rows of logits" : " tokens"));
   }
   if (rows.wantsLogits) checkLength(rows.logits, rows.count * vocabSize, "logits of returnedRows");
   if (!rows.wantsLogProbs) return;
@@ -219,14 +231,17 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
   }
   checkLookups(batch, config.plan);
   checkWholeSequences(batch, config.plan);
-  if (!batch.returnedRows.empty() && !config.plan.hasLogits()) fail("returnedRows asks for logits, but this network has none over a vocabulary");
+  if (!batch.returnedRows.empty() && !config.plan.hasLogits())
+    fail("returnedRows asks for logits, but this network has none over a vocabulary");
   for (const ReturnedRows& rows : batch.returnedRows) checkReturnedRows(rows, batch, config.plan.vocabSize);
 }
 
-void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows, int32_t vocabSize) {
+void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows,
+                   int32_t vocabSize) {
   const int64_t rows = sampling.numRows;
   if (rows != logitRows) {
-    fail("numRows is " + std::to_string(rows) + ", but the last forward made " + std::to_string(logitRows) + " rows of logits");
+    fail("numRows is " + std::to_string(rows) + ", but the last forward made " + std::to_string(logitRows) +
+         " rows of logits");
   }
   constexpr float kMost = 1e30f;
   checkFinite(sampling.temperature, rows, 0, kMost, "temperature");
@@ -258,7 +273,8 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
     checkEntries(sampling.listsCandidates, rows, 0, 2, "listsCandidates");
     for (int64_t row = 0; row < rows; ++row) {
       if (sampling.listsCandidates[row] == 0 || sampling.numTopLogProbs[row] > 0) continue;
-      fail(at("numTopLogProbs", row) + " is " + std::to_string(sampling.numTopLogProbs[row]) + ", but a row that lists candidates needs at least 1");
+      fail(at("numTopLogProbs", row) + " is " + std::to_string(sampling.numTopLogProbs[row]) +
+           ", but a row that lists candidates needs at least 1");
     }
   }
   if (sampling.maskOfRow.length > 0) {
@@ -287,7 +303,8 @@ void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks) {
 
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks) {
   if (source.length != target.length) {
-    fail("copyBlocks: source has " + std::to_string(source.length) + " blocks and target " + std::to_string(target.length));
+    fail("copyBlocks: source has " + std::to_string(source.length) + " blocks and target " +
+         std::to_string(target.length));
   }
   checkEntries(source, source.length, 0, numBlocks, "source");
   checkEntries(target, target.length, 0, numBlocks, "target");

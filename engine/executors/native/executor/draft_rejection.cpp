@@ -48,12 +48,15 @@ void DraftRejection::weighTarget(const SamplingView& sampling, int64_t row, cons
   target_.assign(size, 0);
   order_.clear();
   kernels_.expRow(logits, vocabSize_, maximum, 1.0f / temperature, weights_.data());
-  const double floor = minP > 0 ? static_cast<double>(maximum) + std::log(static_cast<double>(minP)) * static_cast<double>(temperature) : -INFINITY;
+  const double floor =
+      minP > 0 ? static_cast<double>(maximum) + std::log(static_cast<double>(minP)) * static_cast<double>(temperature)
+               : -INFINITY;
   for (int32_t t = 0; t < vocabSize_; ++t)
     if (weights_[static_cast<size_t>(t)] > 0) order_.push_back(t);
   const bool sorts = topP < 1 || (topK > 0 && topK < vocabSize_);
   if (sorts) {
-    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); });
+    std::sort(order_.begin(), order_.end(),
+              [&](int32_t a, int32_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); });
     if (topK > 0 && topK < static_cast<int32_t>(order_.size())) order_.resize(static_cast<size_t>(topK));
   }
   double mass = 0;

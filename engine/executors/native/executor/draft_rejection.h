@@ -23,7 +23,8 @@ class DraftRejection {
  public:
   DraftRejection(const KernelTable& kernels, int32_t vocabSize) : kernels_(kernels), vocabSize_(vocabSize) {}
   // The token of a row that is not greedy: `logits` are finite or -infinity, `maximum` is the greatest of them.
-  int32_t draw(const SamplingView& sampling, int64_t row, const DraftRowView& draft, const float* logits, float maximum);
+  int32_t draw(const SamplingView& sampling, int64_t row, const DraftRowView& draft, const float* logits,
+               float maximum);
 
  private:
   void weighTarget(const SamplingView& sampling, int64_t row, const float* logits, float maximum);

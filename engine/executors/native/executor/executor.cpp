@@ -36,8 +36,9 @@ size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, c
 // Towards the sinks a query counts from its position in the cache, so where RoPE turns it there is a second one.
 bool needsSinkQueries(const ExecutorConfig& config) { return config.window().sinks > 0 && config.plan.rotaryDim > 0; }
 
-WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels, const AttentionSchedule& schedule,
-                                const PackedWeights& weights, const FreshChunks& fresh) {
+WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels,
+                                const AttentionSchedule& schedule, const PackedWeights& weights,
+                                const FreshChunks& fresh) {
   WorkspaceLayout layout{};
   const auto take = [&](size_t count) {
     const size_t offset = layout.floats;
@@ -50,26 +51,31 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
     layout.slots.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
   }
   const size_t ropes = 1 + config.plan.ropeTables.size();
-  layout.ropeAngles = take(ropes * static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDim));
+  layout.ropeAngles =
+      take(ropes * static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDim));
   const int32_t headsPerKvHead = config.plan.numHeads / config.plan.numKvHeads;
   const size_t partials = roundUp(schedule.partialFloats(), kAlignFloats);
-  layout.attentionScratchFloats = roundUp(kernels.attentionScratchFloats(config.plan.headDim, AttentionSchedule::kRowBlock * headsPerKvHead), kAlignFloats);
+  layout.attentionScratchFloats = roundUp(
+      kernels.attentionScratchFloats(config.plan.headDim, AttentionSchedule::kRowBlock * headsPerKvHead), kAlignFloats);
   layout.threadScratchFloats = layout.attentionScratchFloats + partials;
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
   layout.rounded = take(roundedFloats(config, kernels, weights));
-  layout.freshBlocks = take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
+  layout.freshBlocks =
+      take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
   if (needsSinkQueries(config)) {
     const size_t tokens = static_cast<size_t>(config.maxNumTokens);
     layout.sinkAngles = take(tokens * static_cast<size_t>(config.plan.rotaryDim));
-    layout.sinkQueries = take(tokens * static_cast<size_t>(config.plan.numHeads) * static_cast<size_t>(config.plan.headDim));
+    layout.sinkQueries =
+        take(tokens * static_cast<size_t>(config.plan.numHeads) * static_cast<size_t>(config.plan.headDim));
   }
   return layout;
 }
 
-// Of one layer; each layer's pool begins at a page of its own.
+// Bytes of one layer's cache; each layer's pool begins at a page of its own.
 size_t kvLayerBytes(const ExecutorConfig& config, const std::string& what) {
-  return roundUp(checkedProduct(layerShape(config).bytesPerBlock(), static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
+  return roundUp(
+      checkedProduct(layerShape(config).bytesPerBlock(), static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
 }
 
 // A value is finite unless all bits of its exponent are set. No branch inside: the compiler turns it into vectors.
@@ -86,7 +92,9 @@ bool isFinite(const KvLayer& kv, const char* head) {
   switch (kv.dtype) {
     case DType::kF32: return allFinite(reinterpret_cast<const uint32_t*>(head), elements, 0x7f800000u);
     case DType::kBf16: return allFinite(reinterpret_cast<const uint16_t*>(head), elements, uint16_t{0x7f80});
-    default: return allFinite(reinterpret_cast<const uint32_t*>(head + kv.quantBytes()), size_t(2) * static_cast<size_t>(kv.tokensPerBlock), 0x7f800000u);
+    default:
+      return allFinite(reinterpret_cast<const uint32_t*>(head + kv.quantBytes()),
+                       size_t(2) * static_cast<size_t>(kv.tokensPerBlock), 0x7f800000u);
   }
 }
 
@@ -141,16 +149,19 @@ void Executor::provideMemory() const {
 // The layers' pools lie one after the other.
 void Executor::takeKvPool() {
   const std::string what = "The KV pool (" + std::to_string(config_.plan.numLayers) + " layers x " +
-                           std::to_string(config_.numBlocks) + " blocks of " + std::to_string(config_.tokensPerBlock) + " tokens)";
+                           std::to_string(config_.numBlocks) + " blocks of " + std::to_string(config_.tokensPerBlock) +
+                           " tokens)";
   kvLayerBytes_ = kvLayerBytes(config_, what);
-  kvPool_ = Mapping::anonymous(checkedProduct(kvLayerBytes_, static_cast<size_t>(config_.plan.numLayers), what.c_str()), what);
+  kvPool_ = Mapping::anonymous(checkedProduct(kvLayerBytes_, static_cast<size_t>(config_.plan.numLayers), what.c_str()),
+                               what);
 }
 
 void Executor::takeWorkspace() {
   const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedule_, weights_, fresh_);
   const std::string what = "The workspace for " + std::to_string(config_.maxNumTokens) + " tokens and " +
                            std::to_string(config_.maxLogitRows) + " rows of logits";
-  workspace_ = std::make_shared<Mapping>(Mapping::anonymous(checkedProduct(layout.floats, sizeof(float), what.c_str()), what));
+  workspace_ =
+      std::make_shared<Mapping>(Mapping::anonymous(checkedProduct(layout.floats, sizeof(float), what.c_str()), what));
   float* base = reinterpret_cast<float*>(workspace_->data());
   slotOffset_ = layout.slots;
   ropeAngles_ = base + layout.ropeAngles;
@@ -172,7 +183,8 @@ float* Executor::value(int32_t index) const {
 }
 
 int64_t Executor::rowsOf(int32_t index, const BatchView& batch) const {
-  return config_.plan.values[static_cast<size_t>(index)].rows == RowKind::kTokens ? batch.numTokens : batch.numLogitRows;
+  return config_.plan.values[static_cast<size_t>(index)].rows == RowKind::kTokens ? batch.numTokens
+                                                                                  : batch.numLogitRows;
 }
 
 KvLayer Executor::layer(int32_t index) const {
@@ -196,7 +208,8 @@ MemoryReport Executor::measure(ExecutorConfig config) {
   const PackedWeights weights(config, kernels);
   return {.weightBytes = weights.bytes(),
           .kvCacheBytes = kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers),
-          .workspaceBytes = layOutWorkspace(config, kernels, schedule, weights, FreshChunks(config)).floats * sizeof(float)};
+          .workspaceBytes =
+              layOutWorkspace(config, kernels, schedule, weights, FreshChunks(config)).floats * sizeof(float)};
 }
 
 void Executor::setProfiling(bool on) {
@@ -222,9 +235,10 @@ void Executor::runOps(size_t begin, size_t end, const BatchView& batch) {
   for (currentOp_ = begin; currentOp_ < end; ++currentOp_) {
     ComputeTurns::yield(turns_);
     const PlanOp& op = config_.plan.ops[currentOp_];
-    double& seconds = op.kind == OpKind::kLinear && config_.plan.values[static_cast<size_t>(op.output)].rows == RowKind::kLogits
-                          ? profile_.logits
-                          : profile_.ops[static_cast<size_t>(op.kind)];
+    double& seconds =
+        op.kind == OpKind::kLinear && config_.plan.values[static_cast<size_t>(op.output)].rows == RowKind::kLogits
+            ? profile_.logits
+            : profile_.ops[static_cast<size_t>(op.kind)];
     const Stopwatch watch(profiling_ ? &seconds : nullptr);
     runOp(op, batch);
   }

@@ -63,7 +63,7 @@ class Executor {
   // Keeps the logits' memory alive for as long as JavaScript holds a view of it.
   const std::shared_ptr<Mapping>& workspace() const { return workspace_; }
 
-  // Its place among the executors of the process; what computes takes turns by itself.
+  // The executor's place among those of the process; each call that computes takes turns by itself.
   ComputeTurns::Client& turns() { return turns_; }
 
   void setProfiling(bool on);
@@ -130,21 +130,21 @@ class Executor {
   size_t kvLayerBytes_ = 0;
   Mapping kvPool_;
   std::shared_ptr<Mapping> workspace_;
-  std::vector<size_t> slotOffset_;     // in floats
-  float* ropeAngles_ = nullptr;        // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]
-  float* sinkAngles_ = nullptr;        // the same of the tokens' cache positions, where sinkQueries_ is there
-  float* sinkQueries_ = nullptr;       // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
-  float* threadScratch_ = nullptr;     // [thread][attention scratch | partial results of one unit]
-  float* sharedPartials_ = nullptr;    // [area][partial results of one unit]
+  std::vector<size_t> slotOffset_;  // in floats
+  float* ropeAngles_ = nullptr;   // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]
+  float* sinkAngles_ = nullptr;   // the same of the tokens' cache positions, where sinkQueries_ is there
+  float* sinkQueries_ = nullptr;  // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
+  float* threadScratch_ = nullptr;   // [thread][attention scratch | partial results of one unit]
+  float* sharedPartials_ = nullptr;  // [area][partial results of one unit]
   float* rounded_ = nullptr;         // the input of the op that runs, for products with quantised weights
-  uint8_t* freshBlocks_ = nullptr;     // of one layer, in the pool's layout
+  uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
   AttentionSchedule schedule_;
   FreshChunks fresh_;
-  std::vector<std::unique_ptr<RowSampler>> samplers_;  // by thread
-  size_t firstLogitOp_ = 0;  // it and all behind it have rows of logits
-  std::vector<int32_t> passRows_;                                       // rows of T of one pass: see returned_rows.cpp
+  std::vector<std::unique_ptr<RowSampler>> samplers_;                 // by thread
+  size_t firstLogitOp_ = 0;                                           // it and all behind it have rows of logits
+  std::vector<int32_t> passRows_;                                     // rows of T of one pass: see returned_rows.cpp
   std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // and where each of them goes
   int64_t logitRows_ = 0;
   size_t currentOp_ = 0;

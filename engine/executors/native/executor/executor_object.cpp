@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "coded_error.h"
 #include "executor/executor.h"
 #include "executor/float_control.h"
 #include "executor/js_batch.h"
@@ -39,16 +40,14 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "NativeExecutor",
-                       {InstanceMethod<&ExecutorObject::step>("step"), InstanceMethod<&ExecutorObject::forward>("forward"),
-                        InstanceMethod<&ExecutorObject::sample>("sample"), InstanceMethod<&ExecutorObject::begin>("begin"),
-                        InstanceMethod<&ExecutorObject::finish>("finish"),
-                        InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
-                        InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
-                        InstanceMethod<&ExecutorObject::memory>("memory"),
-                        InstanceMethod<&ExecutorObject::profile>("profile"),
-                        InstanceMethod<&ExecutorObject::turns>("turns"),
-                        InstanceMethod<&ExecutorObject::close>("close")});
+    return DefineClass(
+        env, "NativeExecutor",
+        {InstanceMethod<&ExecutorObject::step>("step"), InstanceMethod<&ExecutorObject::forward>("forward"),
+         InstanceMethod<&ExecutorObject::sample>("sample"), InstanceMethod<&ExecutorObject::begin>("begin"),
+         InstanceMethod<&ExecutorObject::finish>("finish"), InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
+         InstanceMethod<&ExecutorObject::areFinite>("areFinite"), InstanceMethod<&ExecutorObject::memory>("memory"),
+         InstanceMethod<&ExecutorObject::profile>("profile"), InstanceMethod<&ExecutorObject::turns>("turns"),
+         InstanceMethod<&ExecutorObject::close>("close")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
@@ -84,7 +83,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       return body();
     } catch (const std::exception& error) {
       // Does nothing where an exception is pending or the environment is being terminated.
-      napi_throw_error(info.Env(), nullptr, error.what());
+      napi_throw_error(info.Env(), CodedError::of(error), error.what());
       return Napi::Value();
     }
   }
@@ -118,7 +117,9 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   static void requireLogits(const NetworkPlan& plan) {
-    if (!plan.hasLogits()) throw std::runtime_error("This network has no logits over a vocabulary to sample from; forward() gives its rows.");
+    if (!plan.hasLogits())
+      throw std::runtime_error(
+          "This network has no logits over a vocabulary to sample from; forward() gives its rows.");
   }
 
   // Batch, sampling and output of a whole step, checked.
@@ -194,7 +195,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       const BatchView batch = js::readBatch(info[0]);
       checkBatch(batch, executor.config());
       executor.forward(batch);
-      const size_t length = static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.outputWidth);
+      const size_t length =
+          static_cast<size_t>(batch.numLogitRows) * static_cast<size_t>(executor.config().plan.outputWidth);
       napi_value view = nullptr;  // stays null in an environment that is being terminated
       napi_create_typedarray(info.Env(), napi_float32_array, length, logitsBuffer(info.Env(), executor), 0, &view);
       return Napi::Value(info.Env(), view);
@@ -270,7 +272,8 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   Napi::Value close(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value {
       if (stepThread_.busy()) {
-        throw std::runtime_error("The executor cannot be closed while a begun step is running; finish() must come first.");
+        throw std::runtime_error(
+            "The executor cannot be closed while a begun step is running; finish() must come first.");
       }
       if (!logits_.IsEmpty()) {
         // Views of the logits become empty instead of dangling.
@@ -335,10 +338,12 @@ Napi::Value simulatedTurns(const Napi::CallbackInfo& info) {
   for (uint32_t i = 0; i < given.Length(); ++i) {
     const Napi::Object engine = given.Get(i).As<Napi::Object>();
     engines.push_back({js::integer(engine, "threads"), js::number(engine, "weight"), js::number(engine, "opSeconds"),
-                       js::integer(engine, "opsPerStep"), js::number(engine, "gapSeconds"), js::number(engine, "startSeconds")});
+                       js::integer(engine, "opsPerStep"), js::number(engine, "gapSeconds"),
+                       js::number(engine, "startSeconds")});
   }
   Napi::Array results = Napi::Array::New(info.Env());
-  for (const SimulatedTurns& turns : simulateTurns(js::integer(options, "processors"), js::number(options, "seconds"), engines)) {
+  for (const SimulatedTurns& turns :
+       simulateTurns(js::integer(options, "processors"), js::number(options, "seconds"), engines)) {
     Napi::Object result = Napi::Object::New(info.Env());
     result.Set("heldSeconds", turns.heldSeconds);
     result.Set("waitedSeconds", turns.waitedSeconds);
@@ -355,11 +360,14 @@ Napi::Value simulatedTurns(const Napi::CallbackInfo& info) {
 void registerExecutor(Napi::Env env, Napi::Object exports) {
   // The class lives as long as the function that makes it, in this environment only.
   auto constructor = std::make_shared<Napi::FunctionReference>(Napi::Persistent(ExecutorObject::define(env)));
-  exports.Set("createExecutor", Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
-                return constructor->New({info[0]});
-              }, "createExecutor"));
+  exports.Set(
+      "createExecutor",
+      Napi::Function::New(
+          env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value { return constructor->New({info[0]}); },
+          "createExecutor"));
   exports.Set("measureExecutor", Napi::Function::New(env, ExecutorObject::measure, "measureExecutor"));
-  exports.Set("supportedInstructionSets", Napi::Function::New(env, supportedInstructionSets, "supportedInstructionSets"));
+  exports.Set("supportedInstructionSets",
+              Napi::Function::New(env, supportedInstructionSets, "supportedInstructionSets"));
   exports.Set("simulateTurns", Napi::Function::New(env, simulatedTurns, "simulateTurns"));
   exports.Set("philox4x32", Napi::Function::New(env, philox, "philox4x32"));
 }

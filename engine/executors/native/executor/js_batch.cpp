@@ -32,7 +32,8 @@ class Fields {
 
 ReturnedRows readReturnedRows(const Fields& rows) {
   const std::string of = text(rows.object(), "of");
-  if (of != "tokens" && of != "logitRows") throw std::runtime_error("of is \"" + of + "\"; tokens or logitRows is expected.");
+  if (of != "tokens" && of != "logitRows")
+    throw std::runtime_error("of is \"" + of + "\"; tokens or logitRows is expected.");
   ReturnedRows view;
   view.sampled = of == "logitRows";
   view.first = rows.number("first");
@@ -82,7 +83,8 @@ std::vector<View> readAll(const Fields& parent, const char* field, View (*readEn
   views.reserve(entries.Length());
   for (uint32_t i = 0; i < entries.Length(); ++i) {
     napi_value entry = nullptr;
-    if (napi_get_element(entries.Env(), entries, i, &entry) != napi_ok) throw std::runtime_error(std::string(field) + " must be readable.");
+    if (napi_get_element(entries.Env(), entries, i, &entry) != napi_ok)
+      throw std::runtime_error(std::string(field) + " must be readable.");
     views.push_back(readEntry(Fields(Napi::Value(entries.Env(), entry), what.c_str(), parent.held())));
   }
   return views;
@@ -125,7 +127,8 @@ SamplingView readSampling(const Napi::Value& value, HeldValues* held) {
     maskWords = fields.integers("words");
   }
   ArrayView<const int32_t> listsCandidates;
-  if (!property(sampling.object(), "listsCandidates").IsUndefined()) listsCandidates = sampling.integers("listsCandidates");
+  if (!property(sampling.object(), "listsCandidates").IsUndefined())
+    listsCandidates = sampling.integers("listsCandidates");
   return {.numRows = sampling.number("numRows"),
           .temperature = sampling.floats("temperature"),
           .topK = sampling.integers("topK"),

@@ -45,25 +45,30 @@ T oneOf(const Napi::Object& parent, const char* field, const std::pair<const cha
 
 constexpr std::pair<const char*, DType> kWeightTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}, {"int4", DType::kInt4}};
-constexpr std::pair<const char*, DType> kKvTypes[] = {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
+constexpr std::pair<const char*, DType> kKvTypes[] = {
+    {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
 constexpr std::pair<const char*, Isa> kIsas[] = {
     {"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2}, {"avx512", Isa::kAvx512}, {"avx512bf16", Isa::kAvx512Bf16}};
-constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activation::kNone},
-                                                               {"silu", Activation::kSilu},
-                                                               {"gelu", Activation::kGelu},
-                                                               {"geluTanh", Activation::kGeluTanh},
-                                                               {"tanh", Activation::kTanh},
-                                                               {"relu", Activation::kRelu}};
+constexpr std::pair<const char*, Activation> kActivations[] = {
+    {"none", Activation::kNone},         {"silu", Activation::kSilu}, {"gelu", Activation::kGelu},
+    {"geluTanh", Activation::kGeluTanh}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}};
 constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
                                                            {"tokenTypes", LookupKind::kTokenTypes}};
-constexpr std::pair<const char*, OpKind> kOps[] = {
-    {"embedding", OpKind::kEmbedding},       {"rmsNorm", OpKind::kRmsNorm},     {"linear", OpKind::kLinear},
-    {"gatedLinear", OpKind::kGatedLinear},   {"ropeAndCache", OpKind::kRopeAndCache}, {"attention", OpKind::kAttention},
-    {"selectRows", OpKind::kSelectRows},     {"addEmbedding", OpKind::kAddEmbedding}, {"layerNorm", OpKind::kLayerNorm},
-    {"meanPool", OpKind::kMeanPool},         {"normalize", OpKind::kNormalize},   {"rmsNormHeads", OpKind::kRmsNormHeads},
-    {"softCap", OpKind::kSoftCap}};
+constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedding},
+                                                   {"rmsNorm", OpKind::kRmsNorm},
+                                                   {"linear", OpKind::kLinear},
+                                                   {"gatedLinear", OpKind::kGatedLinear},
+                                                   {"ropeAndCache", OpKind::kRopeAndCache},
+                                                   {"attention", OpKind::kAttention},
+                                                   {"selectRows", OpKind::kSelectRows},
+                                                   {"addEmbedding", OpKind::kAddEmbedding},
+                                                   {"layerNorm", OpKind::kLayerNorm},
+                                                   {"meanPool", OpKind::kMeanPool},
+                                                   {"normalize", OpKind::kNormalize},
+                                                   {"rmsNormHeads", OpKind::kRmsNormHeads},
+                                                   {"softCap", OpKind::kSoftCap}};
 
 class PlanReader {
  public:
@@ -92,7 +97,8 @@ class PlanReader {
 
  private:
   void readWeight(const Napi::Object& item) {
-    const PlanWeight weight{text(item, "name"), oneOf(item, "kind", kWeightKinds), integer(item, "rows"), integer(item, "columns")};
+    const PlanWeight weight{text(item, "name"), oneOf(item, "kind", kWeightKinds), integer(item, "rows"),
+                            integer(item, "columns")};
     if (weight.rows < 1 || weight.columns < 1) throw std::runtime_error(weight.name + " has no elements.");
     if (!byName_.emplace(weight.name, static_cast<int32_t>(plan_.weights.size())).second) {
       throw std::runtime_error("the name " + weight.name + " is taken by an earlier weight.");
@@ -119,7 +125,8 @@ class PlanReader {
   int32_t weightIndex(const Napi::Object& item, const char* field) const {
     const std::string name = text(item, field);
     const auto found = byName_.find(name);
-    if (found == byName_.end()) throw std::runtime_error(std::string(field) + " names " + name + ", which the plan's weights do not list.");
+    if (found == byName_.end())
+      throw std::runtime_error(std::string(field) + " names " + name + ", which the plan's weights do not list.");
     return found->second;
   }
 
@@ -137,9 +144,7 @@ class PlanReader {
         op.lookup = oneOf(item, "by", kLookups);
         break;
       case OpKind::kRmsNorm:
-      case OpKind::kLayerNorm:
-        readNorm(item, op);
-        break;
+      case OpKind::kLayerNorm: readNorm(item, op); break;
       case OpKind::kRmsNormHeads:
         op.input = integer(item, "value");
         op.firstColumn = integer(item, "first");
@@ -152,22 +157,16 @@ class PlanReader {
         op.softCap = static_cast<float>(number(item, "cap"));
         break;
       case OpKind::kLinear:
-      case OpKind::kGatedLinear:
-        readLinear(item, op);
-        break;
+      case OpKind::kGatedLinear: readLinear(item, op); break;
       case OpKind::kRopeAndCache:
         op.input = integer(item, "qkv");
         op.layer = integer(item, "layer");
         if (!isAbsent(item, "table")) op.table = integer(item, "table");
         break;
-      case OpKind::kAttention:
-        readAttention(item, op);
-        break;
+      case OpKind::kAttention: readAttention(item, op); break;
       case OpKind::kSelectRows:
       case OpKind::kMeanPool:
-      case OpKind::kNormalize:
-        readInOut(item, op);
-        break;
+      case OpKind::kNormalize: readInOut(item, op); break;
     }
     return op;
   }
@@ -229,15 +228,17 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   ExecutorConfig config;
   config.plan = within("plan", [&] { return PlanReader().read(object(options, "plan")); });
   eachObject(options, "tensors", [&](const Napi::Object& item) {
-    config.tensors.push_back({text(item, "name"), oneOf(item, "dtype", kWeightTypes), wholeNumber(item, "rows"),
-                              wholeNumber(item, "columns"), wholeNumber(item, "offset"), wholeNumber(item, "byteLength"),
-                              item.Has("checksum") && !item.Get("checksum").IsUndefined() ? wholeNumber(item, "checksum") : -1});
+    config.tensors.push_back(
+        {text(item, "name"), oneOf(item, "dtype", kWeightTypes), wholeNumber(item, "rows"),
+         wholeNumber(item, "columns"), wholeNumber(item, "offset"), wholeNumber(item, "byteLength"),
+         item.Has("checksum") && !item.Get("checksum").IsUndefined() ? wholeNumber(item, "checksum") : -1});
   });
   config.weightsFile = text(options, "weightsFile");
   config.packedFile = text(options, "packedFile");
   config.isa = oneOf(options, "instructionSet", kIsas);
   if (!isaSupported(config.isa)) {
-    throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) + ", which this processor does not run.");
+    throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) +
+                             ", which this processor does not run.");
   }
   config.threads = integer(options, "threads");
   config.maxNumTokens = integer(options, "maxNumTokens");

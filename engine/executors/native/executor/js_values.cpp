@@ -18,7 +18,9 @@ constexpr napi_typedarray_type typeOf() {
 }
 
 const char* nameOf(napi_typedarray_type type) {
-  return type == napi_float32_array ? "a Float32Array" : type == napi_biguint64_array ? "a BigUint64Array" : "an Int32Array";
+  return type == napi_float32_array     ? "a Float32Array"
+         : type == napi_biguint64_array ? "a BigUint64Array"
+                                        : "an Int32Array";
 }
 
 }  // namespace
@@ -38,7 +40,8 @@ double number(const Napi::Object& object, const char* field) {
 
 int32_t integer(const Napi::Object& object, const char* field) {
   const double value = number(object, field);
-  if (!(value >= INT32_MIN && value <= INT32_MAX) || value != std::floor(value)) fail(field, "a whole number of 32 bits");
+  if (!(value >= INT32_MIN && value <= INT32_MAX) || value != std::floor(value))
+    fail(field, "a whole number of 32 bits");
   return static_cast<int32_t>(value);
 }
 
@@ -67,7 +70,8 @@ ArrayView<T> typedArray(const Napi::Value& value, const char* field) {
   napi_typedarray_type found;
   size_t length = 0;
   void* data = nullptr;
-  if (napi_get_typedarray_info(value.Env(), value, &found, &length, &data, nullptr, nullptr) != napi_ok || found != type) {
+  if (napi_get_typedarray_info(value.Env(), value, &found, &length, &data, nullptr, nullptr) != napi_ok ||
+      found != type) {
     fail(field, nameOf(type));
   }
   return {static_cast<T*>(data), static_cast<int64_t>(length)};

@@ -13,7 +13,9 @@ class LogProbs {
  public:
   // `maximum` is the greatest of the n logits.
   LogProbs(const KernelTable& kernels, const float* logits, int32_t n, float maximum)
-      : logits_(logits), n_(n), logSum_(static_cast<double>(maximum) + std::log(kernels.sumExp(logits, n, maximum, 1.0f))) {}
+      : logits_(logits),
+        n_(n),
+        logSum_(static_cast<double>(maximum) + std::log(kernels.sumExp(logits, n, maximum, 1.0f))) {}
 
   float of(int32_t token) const { return static_cast<float>(static_cast<double>(logits_[token]) - logSum_); }
 

@@ -6,7 +6,10 @@
 namespace skein {
 
 LogitChanges::LogitChanges(int32_t vocabSize)
-    : vocabSize_(vocabSize), counts_(static_cast<size_t>(vocabSize)), seen_(static_cast<size_t>(vocabSize)), copy_(static_cast<size_t>(vocabSize)) {
+    : vocabSize_(vocabSize),
+      counts_(static_cast<size_t>(vocabSize)),
+      seen_(static_cast<size_t>(vocabSize)),
+      copy_(static_cast<size_t>(vocabSize)) {
   changed_.reserve(static_cast<size_t>(vocabSize) * 2);
 }
 
@@ -29,7 +32,7 @@ float* LogitChanges::apply(const SamplingView& sampling, int64_t row, float* log
   return row_;
 }
 
-// In reverse: a token changed twice gets its first value back.
+// Changes are undone in reverse: a token changed twice gets its first value back.
 void LogitChanges::undo() {
   for (auto entry = changed_.rbegin(); entry != changed_.rend(); ++entry) row_[entry->token] = entry->logit;
   changed_.clear();

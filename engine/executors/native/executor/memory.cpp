@@ -31,7 +31,7 @@ Mapping Mapping::anonymous(size_t bytes, const std::string& what) {
 
 Mapping Mapping::readOnlyFile(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
+  struct stat status{};
   if (!file.valid() || fstat(file.get(), &status) != 0) {
     throw std::runtime_error(path + " cannot be opened (" + std::strerror(errno) + ").");
   }
@@ -40,7 +40,8 @@ Mapping Mapping::readOnlyFile(const std::string& path) {
   const size_t bytes = static_cast<size_t>(status.st_size);
   void* base = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
   if (base == MAP_FAILED) {
-    throw std::runtime_error(path + " cannot be mapped: " + std::to_string(bytes) + " bytes (" + std::strerror(errno) + ").");
+    throw std::runtime_error(path + " cannot be mapped: " + std::to_string(bytes) + " bytes (" + std::strerror(errno) +
+                             ").");
   }
   return Mapping(base, bytes);
 }
@@ -65,7 +66,8 @@ void Mapping::provide(size_t offset, size_t bytes, bool writable) const {
   constexpr int kPopulateRead = 22, kPopulateWrite = 23;
   constexpr size_t kPage = 4096;
   const size_t first = offset / kPage * kPage;
-  madvise(data() + first, std::min(bytes, size_ - offset) + (offset - first), writable ? kPopulateWrite : kPopulateRead);
+  madvise(data() + first, std::min(bytes, size_ - offset) + (offset - first),
+          writable ? kPopulateWrite : kPopulateRead);
 #else
   (void)bytes;
   (void)writable;
@@ -79,8 +81,8 @@ FileDescriptor::~FileDescriptor() {
 size_t checkedProduct(size_t a, size_t b, const char* what) {
   size_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) {
-    throw std::runtime_error(std::string(what) + " needs more bytes than an address can count (" + std::to_string(a) + " x " +
-                             std::to_string(b) + ").");
+    throw std::runtime_error(std::string(what) + " needs more bytes than an address can count (" + std::to_string(a) +
+                             " x " + std::to_string(b) + ").");
   }
   return product;
 }

@@ -37,7 +37,8 @@ int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <typename Function>
 void Executor::eachRow(int64_t rows, int64_t rowElements, const Function& fn, int64_t together) {
-  const int64_t tasks = rows * rowElements <= kSerialElements ? 1 : std::min<int64_t>(rows, config_.threads * kTasksPerThread);
+  const int64_t tasks =
+      rows * rowElements <= kSerialElements ? 1 : std::min<int64_t>(rows, config_.threads * kTasksPerThread);
   const int64_t perTask = ceilDivide(ceilDivide(std::max<int64_t>(rows, 1), tasks), together) * together;
   pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)), [&](int32_t task, int32_t) {
     const int64_t end = std::min(rows, (task + 1) * perTask);
@@ -53,7 +54,8 @@ void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const
   const int64_t rowsOfPart = ceilDivide(rows, parts);
   const int64_t rowsWanted = std::max<int64_t>(1, kRowBlockBytes / (k * inputBytes(weights) * tileRows)) * tileRows;
   const int64_t blocksOfPart = ceilDivide(rowsOfPart, rowsWanted);
-  const int64_t rowsOfBlock = blocksOfPart == 1 ? rowsOfPart : ceilDivide(ceilDivide(rowsOfPart, blocksOfPart), tileRows) * tileRows;
+  const int64_t rowsOfBlock =
+      blocksOfPart == 1 ? rowsOfPart : ceilDivide(ceilDivide(rowsOfPart, blocksOfPart), tileRows) * tileRows;
   const int64_t panels = ceilDivide(n, kernels_.panelWidth);
   const int64_t perThread = rows <= kFewRows ? kTasksPerThreadOfFewRows : kTasksPerThread;
   const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * perThread / parts);
@@ -136,7 +138,8 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
   float* output = value(op.output);
   eachRow(batch.numTokens, n, [&](int64_t row) {
     if (batch.tokenIds[row] >= config_.plan.vocabSize) return;
-    kernels_.embeddingRow(dtype, table + bytes * static_cast<size_t>(batch.tokenIds[row]), static_cast<int32_t>(n), output + row * n);
+    kernels_.embeddingRow(dtype, table + bytes * static_cast<size_t>(batch.tokenIds[row]), static_cast<int32_t>(n),
+                          output + row * n);
     if (op.scale != 1.0f) kernels_.scaleRow(output + row * n, op.scale, static_cast<int32_t>(n));
   });
   for (const PromptTableRows& rows : batch.promptTables) {
@@ -155,7 +158,8 @@ void Executor::runAddEmbedding(const PlanOp& op, const BatchView& batch) {
   const ArrayView<const int32_t>& ids = op.lookup == LookupKind::kPositions ? batch.positions : batch.tokenTypes;
   float* output = value(op.output);
   eachRow(batch.numTokens, n, [&](int64_t row) {
-    kernels_.addEmbeddingRow(dtype, table + bytes * static_cast<size_t>(ids[row]), static_cast<int32_t>(n), output + row * n);
+    kernels_.addEmbeddingRow(dtype, table + bytes * static_cast<size_t>(ids[row]), static_cast<int32_t>(n),
+                             output + row * n);
   });
 }
 
@@ -186,7 +190,8 @@ void Executor::runNormalize(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
   const float* input = value(op.input);
   float* output = value(op.output);
-  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) { kernels_.unitRow(input + row * n, static_cast<int32_t>(n), output + row * n); });
+  eachRow(rowsOf(op.input, batch), n,
+          [&](int64_t row) { kernels_.unitRow(input + row * n, static_cast<int32_t>(n), output + row * n); });
 }
 
 void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
@@ -196,8 +201,8 @@ void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
   const float* residual = op.residual < 0 ? nullptr : value(op.residual);
   float* output = value(op.output);
   eachNormedRow(op, batch, [&](int64_t row) {
-    kernels_.rmsNorm(input + row * n, weight, op.epsilon, residual ? residual + row * n : nullptr, static_cast<int32_t>(n),
-                     output + row * n);
+    kernels_.rmsNorm(input + row * n, weight, op.epsilon, residual ? residual + row * n : nullptr,
+                     static_cast<int32_t>(n), output + row * n);
   });
 }
 
@@ -217,7 +222,8 @@ void Executor::runRmsNormHeads(const PlanOp& op, const BatchView& batch) {
 void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
   float* rows = value(op.input);
-  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(n)); });
+  eachRow(rowsOf(op.input, batch), n,
+          [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(n)); });
 }
 
 // Where the op that comes next is a product that wants its input rounded, the thread that made a row rounds it at once.
@@ -230,7 +236,8 @@ void Executor::eachNormedRow(const PlanOp& op, const BatchView& batch, const Fun
   const float* normed = value(op.output);
   eachRow(rows, n, [&](int64_t row) {
     norm(row);
-    kernels_.roundRow(dtype, normed + row * n, static_cast<int32_t>(n), static_cast<int32_t>(row), static_cast<int32_t>(rows), rounded_);
+    kernels_.roundRow(dtype, normed + row * n, static_cast<int32_t>(n), static_cast<int32_t>(row),
+                      static_cast<int32_t>(rows), rounded_);
   });
   roundedOp_ = currentOp_ + 1;
 }
@@ -250,7 +257,7 @@ const void* Executor::roundedInput(const PlanOp& op, const BatchView& batch) {
   const float* input = value(op.input);
   eachRow(rows, k, [&](int64_t row) {
     kernels_.roundRow(dtype, input + row * k, static_cast<int32_t>(k), static_cast<int32_t>(row),
-                         static_cast<int32_t>(rows), rounded_);
+                      static_cast<int32_t>(rows), rounded_);
   });
   return rounded_;
 }
@@ -271,9 +278,10 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                       .activation = op.activation,
                       .rounded = roundedInput(op, batch),
                       .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
-  eachTile(rowsOf(op.input, batch), args.dtype, n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-    kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  });
+  eachTile(rowsOf(op.input, batch), args.dtype, n, k,
+           [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+             kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+           });
 }
 
 void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
@@ -288,11 +296,12 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .y = value(op.output),
                            .ldy = n,
                            .activation = op.activation,
-                      .rounded = roundedInput(op, batch),
-                      .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
-  eachTile(rowsOf(op.input, batch), args.dtype, n, k, [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-    kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  });
+                           .rounded = roundedInput(op, batch),
+                           .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch))};
+  eachTile(rowsOf(op.input, batch), args.dtype, n, k,
+           [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+             kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+           });
 }
 
 void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
@@ -305,26 +314,27 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
   if (anyFresh) beginFreshChunks(op.layer, batch);
   // The keys of a prompt's tokens share cache lines, 32 of them each: two threads would take the lines from each other.
   const bool isPrompts = batch.numTokens >= 2 * static_cast<int64_t>(batch.numSequences);
-  eachRow(batch.numTokens, stride, [&](int64_t row) {
-    float* q = qkv + row * stride;
-    float* k = q + plan.numHeads * plan.headDim;
-    const float* v = k + plan.numKvHeads * plan.headDim;
-    const float* cosine = anglesOf(op.table, row);
-    if (sinkQueries_) {
-      const int64_t rowFloats = int64_t(plan.numHeads) * plan.headDim;
-      float* sinkQ = sinkQueries_ + row * rowFloats;
-      const float* ofSinks = sinkAngles_ + row * 2 * half;
-      std::memcpy(sinkQ, q, static_cast<size_t>(rowFloats) * sizeof(float));
-      kernels_.rope(sinkQ, plan.numHeads, plan.headDim, half, ofSinks, ofSinks + half);
-    }
-    // The heads of k follow those of q and turn by the same angles.
-    if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
-    const int64_t freshSlot = anyFresh ? fresh_.slotOf(row) : -1;
-    if (freshSlot < 0)
-      kernels_.storeKv(kv, k, v, batch.slots[row]);
-    else
-      kernels_.storeKv(freshKv, k, v, freshSlot);
-  }, isPrompts ? kStepTokens : 1);
+  eachRow(
+      batch.numTokens, stride,
+      [&](int64_t row) {
+        float* q = qkv + row * stride;
+        float* k = q + plan.numHeads * plan.headDim;
+        const float* v = k + plan.numKvHeads * plan.headDim;
+        const float* cosine = anglesOf(op.table, row);
+        if (sinkQueries_) {
+          const int64_t rowFloats = int64_t(plan.numHeads) * plan.headDim;
+          float* sinkQ = sinkQueries_ + row * rowFloats;
+          const float* ofSinks = sinkAngles_ + row * 2 * half;
+          std::memcpy(sinkQ, q, static_cast<size_t>(rowFloats) * sizeof(float));
+          kernels_.rope(sinkQ, plan.numHeads, plan.headDim, half, ofSinks, ofSinks + half);
+        }
+        // The heads of k follow those of q and turn by the same angles.
+        if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
+        const int64_t freshSlot = anyFresh ? fresh_.slotOf(row) : -1;
+        if (freshSlot < 0) kernels_.storeKv(kv, k, v, batch.slots[row]);
+        else kernels_.storeKv(freshKv, k, v, freshSlot);
+      },
+      isPrompts ? kStepTokens : 1);
 }
 
 void Executor::beginFreshChunks(int32_t index, const BatchView& batch) {

@@ -1,5 +1,7 @@
 #include "executor/packed_weights.h"
 
+#include "coded_error.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +29,7 @@ struct Header {
   char instructionSet[16];
   uint64_t fileBytes;
   uint64_t fingerprint;
-  // Of all bytes behind the first page; 0 until they are known.
+  // Checksum of all bytes behind the first page; 0 until they are known.
   uint64_t checksum;
 };
 
@@ -60,7 +62,7 @@ class Fingerprint {
 
 constexpr size_t kChecksumBlock = 1 << 20;
 
-// Of one block, as 64-bit words in eight lanes, which the processor multiplies side by side. Each step is a bijection of
+// The checksum of one block: 64-bit words in eight lanes, which the processor multiplies side by side. Each step is a bijection of
 // the lane: a word that differs always gives another sum. bytes is a multiple of a page.
 uint64_t blockChecksum(const uint8_t* data, size_t bytes) {
   constexpr uint64_t kPrime = 0x9E3779B185EBCA87u;
@@ -75,7 +77,7 @@ uint64_t blockChecksum(const uint8_t* data, size_t bytes) {
   return sum;
 }
 
-// That of zlib, four bytes at a time.
+// The CRC of zlib, four bytes at a time.
 class Crc32 {
  public:
   Crc32() {
@@ -95,8 +97,10 @@ class Crc32 {
     uint32_t sum = 0xFFFFFFFFu;
     size_t at = 0;
     for (; at + 4 <= bytes; at += 4) {
-      sum ^= uint32_t(data[at]) | uint32_t(data[at + 1]) << 8 | uint32_t(data[at + 2]) << 16 | uint32_t(data[at + 3]) << 24;
-      sum = tables_[3][sum & 0xFF] ^ tables_[2][(sum >> 8) & 0xFF] ^ tables_[1][(sum >> 16) & 0xFF] ^ tables_[0][sum >> 24];
+      sum ^= uint32_t(data[at]) | uint32_t(data[at + 1]) << 8 | uint32_t(data[at + 2]) << 16 |
+             uint32_t(data[at + 3]) << 24;
+      sum = tables_[3][sum & 0xFF] ^ tables_[2][(sum >> 8) & 0xFF] ^ tables_[1][(sum >> 16) & 0xFF] ^
+            tables_[0][sum >> 24];
     }
     for (; at < bytes; ++at) sum = (sum >> 8) ^ tables_[0][(sum ^ data[at]) & 0xFF];
     return ~sum;
@@ -106,7 +110,7 @@ class Crc32 {
   uint32_t tables_[4][256];
 };
 
-// Of blocks by all threads, put together in their order: the same for any number of threads.
+// All threads take checksums of blocks, which are put together in their order: the same for any number of threads.
 uint64_t checksum(const uint8_t* data, size_t bytes, ThreadPool& pool) {
   std::vector<uint64_t> sums((bytes + kChecksumBlock - 1) / kChecksumBlock);
   pool.run(static_cast<int32_t>(sums.size()), [&](int32_t block, int32_t) {
@@ -124,7 +128,8 @@ void addPacking(Fingerprint& print, const KernelTable& kernels, DType dtype) {
   constexpr int32_t kRows = 67, kColumns = 1031;
   std::vector<uint16_t> matrix(size_t(2) * 2 * kRows * kColumns);
   for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<uint16_t>(0x3F00 + i % 251);
-  std::vector<uint8_t> packed(std::max(kernels.packedBytes(dtype, kRows, kColumns), kernels.packedGatedBytes(dtype, kRows, kColumns)));
+  std::vector<uint8_t> packed(
+      std::max(kernels.packedBytes(dtype, kRows, kColumns), kernels.packedGatedBytes(dtype, kRows, kColumns)));
   kernels.packWeights(dtype, matrix.data(), kRows, kColumns, packed.data());
   print.add(packed.data(), kernels.packedBytes(dtype, kRows, kColumns));
   kernels.packGatedWeights(dtype, matrix.data(), kRows, kColumns, packed.data());
@@ -166,7 +171,8 @@ void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std
                              shape(weight.rows, weight.columns) + ".");
   }
   if (!weight.matrix && tensor.dtype != DType::kF32) throw std::runtime_error(name + " is a vector and must be f32.");
-  const size_t bytes = checkedProduct(static_cast<size_t>(tensor.rows), rowBytes(tensor.dtype, tensor.columns), "a tensor");
+  const size_t bytes =
+      checkedProduct(static_cast<size_t>(tensor.rows), rowBytes(tensor.dtype, tensor.columns), "a tensor");
   if (tensor.byteLength < 0 || static_cast<size_t>(tensor.byteLength) != bytes) {
     throw std::runtime_error(name + " takes " + std::to_string(bytes) + " bytes, but its entry says " +
                              std::to_string(tensor.byteLength) + ".");
@@ -230,14 +236,15 @@ void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kern
     const PlanWeight& weight = config.plan.weights[static_cast<size_t>(op.weight)];
     const int32_t n = gated ? weight.rows / 2 : weight.rows;
     const DType type = dtype(op.weight);
-    const size_t bytes = gated ? kernels.packedGatedBytes(type, n, weight.columns) : kernels.packedBytes(type, n, weight.columns);
+    const size_t bytes =
+        gated ? kernels.packedGatedBytes(type, n, weight.columns) : kernels.packedBytes(type, n, weight.columns);
     entries_.push_back({op.weight, gated, n, weight.columns, packedBytes_, bytes});
     packedBytes_ += roundUp(bytes, kPage);
   }
 }
 
 uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const {
-  struct stat status {};
+  struct stat status{};
   if (stat(config.weightsFile.c_str(), &status) != 0) {
     throw std::runtime_error(config.weightsFile + " cannot be read (" + std::strerror(errno) + ").");
   }
@@ -253,8 +260,8 @@ uint64_t PackedWeights::fingerprint(const ExecutorConfig& config, const KernelTa
   for (const Entry& entry : entries_) {
     const WeightTensor& tensor = tensors_[static_cast<size_t>(entry.weight)];
     print.add(tensor.name);
-    for (const int64_t number : {int64_t(tensor.dtype), tensor.rows, tensor.columns, tensor.offset, int64_t(entry.gated),
-                                 int64_t(entry.offset), int64_t(entry.bytes)}) {
+    for (const int64_t number : {int64_t(tensor.dtype), tensor.rows, tensor.columns, tensor.offset,
+                                 int64_t(entry.gated), int64_t(entry.offset), int64_t(entry.bytes)}) {
       print.add(number);
     }
   }
@@ -271,7 +278,7 @@ bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, c
   std::memcpy(&found, mapping.data(), sizeof found);
   expected.checksum = found.checksum;
   if (std::memcmp(&found, &expected, sizeof expected) != 0) return false;
-  // Its pages are all read before the first step in any case. A file with a flipped bit is no file.
+  // The file's pages are all read before the first step in any case. A file with a flipped bit is no file.
   mapping.willNeed();
   if (checksum(mapping.data() + kPage, packedBytes_ - kPage, pool) != found.checksum) return false;
   packed_ = std::move(mapping);
@@ -290,9 +297,10 @@ void PackedWeights::checkMatrices(const std::string& weightsFile, ThreadPool& po
   });
   for (size_t task = 0; task < entries_.size(); ++task) {
     if (differs[task] == 0) continue;
-    throw std::runtime_error(weightsFile + ": the bytes of " + tensors_[static_cast<size_t>(entries_[task].weight)].name +
-                             " are not those that were built, the disk or a program has changed them; build the engine "
-                             "again, or start again where it is of the cache, which builds it anew.");
+    throw CodedError(kWeightsChanged,
+                     weightsFile + ": the bytes of " + tensors_[static_cast<size_t>(entries_[task].weight)].name +
+                         " are not those that were built, the disk or a program has changed them; build the engine "
+                         "again, or start again where it is of the cache, which builds it anew.");
   }
 }
 

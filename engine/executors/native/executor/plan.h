@@ -28,8 +28,19 @@ struct PlanWeight {
 };
 
 enum class OpKind : int32_t {
-  kEmbedding, kAddEmbedding, kRmsNorm, kRmsNormHeads, kLayerNorm, kLinear, kGatedLinear, kRopeAndCache, kAttention, kSoftCap,
-  kSelectRows, kMeanPool, kNormalize
+  kEmbedding,
+  kAddEmbedding,
+  kRmsNorm,
+  kRmsNormHeads,
+  kLayerNorm,
+  kLinear,
+  kGatedLinear,
+  kRopeAndCache,
+  kAttention,
+  kSoftCap,
+  kSelectRows,
+  kMeanPool,
+  kNormalize
 };
 constexpr int32_t kOpKinds = 13;
 // What a row of an addEmbedding's table is chosen by.
@@ -45,8 +56,8 @@ struct PlanOp {
   int32_t weight = -1;  // index into weights
   int32_t bias = -1;
   int32_t layer = -1;
-  int32_t table = -1;      // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
-  int32_t window = 0;      // of kAttention: the layer's own; 0: none
+  int32_t table = -1;       // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
+  int32_t window = 0;       // of kAttention: the layer's own; 0: none
   int32_t firstColumn = 0;  // of kRmsNormHeads, with heads
   int32_t heads = 0;
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
@@ -61,7 +72,7 @@ struct NetworkPlan {
   int32_t outputWidth = 0;  // of the rows that come out: vocabSize, unless the network is an encoder
   int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
   std::vector<std::vector<float>> ropeTables;  // inverse frequencies [rotaryDim / 2] each
-  bool bothWays = false;  // a token attends to all of its sequence, and sequences come whole
+  bool bothWays = false;                       // a token attends to all of its sequence, and sequences come whole
   std::vector<PlanWeight> weights;
   std::vector<PlanValue> values;
   std::vector<PlanSlot> slots;
@@ -76,7 +87,7 @@ struct NetworkPlan {
     return true;
   }
   int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
-  // Of the rows that tokens are looked up as; 1 where nothing is.
+  // Width of the rows that tokens are looked up as; 1 where nothing is looked up.
   int32_t embeddingWidth() const {
     for (const PlanOp& op : ops) {
       if (op.kind == OpKind::kEmbedding) return values[static_cast<size_t>(op.output)].width;

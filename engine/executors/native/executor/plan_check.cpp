@@ -59,26 +59,29 @@ class PlanChecker {
 
  private:
   [[noreturn]] void fail(const std::string& message) const {
-    throw std::runtime_error("Op " + std::to_string(index_) + " (" + opName(plan_.ops[index_].kind) + ") of the plan: " +
-                             message + ".");
+    throw std::runtime_error("Op " + std::to_string(index_) + " (" + opName(plan_.ops[index_].kind) +
+                             ") of the plan: " + message + ".");
   }
   const PlanValue& value(int32_t index) const { return plan_.values[static_cast<size_t>(index)]; }
   const PlanWeight& weight(int32_t index) const { return plan_.weights[static_cast<size_t>(index)]; }
-  int64_t capacity(RowKind rows) const { return rows == RowKind::kTokens ? config_.maxNumTokens : config_.maxLogitRows; }
+  int64_t capacity(RowKind rows) const {
+    return rows == RowKind::kTokens ? config_.maxNumTokens : config_.maxLogitRows;
+  }
 
   std::string shape(int32_t index) const {
     const PlanValue& v = value(index);
     return std::string(v.rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") + std::to_string(v.width) + "]";
   }
 
-  // Those that no value lives in too: all of them take a place in the workspace.
+  // Slots in which no value lives are checked too: all of them take a place in the workspace.
   void checkSlots() const {
     constexpr int64_t kMostFloats = int64_t(1) << 40;
     int64_t floats = 0;
     for (size_t i = 0; i < plan_.slots.size(); ++i) {
       const PlanSlot& slot = plan_.slots[i];
       const std::string name = "Slot " + std::to_string(i) + " of the plan";
-      if (slot.width < 1) throw std::runtime_error(name + " has width " + std::to_string(slot.width) + "; at least 1 is needed.");
+      if (slot.width < 1)
+        throw std::runtime_error(name + " has width " + std::to_string(slot.width) + "; at least 1 is needed.");
       floats += capacity(slot.rows) * slot.width;
       if (floats > kMostFloats) {
         throw std::runtime_error(name + " brings the workspace to " + std::to_string(floats) + " values; at most " +
@@ -91,7 +94,8 @@ class PlanChecker {
     for (size_t i = 0; i < plan_.values.size(); ++i) {
       const PlanValue& v = plan_.values[i];
       const std::string name = "Value " + std::to_string(i) + " of the plan";
-      if (v.width < 1) throw std::runtime_error(name + " has width " + std::to_string(v.width) + "; at least 1 is needed.");
+      if (v.width < 1)
+        throw std::runtime_error(name + " has width " + std::to_string(v.width) + "; at least 1 is needed.");
       if (v.slot < 0 || v.slot >= static_cast<int32_t>(plan_.slots.size())) {
         throw std::runtime_error(name + " lives in slot " + std::to_string(v.slot) + ", but the plan has " +
                                  std::to_string(plan_.slots.size()) + " slots.");
@@ -125,7 +129,8 @@ class PlanChecker {
       fail(std::string(field) + " must be " + (rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") +
            std::to_string(width) + "], but value " + std::to_string(index) + " is " + shape(index));
     }
-    if (rows == RowKind::kTokens && selected_) fail(std::string(field) + " has a row per token, but rows have been selected before");
+    if (rows == RowKind::kTokens && selected_)
+      fail(std::string(field) + " has a row per token, but rows have been selected before");
     owner_[static_cast<size_t>(value(index).slot)] = index;
   }
 
@@ -252,8 +257,7 @@ class PlanChecker {
         if (!(op.softCap > 0) || !std::isfinite(op.softCap)) fail("cap must be a number greater than 0");
         return;
       case OpKind::kLinear:
-      case OpKind::kGatedLinear:
-        return checkLinear(op);
+      case OpKind::kGatedLinear: return checkLinear(op);
       case OpKind::kRopeAndCache:
         reads(op.input, "qkv");
         checkLayer(op);
@@ -291,8 +295,8 @@ class PlanChecker {
 
 void checkRange(int64_t value, int64_t least, int64_t most, const char* name) {
   if (value >= least && value <= most) return;
-  throw std::runtime_error(std::string(name) + " must be between " + std::to_string(least) + " and " + std::to_string(most) +
-                           ", but it is " + std::to_string(value) + ".");
+  throw std::runtime_error(std::string(name) + " must be between " + std::to_string(least) + " and " +
+                           std::to_string(most) + ", but it is " + std::to_string(value) + ".");
 }
 
 }  // namespace
@@ -321,8 +325,8 @@ void checkConfig(const ExecutorConfig& config) {
   checkRange(plan.headDim, 1, 1 << 12, "headDim");
   checkRange(plan.rotaryDim, 0, plan.headDim, "rotaryDim");
   if (plan.numHeads % plan.numKvHeads != 0) {
-    throw std::runtime_error("numHeads must be a multiple of numKvHeads, but they are " + std::to_string(plan.numHeads) +
-                             " and " + std::to_string(plan.numKvHeads) + ".");
+    throw std::runtime_error("numHeads must be a multiple of numKvHeads, but they are " +
+                             std::to_string(plan.numHeads) + " and " + std::to_string(plan.numKvHeads) + ".");
   }
   if (plan.rotaryDim % 2 != 0) {
     throw std::runtime_error("rotaryDim must be even, but it is " + std::to_string(plan.rotaryDim) + ".");
@@ -340,7 +344,8 @@ void checkConfig(const ExecutorConfig& config) {
   checkRange(config.numBlocks, 1, kMost, "numBlocks");
   checkRange(config.tokensPerBlock, 8, 1 << 16, "tokensPerBlock");
   if ((config.tokensPerBlock & (config.tokensPerBlock - 1)) != 0) {
-    throw std::runtime_error("tokensPerBlock must be a power of two, but it is " + std::to_string(config.tokensPerBlock) + ".");
+    throw std::runtime_error("tokensPerBlock must be a power of two, but it is " +
+                             std::to_string(config.tokensPerBlock) + ".");
   }
   checkRange(int64_t(config.numBlocks) * config.tokensPerBlock, 1, INT32_MAX, "numBlocks x tokensPerBlock");
   checkRange(config.maxAttentionWindow, 0, kMost, "maxAttentionWindow");

@@ -43,7 +43,8 @@ void Executor::runPass(BatchView& pass) {
 void Executor::returnSampledRows(const BatchView& batch) {
   for (const ReturnedRows& rows : batch.returnedRows) {
     if (!rows.sampled) continue;
-    pool_.run(static_cast<int32_t>(rows.count), [&](int32_t index, int32_t thread) { returnRow(rows, index, rows.first + index, thread); });
+    pool_.run(static_cast<int32_t>(rows.count),
+              [&](int32_t index, int32_t thread) { returnRow(rows, index, rows.first + index, thread); });
   }
 }
 
@@ -60,7 +61,8 @@ void Executor::returnRow(const ReturnedRows& rows, int64_t index, int64_t logitR
   if (kernels_.argmax(row, n, &maximum, nullptr) >= 0) {
     const LogProbs probs(kernels_, row, n, maximum);
     out.logProbs[index] = out.tokens[index] < 0 ? NAN : probs.of(out.tokens[index]);
-    probs.top(static_cast<int32_t>(out.numTop), samplers_[static_cast<size_t>(thread)]->selection(), topTokens, topLogProbs);
+    probs.top(static_cast<int32_t>(out.numTop), samplers_[static_cast<size_t>(thread)]->selection(), topTokens,
+              topLogProbs);
     return;
   }
   out.logProbs[index] = NAN;

@@ -23,7 +23,8 @@ float addHeld(const float* logits, const float* weights, int32_t n, const Holds&
   float lanes[kLanes] = {};
   int32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int32_t lane = 0; lane < kLanes; ++lane) lanes[lane] += holds(logits[i + lane], i + lane) ? weights[i + lane] : 0.0f;
+    for (int32_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += holds(logits[i + lane], i + lane) ? weights[i + lane] : 0.0f;
   }
   for (; i < n; ++i) lanes[0] += holds(logits[i], i) ? weights[i] : 0.0f;
   return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
@@ -55,7 +56,8 @@ RowSampler::RowSampler(const KernelTable& kernels, int32_t vocabSize)
       rejection_(kernels, vocabSize) {}
 
 void RowSampler::sample(const SamplingView& sampling, const SamplingOutputView& output, int64_t row, float* logits) {
-  if (sampling.listsCandidates.length > 0 && sampling.listsCandidates[row] != 0) return listCandidates(sampling, output, row, logits);
+  if (sampling.listsCandidates.length > 0 && sampling.listsCandidates[row] != 0)
+    return listCandidates(sampling, output, row, logits);
   const float* changed = changes_.apply(sampling, row, logits);
   float maximum = 0;
   const int32_t token = choose(sampling, row, changed, &maximum);
@@ -99,8 +101,8 @@ int32_t RowSampler::choose(const SamplingView& sampling, int64_t row, const floa
 
 bool RowSampler::weighChunks(const float* logits, bool wantsGroups, bool truncatesP, float* maximum) {
   const auto weigh = [&](int32_t count) {
-    kernels_.chunkExp(logits, count, inverseTemperature_, maxima_.data(), sums_.data(), wantsGroups ? groupMaxima_.data() : nullptr,
-                      weightsKnown_ ? weights_.data() : nullptr);
+    kernels_.chunkExp(logits, count, inverseTemperature_, maxima_.data(), sums_.data(),
+                      wantsGroups ? groupMaxima_.data() : nullptr, weightsKnown_ ? weights_.data() : nullptr);
   };
   if (truncatesP) weigh(std::min(kVocabChunk, vocabSize_));
   weightsKnown_ = truncatesP && sums_[0] > kFlatSum;
@@ -116,12 +118,14 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
   OrderBound bound = kNoBound;
   double sum;
   const auto weighMaxima = [&] {
-    kernels_.expRow(maxima_.data(), static_cast<int32_t>(maxima_.size()), maximum, inverseTemperature_, factors_.data());
+    kernels_.expRow(maxima_.data(), static_cast<int32_t>(maxima_.size()), maximum, inverseTemperature_,
+                    factors_.data());
   };
   if (topK > 0 && topK < vocabSize_) {
     for (size_t chunk = 0; chunk < maxima_.size(); ++chunk) {
       const size_t begin = chunk * kGroupsPerChunk, end = std::min(begin + kGroupsPerChunk, groupMaxima_.size());
-      maxima_[chunk] = *std::max_element(groupMaxima_.begin() + static_cast<int64_t>(begin), groupMaxima_.begin() + static_cast<int64_t>(end));
+      maxima_[chunk] = *std::max_element(groupMaxima_.begin() + static_cast<int64_t>(begin),
+                                         groupMaxima_.begin() + static_cast<int64_t>(end));
     }
     weighMaxima();
     bound = selection_.boundOfGreatest(logits, vocabSize_, topK, groupMaxima_.data());
@@ -132,7 +136,8 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
   }
   const double mass = topP * sum;
   if (minP > 0) {
-    const double floor = static_cast<double>(maximum) + std::log(static_cast<double>(minP)) * static_cast<double>(sampling.temperature[row]);
+    const double floor = static_cast<double>(maximum) +
+                         std::log(static_cast<double>(minP)) * static_cast<double>(sampling.temperature[row]);
     const OrderBound floorBound{static_cast<float>(floor), vocabSize_};
     if (isStricter(floorBound, bound)) {
       bound = floorBound;
@@ -140,7 +145,8 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
     }
   }
   for (uint32_t number = 0;; ++number) {
-    const double uniform = philoxUniform(sampling.seed[row], sampling.sequenceIndex[row], sampling.position[row], number);
+    const double uniform =
+        philoxUniform(sampling.seed[row], sampling.sequenceIndex[row], sampling.position[row], number);
     const int32_t token = tokenAt(logits, bound, uniform * sum);
     if (topP >= 1) return token;
     bound = {logits[token], token};
@@ -151,7 +157,7 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
 
 double RowSampler::weighBefore(const float* logits, OrderBound bound, double mass) {
   const int32_t chunks = static_cast<int32_t>(maxima_.size());
-  // Of what was before the last bound no chunk can hold more: sums of fewer terms are never rounded above it.
+  // No chunk can hold more of what was before the last bound: sums of fewer terms are never rounded above it.
   double most = mass > 0 ? totalOfSums() : 0;
   const double margin = most * kRoundingMargin;
   for (int32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -162,9 +168,10 @@ double RowSampler::weighBefore(const float* logits, OrderBound bound, double mas
     if (maxima_[static_cast<size_t>(chunk)] < bound.logit) {
       sum = 0;
     } else {
-      kernels_.chunkExpAbove(logits + first, std::min(kVocabChunk, vocabSize_ - first), inverseTemperature_, maxima_.data() + chunk,
-                             groupMaxima_.data() + chunk * kGroupsPerChunk, weightsKnown_ ? weights_.data() + first : nullptr,
-                             bound.logit, bound.before - first, &sum);
+      kernels_.chunkExpAbove(logits + first, std::min(kVocabChunk, vocabSize_ - first), inverseTemperature_,
+                             maxima_.data() + chunk, groupMaxima_.data() + chunk * kGroupsPerChunk,
+                             weightsKnown_ ? weights_.data() + first : nullptr, bound.logit, bound.before - first,
+                             &sum);
     }
     if (mass <= 0) continue;
     most += massOf(chunk, chunk + 1);
@@ -201,12 +208,15 @@ int32_t RowSampler::tokenAt(const float* logits, OrderBound bound, double target
   const int32_t begin = last * kVocabChunk, count = std::min(kVocabChunk, vocabSize_ - begin);
   const double factor = static_cast<double>(factors_[static_cast<size_t>(last)]);
   float* weights = weights_.data() + begin;
-  if (!weightsKnown_) kernels_.expRow(logits + begin, count, maxima_[static_cast<size_t>(last)], inverseTemperature_, weights);
+  if (!weightsKnown_)
+    kernels_.expRow(logits + begin, count, maxima_[static_cast<size_t>(last)], inverseTemperature_, weights);
   int32_t group = 0;
   double beforeGroup = before;
   for (int32_t at = 0; at < count; at += kVocabGroup) {
     const int32_t first = begin + at, length = std::min(kVocabGroup, count - at);
-    const double sum = static_cast<double>(weightHeld(logits + first, weights + at, length, {bound.logit, bound.before - first})) * factor;
+    const double sum =
+        static_cast<double>(weightHeld(logits + first, weights + at, length, {bound.logit, bound.before - first})) *
+        factor;
     if (sum <= 0) continue;
     group = at;
     beforeGroup = before;

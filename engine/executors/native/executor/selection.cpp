@@ -27,14 +27,18 @@ uint32_t orderedBits(float logit) {
 uint32_t bucketOf(float logit) { return orderedBits(logit) >> (32 - kBucketBits); }
 
 // The greater key comes first in the order: a greater logit, and of equal ones the lower id.
-uint64_t keyOf(float logit, int32_t token) { return uint64_t(orderedBits(logit)) << 32 | (0xffffffffu - static_cast<uint32_t>(token)); }
+uint64_t keyOf(float logit, int32_t token) {
+  return uint64_t(orderedBits(logit)) << 32 | (0xffffffffu - static_cast<uint32_t>(token));
+}
 
 int32_t tokenOf(uint64_t key) { return static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(key)); }
 
 // A sorted list of the best so far; few values of a row ever enter it.
 void insertGreatest(const float* logits, int32_t n, int32_t count, int32_t* tokens) {
   int32_t kept = 0;
-  const auto better = [&](int32_t a, int32_t b) { return logits[a] > logits[b]; };  // the earlier stays before its equal
+  const auto better = [&](int32_t a, int32_t b) {
+    return logits[a] > logits[b];
+  };  // the earlier stays before its equal
   const auto insert = [&](int32_t token) {
     if (kept == count && !better(token, tokens[count - 1])) return;
     int32_t at = kept < count ? kept++ : count - 1;
@@ -59,7 +63,8 @@ Selection::Selection(const KernelTable& kernels, int32_t n)
     : kernels_(kernels),
       candidates_(static_cast<size_t>(n) + 1),
       histogram_(size_t{1} << kBucketBits),
-      sample_(static_cast<size_t>(std::max((n + kVocabGroup - 1) / kVocabGroup, (n + kSampleStride - 1) / kSampleStride))),
+      sample_(
+          static_cast<size_t>(std::max((n + kVocabGroup - 1) / kVocabGroup, (n + kSampleStride - 1) / kSampleStride))),
       indices_(static_cast<size_t>(n)) {}
 
 OrderBound Selection::boundOfGreatest(const float* logits, int32_t n, int32_t k, const float* groupMaxima) {
@@ -122,7 +127,8 @@ int32_t Selection::gatherBucket(const float* logits, int32_t n, int32_t k) {
   std::fill(histogram_.begin(), histogram_.end(), 0);
   for (int32_t i = 0; i < n; ++i) ++histogram_[bucketOf(logits[i])];
   int32_t bucket = static_cast<int32_t>(histogram_.size()) - 1, rank = k;
-  while (bucket > 0 && histogram_[static_cast<size_t>(bucket)] < rank) rank -= histogram_[static_cast<size_t>(bucket--)];
+  while (bucket > 0 && histogram_[static_cast<size_t>(bucket)] < rank)
+    rank -= histogram_[static_cast<size_t>(bucket--)];
   size_ = 0;
   for (int32_t i = 0; i < n; ++i) {
     if (static_cast<int32_t>(bucketOf(logits[i])) != bucket || logits[i] == -INFINITY) continue;

@@ -21,7 +21,8 @@ void StepThread::begin(std::function<void()> job) {
     try {
       thread_ = std::thread([this] { loop(); });
     } catch (const std::system_error& error) {
-      throw std::runtime_error(std::string("The system gives no thread for steps that are begun (") + error.what() + ").");
+      throw std::runtime_error(std::string("The system gives no thread for steps that are begun (") + error.what() +
+                               ").");
     }
   }
   job_ = std::move(job);

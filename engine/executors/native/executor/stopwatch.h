@@ -10,7 +10,8 @@ class Stopwatch {
     if (seconds_ != nullptr) begin_ = std::chrono::steady_clock::now();
   }
   ~Stopwatch() {
-    if (seconds_ != nullptr) *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    if (seconds_ != nullptr)
+      *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;

@@ -76,8 +76,10 @@ void ThreadPool::runJob(int32_t count, Call call, const void* function) {
   done_.store(0, std::memory_order_relaxed);
   const uint64_t epoch = uint64_t(doorbell_.load(std::memory_order_relaxed)) + 1;
   for (int64_t thread = 0; thread < threads_; ++thread) {
-    const uint64_t next = static_cast<uint64_t>(thread * count / threads_), end = static_cast<uint64_t>((thread + 1) * count / threads_);
-    shares_[static_cast<size_t>(thread)].state.store((epoch << (2 * kFieldBits)) | (end << kFieldBits) | next, std::memory_order_release);
+    const uint64_t next = static_cast<uint64_t>(thread * count / threads_),
+                   end = static_cast<uint64_t>((thread + 1) * count / threads_);
+    shares_[static_cast<size_t>(thread)].state.store((epoch << (2 * kFieldBits)) | (end << kFieldBits) | next,
+                                                     std::memory_order_release);
   }
   doorbell_.fetch_add(1);
   if (sleepers_.load() > 0) doorbell_.notify_all();

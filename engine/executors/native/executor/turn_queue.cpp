@@ -46,7 +46,9 @@ TurnQueue::Entry* TurnQueue::call() {
 
 // The first to come of those that are furthest behind.
 TurnQueue::Entry* TurnQueue::next() const {
-  const auto behind = [](const Entry* a, const Entry* b) { return a->account->virtualSeconds < b->account->virtualSeconds; };
+  const auto behind = [](const Entry* a, const Entry* b) {
+    return a->account->virtualSeconds < b->account->virtualSeconds;
+  };
   const auto best = std::min_element(waiting_.begin(), waiting_.end(), behind);
   return best == waiting_.end() ? nullptr : *best;
 }

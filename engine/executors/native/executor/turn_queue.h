@@ -63,9 +63,9 @@ class TurnQueue {
   void begin(Entry& entry);
 
   int32_t processors_;
-  int32_t inUse_ = 0;          // threads of those that hold a turn
+  int32_t inUse_ = 0;  // threads of those that hold a turn
   uint64_t turns_ = 0;
-  double virtualSeconds_ = 0;  // of the latest turn's account when it began
+  double virtualSeconds_ = 0;    // of the latest turn's account when it began
   std::vector<Entry*> waiting_;  // in the order of their coming
 };
 

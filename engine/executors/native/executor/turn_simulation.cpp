@@ -20,7 +20,8 @@ struct Runner : TurnQueue::Entry {
 
 class Simulation {
  public:
-  Simulation(int32_t processors, const std::vector<SimulatedEngine>& engines) : queue_(processors), runners_(engines.size()) {
+  Simulation(int32_t processors, const std::vector<SimulatedEngine>& engines)
+      : queue_(processors), runners_(engines.size()) {
     for (size_t i = 0; i < engines.size(); ++i) {
       runners_[i].engine = &engines[i];
       runners_[i].threads = engines[i].threads;
@@ -98,7 +99,8 @@ class Simulation {
 
 }  // namespace
 
-std::vector<SimulatedTurns> simulateTurns(int32_t processors, double seconds, const std::vector<SimulatedEngine>& engines) {
+std::vector<SimulatedTurns> simulateTurns(int32_t processors, double seconds,
+                                          const std::vector<SimulatedEngine>& engines) {
   return Simulation(processors, engines).run(seconds);
 }
 

@@ -21,6 +21,7 @@ struct SimulatedTurns {
 };
 
 // What each of the engines had when `seconds` were over.
-std::vector<SimulatedTurns> simulateTurns(int32_t processors, double seconds, const std::vector<SimulatedEngine>& engines);
+std::vector<SimulatedTurns> simulateTurns(int32_t processors, double seconds,
+                                          const std::vector<SimulatedEngine>& engines);
 
 }  // namespace skein

@@ -67,7 +67,8 @@ void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& step,
   }
   const bool capped = args.softCap > 0.0f;
   if (capped) capScores<V>(scores, N * kStepTokens, args.scale, args.softCap);
-  softmaxStep<V, N, kWindowed, Products<V, T>::kCoarse>(scores, capped ? 1.0f : args.scale, visible, acc, headDim, corrections);
+  softmaxStep<V, N, kWindowed, Products<V, T>::kCoarse>(scores, capped ? 1.0f : args.scale, visible, acc, headDim,
+                                                        corrections);
   Products<V, T>::template values<N, kPrefetch>(scores, corrections, step, headDim, acc);
 }
 
@@ -78,8 +79,7 @@ void attendStep(const Rows& rows, int pair, int pairs, int stepStart, const Step
     attendPairs<V, N, kWindowed, true>(rows, pair, stepStart, step, partial);
     pair += N;
   }
-  for (; pair + N <= pairs; pair += N)
-    attendPairs<V, N, kWindowed, false>(rows, pair, stepStart, step, partial);
+  for (; pair + N <= pairs; pair += N) attendPairs<V, N, kWindowed, false>(rows, pair, stepStart, step, partial);
   if constexpr (N > 1)
     if (pair < pairs) attendStep<V, N - 1, kWindowed>(rows, pair, pairs, stepStart, step, partial);
 }
@@ -115,10 +115,8 @@ void attendWide(const Rows& rows, int pair, int pairs, int position, float* scra
     using Wide = std::conditional_t<kStepInPairs<V, T>, Paired, float>;
     Wide* k = reinterpret_cast<Wide*>(scratch);
     Wide* v = k + size_t(args.kv->headDim) * kStepTokens;
-    if constexpr (kStepInPairs<V, T>)
-      pairStep<V, kWindowed>(args, rows.kvHead, position, valid, k, v);
-    else
-      loadStep<V, T, kWindowed>(args, rows.kvHead, position, valid, k, v);
+    if constexpr (kStepInPairs<V, T>) pairStep<V, kWindowed>(args, rows.kvHead, position, valid, k, v);
+    else loadStep<V, T, kWindowed>(args, rows.kvHead, position, valid, k, v);
     attendStep<V, Products<V, Wide>::kPairs, kWindowed, Wide>(rows, pair, pairs, position, {.k = k, .v = v}, partial);
   }
 }
@@ -164,10 +162,8 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
     const int firstSeeing = args.bothWays > 0 ? rows.begin : step - args.firstPosition;
     const int firstRow = firstSeeing > rows.begin ? firstSeeing : rows.begin;
     const int pair = (firstRow - rows.begin) * heads;
-    if (readsInPlace<V, T>(*args.kv, pairs - pair))
-      attendInPlace<V, T, kWindowed>(rows, pair, pairs, step, partial);
-    else
-      attendWide<V, T, kWindowed>(rows, pair, pairs, step, scratch, partial);
+    if (readsInPlace<V, T>(*args.kv, pairs - pair)) attendInPlace<V, T, kWindowed>(rows, pair, pairs, step, partial);
+    else attendWide<V, T, kWindowed>(rows, pair, pairs, step, scratch, partial);
   }
 }
 
@@ -186,10 +182,8 @@ void attentionSplitOf(const AttentionArgs& args, int32_t kvHead, int32_t rowBegi
   Rows rows{args, kvHead, rowBegin, rowEnd, {}};
   if constexpr (std::is_same_v<T, int8_t> || kStepInPairs<V, T>)
     rows.rounded = roundQueries<V, T>(args, kvHead, rowBegin, rowEnd, scratch + stepScratchFloats<V>(headDim));
-  if (args.window.on())
-    splitOf<V, T, true>(rows, split, scratch, partial);
-  else
-    splitOf<V, T, false>(rows, split, scratch, partial);
+  if (args.window.on()) splitOf<V, T, true>(rows, split, scratch, partial);
+  else splitOf<V, T, false>(rows, split, scratch, partial);
 }
 
 template <class V>

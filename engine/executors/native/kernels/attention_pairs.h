@@ -58,20 +58,20 @@ template <class V, int N, bool kPrefetch, class T>
 void pairedScoreTile(const uint16_t* const* q, const T* kStep, const T* next, int headDim, float* scores) {
   static_assert(kStepTokens == 2 * V::W);
   typename V::F acc[N][2];
-SKEIN_UNROLL(8)
+  SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) acc[p][0] = acc[p][1] = V::set1(0.0f);
   for (int s = 0; s < pairsOf(headDim); s++) {
     if constexpr (kPrefetch) prefetch<T, 2 * kStepTokens>(next + size_t(2 * s) * kStepTokens);
     typename V::I low, high;
     loadPairs<V>(kStep, s, kStepTokens, 0, low, high);
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) {
       const auto a = V::set1I(pairAt(q[p], s));
       acc[p][0] = V::dotPairs(acc[p][0], a, low);
       acc[p][1] = V::dotPairs(acc[p][1], a, high);
     }
   }
-SKEIN_UNROLL(8)
+  SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++)
     for (int i = 0; i < 2; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
@@ -79,48 +79,49 @@ SKEIN_UNROLL(8)
 // acc[p] = acc[p] * correction[p] + sum over t of probabilities[p][t] * V[t], for N pairs and 2 kDoubles vectors of
 // dimensions, of which `lanes` are there.
 template <class V, int N, int kDoubles, bool kPrefetch, class T>
-void pairedValueTile(const uint16_t* probabilities, const float* corrections, const T* vStep, const T* next, int stride, int column,
-                     float* const* acc, int lanes) {
+void pairedValueTile(const uint16_t* probabilities, const float* corrections, const T* vStep, const T* next, int stride,
+                     int column, float* const* acc, int lanes) {
   constexpr int kVectors = 2 * kDoubles;
   typename V::F sum[N][kVectors];
-  const auto lanesOf = [&](int i) { return lanes - i * V::W < V::W ? (lanes > i * V::W ? lanes - i * V::W : 0) : V::W; };
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++)
-      sum[p][i] = V::mul(loadHead<V>(acc[p] + column + i * V::W, lanesOf(i), 0.0f), V::set1(corrections[p]));
+  const auto lanesOf = [&](int i) {
+    return lanes - i * V::W < V::W ? (lanes > i * V::W ? lanes - i * V::W : 0) : V::W;
+  };
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++)
+    sum[p][i] = V::mul(loadHead<V>(acc[p] + column + i * V::W, lanesOf(i), 0.0f), V::set1(corrections[p]));
   for (int s = 0; s < kStepTokens / 2; s++) {
     if constexpr (kPrefetch) {
       prefetch<T, kVectors * V::W>(next + size_t(2 * s) * stride + column);
       prefetch<T, kVectors * V::W>(next + size_t(2 * s + 1) * stride + column);
     }
     typename V::I values[kVectors];
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int i = 0; i < kDoubles; i++)
       loadPairs<V>(vStep, s, stride, column + 2 * i * V::W, values[2 * i], values[2 * i + 1]);
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) {
       const auto a = V::set1I(pairAt(probabilities + p * kStepTokens, s));
-SKEIN_UNROLL(8)
+      SKEIN_UNROLL(8)
       for (int i = 0; i < kVectors; i++) sum[p][i] = V::dotPairs(sum[p][i], a, values[i]);
     }
   }
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++) storeHead<V>(acc[p] + column + i * V::W, lanesOf(i), sum[p][i]);
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++) storeHead<V>(acc[p] + column + i * V::W, lanesOf(i), sum[p][i]);
 }
 
 // stride: columns of a row of V. scores: probabilities in f32, rounded here.
 template <class V, int N, bool kPrefetch, class T>
-void pairedValueTiles(const float* scores, const float* corrections, const T* vStep, const T* next, int stride, int headDim,
-                      float* const* acc) {
+void pairedValueTiles(const float* scores, const float* corrections, const T* vStep, const T* next, int stride,
+                      int headDim, float* const* acc) {
   uint16_t probabilities[N * kStepTokens];
   for (int i = 0; i < N * kStepTokens; i += V::W) V::storeBf16(probabilities + i, V::load(scores + i));
   constexpr int kDoubles = N > 6 ? 1 : 2;
   int d = 0;
   for (; d + 2 * kDoubles * V::W <= headDim; d += 2 * kDoubles * V::W)
-    pairedValueTile<V, N, kDoubles, kPrefetch>(probabilities, corrections, vStep, next, stride, d, acc, 2 * kDoubles * V::W);
+    pairedValueTile<V, N, kDoubles, kPrefetch>(probabilities, corrections, vStep, next, stride, d, acc,
+                                               2 * kDoubles * V::W);
   for (; d < headDim; d += 2 * V::W)
     pairedValueTile<V, N, 1, kPrefetch>(probabilities, corrections, vStep, next, stride, d, acc, headDim - d);
 }

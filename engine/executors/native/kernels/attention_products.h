@@ -47,7 +47,8 @@ struct FloatProducts {
     scoreTile<V, N, kPrefetch>(q, step.k, step.nextK, rows.headDim(), scores);
   }
   template <int N, bool kPrefetch, class T>
-  static void values(const float* probabilities, const float* corrections, const Step<T>& step, int headDim, float* const* acc) {
+  static void values(const float* probabilities, const float* corrections, const Step<T>& step, int headDim,
+                     float* const* acc) {
     valueTiles<V, N, kPrefetch>(probabilities, corrections, step.v, step.nextV, headDim, acc);
   }
 };
@@ -64,8 +65,10 @@ struct PairedProducts {
     pairedScoreTile<V, N, kPrefetch>(q, step.k, step.nextK, rows.headDim(), scores);
   }
   template <int N, bool kPrefetch, class T>
-  static void values(const float* probabilities, const float* corrections, const Step<T>& step, int headDim, float* const* acc) {
-    pairedValueTiles<V, N, kPrefetch>(probabilities, corrections, step.v, step.nextV, valueStride<V>(headDim), headDim, acc);
+  static void values(const float* probabilities, const float* corrections, const Step<T>& step, int headDim,
+                     float* const* acc) {
+    pairedValueTiles<V, N, kPrefetch>(probabilities, corrections, step.v, step.nextV, valueStride<V>(headDim), headDim,
+                                      acc);
   }
 };
 
@@ -82,8 +85,10 @@ struct QuantizedProducts {
     quantizedScoreTile<V, N, kPrefetch>(q, scales, step.k, step.kScales, step.nextK, rows.headDim(), scores);
   }
   template <int N, bool kPrefetch>
-  static void values(const float* probabilities, const float* corrections, const Step<int8_t>& step, int headDim, float* const* acc) {
-    quantizedValueTiles<V, N, kPrefetch>(probabilities, corrections, step.v, step.vScales, step.nextV, step.stride, headDim, acc);
+  static void values(const float* probabilities, const float* corrections, const Step<int8_t>& step, int headDim,
+                     float* const* acc) {
+    quantizedValueTiles<V, N, kPrefetch>(probabilities, corrections, step.v, step.vScales, step.nextV, step.stride,
+                                         headDim, acc);
   }
 };
 

@@ -35,10 +35,10 @@ template <class V, int N, bool kPrefetch>
 void quantizedScoreTile(const uint16_t* const* q, const float* qScales, const int8_t* kStep, const float* kScales,
                         const int8_t* next, int headDim, float* scores) {
   constexpr int kHalf = 2 * V::W;  // tokens at once
-SKEIN_UNROLL(1)
+  SKEIN_UNROLL(1)
   for (int t = 0; t < kStepTokens; t += kHalf) {
     typename V::I sum[N][2];
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) sum[p][0] = sum[p][1] = V::set1I(0);
     for (int s = 0; s < pairsOf(headDim); s++) {
       const size_t row = size_t(s) * 2 * kStepTokens;
@@ -46,14 +46,14 @@ SKEIN_UNROLL(8)
         if (t == 0) prefetch<int8_t, 2 * kStepTokens>(next + row);
       const auto low = V::widenPairs(kStep + row + 2 * t);
       const auto high = V::widenPairs(kStep + row + 2 * (t + V::W));
-SKEIN_UNROLL(8)
+      SKEIN_UNROLL(8)
       for (int p = 0; p < N; p++) {
         const auto a = V::set1I(pairAt(q[p], s));
         sum[p][0] = V::dotWords(sum[p][0], low, a);
         sum[p][1] = V::dotWords(sum[p][1], high, a);
       }
     }
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++)
       for (int i = 0; i < 2; i++) {
         const auto scale = V::mul(V::set1(qScales[p]), V::load(kScales + t + i * V::W));
@@ -69,14 +69,14 @@ void roundProbabilities(const float* probabilities, const float* vScales, int16_
   for (int p = 0; p < N; p++) {
     typename V::F weights[kVectors];
     auto greatest = V::set1(0.0f);
-SKEIN_UNROLL(4)
+    SKEIN_UNROLL(4)
     for (int i = 0; i < kVectors; i++) {
       weights[i] = V::mul(V::load(probabilities + p * kStepTokens + i * V::W), V::load(vScales + i * V::W));
       greatest = V::greaterMagnitude(greatest, weights[i]);
     }
     const Rounding rounding = roundingOf(finiteMaximum<V>(greatest), kProbabilityQuants);
     scales[p] = rounding.scale;
-SKEIN_UNROLL(4)
+    SKEIN_UNROLL(4)
     for (int i = 0; i < kVectors; i++)
       V::storeWords(rounded + p * kStepTokens + i * V::W, V::mul(weights[i], V::set1(rounding.inverse)));
   }
@@ -85,41 +85,39 @@ SKEIN_UNROLL(4)
 // acc[p] = acc[p] * correction[p] + scales[p] * sum over t of probabilities[p][t] * V[t], for N pairs and kVectors vectors
 // of dimensions from `column` on, of which `lanes` are there.
 template <class V, int N, int kVectors, bool kPrefetch>
-void quantizedValueTile(const uint16_t* probabilities, const float* scales, const float* corrections, const int8_t* vStep,
-                        const int8_t* next, int stride, int column, float* const* acc, int lanes) {
+void quantizedValueTile(const uint16_t* probabilities, const float* scales, const float* corrections,
+                        const int8_t* vStep, const int8_t* next, int stride, int column, float* const* acc, int lanes) {
   typename V::I sum[N][kVectors];
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++) sum[p][i] = V::set1I(0);
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++) sum[p][i] = V::set1I(0);
   for (int s = 0; s < kStepTokens / 2; s++) {
     const size_t row = 2 * (size_t(s) * stride + column);
     if constexpr (kPrefetch) prefetch<int8_t, 2 * kVectors * V::W>(next + row);
     typename V::I values[kVectors];
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) values[i] = V::widenPairs(vStep + row + 2 * i * V::W);
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) {
       const auto a = V::set1I(pairAt(probabilities + p * kStepTokens, s));
-SKEIN_UNROLL(8)
+      SKEIN_UNROLL(8)
       for (int i = 0; i < kVectors; i++) sum[p][i] = V::dotWords(sum[p][i], values[i], a);
     }
   }
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++) {
-      float* to = acc[p] + column + i * V::W;
-      const int left = lanes - i * V::W < V::W ? lanes - i * V::W : V::W;
-      const auto before = V::mul(loadHead<V>(to, left, 0.0f), V::set1(corrections[p]));
-      storeHead<V>(to, left, V::fma(V::toFloat(sum[p][i]), V::set1(scales[p]), before));
-    }
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++) {
+    float* to = acc[p] + column + i * V::W;
+    const int left = lanes - i * V::W < V::W ? lanes - i * V::W : V::W;
+    const auto before = V::mul(loadHead<V>(to, left, 0.0f), V::set1(corrections[p]));
+    storeHead<V>(to, left, V::fma(V::toFloat(sum[p][i]), V::set1(scales[p]), before));
+  }
 }
 
 // stride: columns of a row of V. probabilities: in f32, rounded here.
 template <class V, int N, bool kPrefetch>
-void quantizedValueTiles(const float* probabilities, const float* corrections, const int8_t* vStep, const float* vScales,
-                         const int8_t* next, int stride, int headDim, float* const* acc) {
+void quantizedValueTiles(const float* probabilities, const float* corrections, const int8_t* vStep,
+                         const float* vScales, const int8_t* next, int stride, int headDim, float* const* acc) {
   int16_t rounded[N * kStepTokens];
   float scales[N];
   roundProbabilities<V, N>(probabilities, vScales, rounded, scales);
@@ -127,7 +125,8 @@ void quantizedValueTiles(const float* probabilities, const float* corrections, c
   constexpr int kVectors = V::W == 16 && N <= 6 ? 4 : 2;
   int d = 0;
   for (; d + kVectors * V::W <= headDim; d += kVectors * V::W)
-    quantizedValueTile<V, N, kVectors, kPrefetch>(words, scales, corrections, vStep, next, stride, d, acc, kVectors * V::W);
+    quantizedValueTile<V, N, kVectors, kPrefetch>(words, scales, corrections, vStep, next, stride, d, acc,
+                                                  kVectors * V::W);
   for (; d < headDim; d += V::W)
     quantizedValueTile<V, N, 1, kPrefetch>(words, scales, corrections, vStep, next, stride, d, acc, headDim - d);
 }

@@ -61,7 +61,7 @@ struct Step {
   const T* nextK = nullptr;
   const T* nextV = nullptr;
   int stride = 0;  // columns of a row of V, where rows are paired up
-  // Of quants, by token of the step.
+  // Scales of quantized keys and values, by token of the step.
   const float* kScales = nullptr;
   const float* vScales = nullptr;
 };
@@ -167,7 +167,9 @@ struct RoundedQueries {
   const float* scales;  // by pair, where they are whole numbers
   const float* sinkScales;
 
-  static const uint16_t* of(const uint16_t* rows, int pair, int headDim) { return rows + size_t(pair) * 2 * pairsOf(headDim); }
+  static const uint16_t* of(const uint16_t* rows, int pair, int headDim) {
+    return rows + size_t(pair) * 2 * pairsOf(headDim);
+  }
 };
 
 // T: that of the cache.
@@ -182,9 +184,9 @@ RoundedQueries roundQueries(const AttentionArgs& args, int kvHead, int rowBegin,
   uint16_t* sinkRows = rows + size_t(pairs) * 2 * pairsOf(headDim);
   const auto round = [&](const float* q, int pair, uint16_t* to, float* scale) {
     if constexpr (std::is_same_v<T, int8_t>)
-      scale[pair] = quantizeRow16<V>(q, headDim, queryQuants(headDim), reinterpret_cast<int16_t*>(to) + size_t(pair) * 2 * pairsOf(headDim));
-    else
-      roundRow<V>(q, headDim, pair, to);
+      scale[pair] = quantizeRow16<V>(q, headDim, queryQuants(headDim),
+                                     reinterpret_cast<int16_t*>(to) + size_t(pair) * 2 * pairsOf(headDim));
+    else roundRow<V>(q, headDim, pair, to);
   };
   for (int pair = 0; pair < pairs; pair++) {
     const int64_t row = rowBegin + pair / heads;

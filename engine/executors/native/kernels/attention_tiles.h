@@ -11,10 +11,8 @@ constexpr int padTo(int n, int width) { return (n + width - 1) / width * width; 
 
 template <class T>
 inline float cacheValue(T x) {
-  if constexpr (sizeof(T) == 4)
-    return x;
-  else
-    return fromBf16(x);
+  if constexpr (sizeof(T) == 4) return x;
+  else return fromBf16(x);
 }
 
 template <class V>
@@ -30,7 +28,7 @@ inline typename V::F loadCache(const uint16_t* p) {
 template <class T, int kElements>
 inline void prefetch(const T* p) {
   constexpr int kBytes = kElements * int(sizeof(T));
-SKEIN_UNROLL(8)
+  SKEIN_UNROLL(8)
   for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
 }
 
@@ -39,26 +37,24 @@ template <class V, int N, bool kPrefetch, class T>
 void scoreTile(const float* const* q, const T* kStep, const T* next, int headDim, float* scores) {
   constexpr int kVectors = kStepTokens / V::W;
   typename V::F acc[N][kVectors];
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++) acc[p][i] = V::set1(0.0f);
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++) acc[p][i] = V::set1(0.0f);
   for (int d = 0; d < headDim; d++) {
     if constexpr (kPrefetch) prefetch<T, kStepTokens>(next + d * kStepTokens);
     typename V::F a[N];
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) a[p] = V::set1(q[p][d]);
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       const auto keys = loadCache<V>(kStep + d * kStepTokens + i * V::W);
-SKEIN_UNROLL(8)
+      SKEIN_UNROLL(8)
       for (int p = 0; p < N; p++) acc[p][i] = V::fma(a[p], keys, acc[p][i]);
     }
   }
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++) V::store(scores + p * kStepTokens + i * V::W, acc[p][i]);
 }
 
 // The tokens of a step that a pair attends to: those before `end` and, with a window, of these the ones from `begin` on
@@ -84,11 +80,11 @@ void softmaxStep(float* scores, float scale, const Visible<kWindowed>* visible, 
   // Where every pair sees the whole step, nothing needs a mask.
   bool whole = !kWindowed;
   for (int p = 0; p < N; p++) whole = whole && visible[p].end >= kStepTokens;
-SKEIN_UNROLL(8)
+  SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) {
     const auto bound = V::set1(float(visible[p].end));
     auto top = V::set1(kMinusInfinity);
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
       auto s = V::mul(V::load(at), V::set1(scale));
@@ -109,19 +105,17 @@ SKEIN_UNROLL(8)
   }
   float lanes[V::W];
   V::store(lanes, vexpBelow<V>(V::load(gaps)));
-SKEIN_UNROLL(8)
+  SKEIN_UNROLL(8)
   for (int p = 0; p < N; p++) {
     const auto m = V::set1(acc[p][headDim]);
     auto total = V::set1(0.0f);
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       float* at = scores + p * kStepTokens + i * V::W;
       const auto gap = V::sub(V::load(at), m);
       typename V::F e;
-      if constexpr (kCoarse)
-        e = vexpCoarse<V>(gap);
-      else
-        e = vexpBelow<V>(gap);
+      if constexpr (kCoarse) e = vexpCoarse<V>(gap);
+      else e = vexpBelow<V>(gap);
       V::store(at, e);
       total = V::add(total, e);
     }
@@ -133,39 +127,38 @@ SKEIN_UNROLL(8)
 
 // acc[p] = acc[p] * correction[p] + sum over t of scores[p][t] * V[t], for N pairs and kVectors vectors of dimensions.
 template <class V, int N, int kVectors, bool kPrefetch, class T>
-void valueTile(const float* scores, const float* corrections, const T* vStep, const T* next, int padded, float* const* acc,
-               int lanes) {
+void valueTile(const float* scores, const float* corrections, const T* vStep, const T* next, int padded,
+               float* const* acc, int lanes) {
   typename V::F sum[N][kVectors];
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++) {
-      const int left = lanes - i * V::W;
-      sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
-    }
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++) {
+    const int left = lanes - i * V::W;
+    sum[p][i] = V::mul(loadHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, 0.0f), V::set1(corrections[p]));
+  }
   for (int t = 0; t < kStepTokens; t++) {
     if constexpr (kPrefetch) prefetch<T, kVectors * V::W>(next + size_t(t) * padded);
     typename V::F a[N];
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < N; p++) a[p] = V::set1(scores[p * kStepTokens + t]);
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int i = 0; i < kVectors; i++) {
       const auto values = loadCache<V>(vStep + size_t(t) * padded + i * V::W);
-SKEIN_UNROLL(8)
+      SKEIN_UNROLL(8)
       for (int p = 0; p < N; p++) sum[p][i] = V::fma(a[p], values, sum[p][i]);
     }
   }
-SKEIN_UNROLL(8)
-  for (int p = 0; p < N; p++)
-SKEIN_UNROLL(8)
-    for (int i = 0; i < kVectors; i++) {
-      const int left = lanes - i * V::W;
-      storeHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, sum[p][i]);
-    }
+  SKEIN_UNROLL(8)
+  for (int p = 0; p < N; p++) SKEIN_UNROLL(8)
+  for (int i = 0; i < kVectors; i++) {
+    const int left = lanes - i * V::W;
+    storeHead<V>(acc[p] + i * V::W, left < V::W ? left : V::W, sum[p][i]);
+  }
 }
 
 template <class V, int N, bool kPrefetch, class T>
-void valueTiles(const float* scores, const float* corrections, const T* vStep, const T* next, int headDim, float* const* acc) {
+void valueTiles(const float* scores, const float* corrections, const T* vStep, const T* next, int headDim,
+                float* const* acc) {
   constexpr int kVectors = 4;
   const int padded = padTo(headDim, V::W);
   float* at[N];

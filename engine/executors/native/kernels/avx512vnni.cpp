@@ -10,8 +10,10 @@ using Simd = Avx512VnniSimd;
 
 // f32 and bf16 have nothing to gain here.
 void vnniGemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-  if (args.dtype == DType::kInt8) return quantizedGemmOf<Simd, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
-  if (args.dtype == DType::kInt4) return quantizedGemmOf<Simd, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  if (args.dtype == DType::kInt8)
+    return quantizedGemmOf<Simd, DType::kInt8>(args, rowBegin, rowEnd, panelBegin, panelEnd);
+  if (args.dtype == DType::kInt4)
+    return quantizedGemmOf<Simd, DType::kInt4>(args, rowBegin, rowEnd, panelBegin, panelEnd);
   avx512Kernels().gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
 }
 

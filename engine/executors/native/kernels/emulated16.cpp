@@ -27,7 +27,9 @@ struct EmulatedPairsSimd : EmulatedSimd<16, 12> {
   }
 
  private:
-  static float valueOf(int32_t pair, int half) { return normalOrZero(fromBf16(uint16_t(uint32_t(pair) >> (16 * half)))); }
+  static float valueOf(int32_t pair, int half) {
+    return normalOrZero(fromBf16(uint16_t(uint32_t(pair) >> (16 * half))));
+  }
   static float normalOrZero(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }
 };
 

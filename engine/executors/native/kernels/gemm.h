@@ -61,23 +61,22 @@ void sums(const typename S::Input* x, int64_t ldx, const char* panels, int steps
   using F = typename V::F;
   constexpr int NR = kPanelWidth<V>;
   F acc[M][P][2];
-SKEIN_UNROLL(16)
-  for (int m = 0; m < M; m++)
-SKEIN_UNROLL(8)
-    for (int p = 0; p < P; p++) acc[m][p][0] = acc[m][p][1] = V::set1(0.0f);
+  SKEIN_UNROLL(16)
+  for (int m = 0; m < M; m++) SKEIN_UNROLL(8)
+  for (int p = 0; p < P; p++) acc[m][p][0] = acc[m][p][1] = V::set1(0.0f);
 
   const char* panel[P];
-SKEIN_UNROLL(8)
+  SKEIN_UNROLL(8)
   for (int p = 0; p < P; p++) panel[p] = panels + size_t(p) * steps * S::kStepBytes;
 
   for (int s = 0; s < steps; s++) {
-SKEIN_UNROLL(8)
+    SKEIN_UNROLL(8)
     for (int p = 0; p < P; p++) {
       typename S::Operand low, high;
       S::load(panel[p] + size_t(s) * S::kStepBytes, low, high);
       __builtin_prefetch(panel[p] + size_t(s) * S::kStepBytes + S::kAhead);
       if constexpr (S::kStepBytes > 64) __builtin_prefetch(panel[p] + size_t(s) * S::kStepBytes + S::kAhead + 64);
-SKEIN_UNROLL(16)
+      SKEIN_UNROLL(16)
       for (int m = 0; m < M; m++) {
         const typename S::Operand a = S::broadcast(x + m * ldx + s);
         acc[m][p][0] = S::add(acc[m][p][0], a, low);
@@ -85,13 +84,12 @@ SKEIN_UNROLL(16)
       }
     }
   }
-SKEIN_UNROLL(16)
-  for (int m = 0; m < M; m++)
-SKEIN_UNROLL(8)
-    for (int p = 0; p < P; p++) {
-      V::store(tile + (m * P + p) * NR, acc[m][p][0]);
-      V::store(tile + (m * P + p) * NR + V::W, acc[m][p][1]);
-    }
+  SKEIN_UNROLL(16)
+  for (int m = 0; m < M; m++) SKEIN_UNROLL(8)
+  for (int p = 0; p < P; p++) {
+    V::store(tile + (m * P + p) * NR, acc[m][p][0]);
+    V::store(tile + (m * P + p) * NR + V::W, acc[m][p][1]);
+  }
 }
 
 template <class S>
@@ -100,10 +98,10 @@ using SumsFn = void (*)(const typename S::Input*, int64_t, const char*, int, flo
 // The tile function for `rows` rows and P panels; a table, so that the instantiations are listed once.
 template <class V, class S, int P>
 SumsFn<S> sumsFor(int rows) {
-  static constexpr SumsFn<S> table[] = {
-      nullptr,          sums<V, S, 1, P>, sums<V, S, 2, P>,  sums<V, S, 3, P>,  sums<V, S, 4, P>,
-      sums<V, S, 5, P>, sums<V, S, 6, P>, sums<V, S, 7, P>,  sums<V, S, 8, P>,  sums<V, S, 9, P>,
-      sums<V, S, 10, P>, sums<V, S, 11, P>, sums<V, S, 12, P>};
+  static constexpr SumsFn<S> table[] = {nullptr,          sums<V, S, 1, P>, sums<V, S, 2, P>,  sums<V, S, 3, P>,
+                                        sums<V, S, 4, P>, sums<V, S, 5, P>, sums<V, S, 6, P>,  sums<V, S, 7, P>,
+                                        sums<V, S, 8, P>, sums<V, S, 9, P>, sums<V, S, 10, P>, sums<V, S, 11, P>,
+                                        sums<V, S, 12, P>};
   static_assert(V::kTileRows <= 12);
   return table[rows];
 }
@@ -158,7 +156,8 @@ inline void finishTile(const GemmArgs& args, int64_t row, int rows, int panel, c
 
 // y = activation(gate + bias) * (up + bias)
 template <class V>
-[[gnu::noinline]] void finishGated(const GatedGemmArgs& args, int64_t row, int column, int count, const float* gate, const float* up) {
+[[gnu::noinline]] void finishGated(const GatedGemmArgs& args, int64_t row, int column, int count, const float* gate,
+                                   const float* up) {
   for (int i = 0; i < count; i += V::W) {
     const int lanes = count - i < V::W ? count - i : V::W;
     auto g = V::load(gate + i);
@@ -172,8 +171,8 @@ template <class V>
 }
 
 template <class V>
-inline void finishGatedTile(const GatedGemmArgs& args, int64_t row, int rows, int panel, const float* gate, const float* up,
-                            int stride) {
+inline void finishGatedTile(const GatedGemmArgs& args, int64_t row, int rows, int panel, const float* gate,
+                            const float* up, int stride) {
   constexpr int NR = kPanelWidth<V>;
   const int column = panel * NR;
   const int count = args.n - column < NR ? args.n - column : NR;

@@ -26,11 +26,11 @@ uint64_t savedStates() {
 }
 
 CpuFeatures detect() {
-  constexpr uint32_t kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;      // leaf 1, ecx
-  constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;         // leaf 7, ebx: F DQ BW VL
-  constexpr uint32_t kVnni = 1u << 11;                                                             // leaf 7, ecx
-  constexpr uint32_t kBf16 = 1u << 5;                                                              // leaf 7.1, eax
-  constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;          // XCR0
+  constexpr uint32_t kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;  // leaf 1, ecx
+  constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // leaf 7, ebx: F DQ BW VL
+  constexpr uint32_t kVnni = 1u << 11;                                                      // leaf 7, ecx
+  constexpr uint32_t kBf16 = 1u << 5;                                                       // leaf 7.1, eax
+  constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;   // XCR0
   CpuFeatures features;
   uint32_t eax, ebx, ecx, edx;
   if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return features;

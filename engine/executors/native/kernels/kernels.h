@@ -32,15 +32,15 @@ enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3
 
 // y[m, n] = activation(x[m, k] * w[n, k]^T + bias[n]) + residual[m, n]
 struct GemmArgs {
-  const float* x;         // [rows, k], row stride ldx floats
+  const float* x;  // [rows, k], row stride ldx floats
   int64_t ldx;
-  const void* packed;     // packWeights() of w
+  const void* packed;  // packWeights() of w
   DType dtype;
   int32_t n, k;
   const float* bias;      // [n] or null
   const float* residual;  // row stride ldr, or null; may be y itself
   int64_t ldr;
-  float* y;               // row stride ldy
+  float* y;  // row stride ldy
   int64_t ldy;
   Activation activation;
   // What roundRow() made of x, in place of x: where roundedBytes() is not 0.
@@ -53,10 +53,10 @@ struct GemmArgs {
 struct GatedGemmArgs {
   const float* x;
   int64_t ldx;
-  const void* packed;     // packGatedWeights()
+  const void* packed;  // packGatedWeights()
   DType dtype;
-  int32_t n, k;           // n of the output (half of the stacked rows)
-  const float* bias;      // [2 n] (gate, then up) or null
+  int32_t n, k;       // n of the output (half of the stacked rows)
+  const float* bias;  // [2 n] (gate, then up) or null
   float* y;
   int64_t ldy;
   Activation activation;
@@ -88,10 +88,10 @@ struct KvLayer {
   int32_t kvHeads;
   int32_t headDim;
   size_t elementBytes() const { return dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1; }
-  // Of one token in one head.
+  // Bytes of one token in one head.
   size_t keyBytes() const { return dtype == DType::kInt8 ? size_t(headDim + 1) / 2 * 2 : headDim * elementBytes(); }
   size_t valueBytes() const { return headDim * elementBytes(); }
-  // Of one block in one head: up to its scales, and with them.
+  // Bytes of one block in one head: up to its scales, and with them.
   size_t quantBytes() const { return tokensPerBlock * (keyBytes() + valueBytes()); }
   size_t headBytes() const { return quantBytes() + (dtype == DType::kInt8 ? size_t(tokensPerBlock) * 8 : 0); }
   size_t bytesPerBlock() const { return kvHeads * headBytes(); }
@@ -132,11 +132,11 @@ struct AttentionWindow {
 // [split * kSplitTokens, (split + 1) * kSplitTokens) of its cache. Steps of kStepTokens tokens of absolute position.
 struct AttentionArgs {
   const KvLayer* kv;
-  const int32_t* blockTable;   // of this sequence
-  const float* q;              // first query row of this sequence, first head; rotated
-  int64_t ldq;                 // floats between query rows
-  int32_t numHeads;            // query heads; heads per KV head = numHeads / kvHeads
-  int32_t firstPosition;       // cache position of query row 0; row i attends up to firstPosition + i
+  const int32_t* blockTable;  // of this sequence
+  const float* q;             // first query row of this sequence, first head; rotated
+  int64_t ldq;                // floats between query rows
+  int32_t numHeads;           // query heads; heads per KV head = numHeads / kvHeads
+  int32_t firstPosition;      // cache position of query row 0; row i attends up to firstPosition + i
   float scale;
   // A score counts as softCap * tanh(q . k * scale / softCap). 0: as q . k * scale.
   float softCap = 0;
@@ -157,9 +157,9 @@ constexpr int32_t kStepTokens = 32;
 constexpr int32_t kSplitTokens = 512;
 
 struct KernelTable {
-  const char* name;         // "scalar", "avx2", "avx512"
-  int32_t panelWidth;       // outputs per packed panel; n is padded to a multiple with zeros
-  int32_t tileRows;         // rows of the tallest tile
+  const char* name;    // "scalar", "avx2", "avx512"
+  int32_t panelWidth;  // outputs per packed panel; n is padded to a multiple with zeros
+  int32_t tileRows;    // rows of the tallest tile
 
   size_t (*packedBytes)(DType dtype, int32_t n, int32_t k);
   // w: row-major [n, k] of dtype. Pads with zeros.
@@ -197,7 +197,8 @@ struct KernelTable {
   // The same, added to y.
   void (*addEmbeddingRow)(DType dtype, const void* row, int32_t n, float* y);
   // cosine[i], sine[i] (each scaled) of position * inverseFrequencies[i]; the product is f32 as in the reference.
-  void (*ropeAngles)(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine, float* sine);
+  void (*ropeAngles)(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine,
+                     float* sine);
   // Rotates `heads` heads of one token in place: pairs (i, i + half) of each head.
   void (*rope)(float* x, int32_t heads, int32_t headDim, int32_t half, const float* cosine, const float* sine);
   // Writes one token's k and v [kvHeads * headDim] into its slot, rounded to the cache type.
@@ -221,11 +222,11 @@ struct KernelTable {
   double (*sumExp)(const float* logits, int32_t n, float maximum, float inverseTemperature);
   // probabilities[i] = exp((logits[i] - maximum) * inverseTemperature), not normalised, same exp as sumExp.
   void (*expRow)(const float* logits, int32_t n, float maximum, float inverseTemperature, float* probabilities);
-  // Of each chunk the greatest value, and the sum of exp((logits[i] - that) * inverseTemperature): 0 where all is -inf, NaN
+  // Writes for each chunk the greatest value, and the sum of exp((logits[i] - that) * inverseTemperature): 0 where all is -inf, NaN
   // where any value is NaN or +inf.
   // groupMaxima: as of argmax. weights: the terms of these sums, of chunks that are not all -inf (null: not wanted).
-  void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums, float* groupMaxima,
-                   float* weights);
+  void (*chunkExp)(const float* logits, int32_t n, float inverseTemperature, float* maxima, float* sums,
+                   float* groupMaxima, float* weights);
   // The same sums, given the maxima, over values above `bound`, and over those equal to it whose index is below `before`.
   // weights: what chunkExp wrote (null: they are computed again, to the same bits).
   void (*chunkExpAbove)(const float* logits, int32_t n, float inverseTemperature, const float* maxima,

@@ -30,7 +30,8 @@ inline float finiteMaximum(typename V::F greatest) {
 template <class V>
 inline Rounding rowRounding(const float* x, int n, float most) {
   auto greatest = V::set1(0.0f);
-  for (int i = 0; i < n; i += V::W) greatest = V::greaterMagnitude(greatest, loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f));
+  for (int i = 0; i < n; i += V::W)
+    greatest = V::greaterMagnitude(greatest, loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f));
   return roundingOf(finiteMaximum<V>(greatest), most);
 }
 
@@ -73,9 +74,11 @@ void storeQuants(const KvLayer& kv, const float* k, const float* v, int64_t slot
   for (int h = 0; h < kv.kvHeads; h++) {
     char* head = kv.head(int32_t(slot / tokens), h);
     int8_t* kTo = reinterpret_cast<int8_t*>(head + size_t(offset / group) * group * kv.keyBytes()) + offset % group * 2;
-    int8_t* vTo = reinterpret_cast<int8_t*>(head + size_t(tokens) * kv.keyBytes() + size_t(offset / 2) * 2 * headDim) + offset % 2;
+    int8_t* vTo = reinterpret_cast<int8_t*>(head + size_t(tokens) * kv.keyBytes() + size_t(offset / 2) * 2 * headDim) +
+                  offset % 2;
     float* scales = reinterpret_cast<float*>(head + kv.quantBytes());
-    scales[offset] = eachQuant<V>(k + h * headDim, headDim, [&](int8_t quant, int d) { kTo[size_t(d / 2) * 2 * group + d % 2] = quant; });
+    scales[offset] = eachQuant<V>(k + h * headDim, headDim,
+                                  [&](int8_t quant, int d) { kTo[size_t(d / 2) * 2 * group + d % 2] = quant; });
     scales[tokens + offset] = eachQuant<V>(v + h * headDim, headDim, [&](int8_t quant, int d) { vTo[2 * d] = quant; });
   }
 }

@@ -69,10 +69,11 @@ inline typename V::F polynomial(const float (&coefficients)[N], typename V::F x)
 // The quotient of polynomials that Eigen and XLA take for erf in f32, within 4 ulp; beyond 4 it is 1 to f32. NaN stays NaN.
 template <class V>
 inline typename V::F verf(typename V::F x) {
-  constexpr float kAbove[] = {-2.72614225801306e-10f, 2.77068142495902e-08f,  -2.10102402082508e-06f, -5.69250639462346e-05f,
-                              -7.34990630326855e-04f, -2.95459980854025e-03f, -1.60960333262415e-02f};
-  constexpr float kBelow[] = {-1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f, -7.37332916720468e-03f,
-                              -1.42647390514189e-02f};
+  constexpr float kAbove[] = {-2.72614225801306e-10f, 2.77068142495902e-08f,  -2.10102402082508e-06f,
+                              -5.69250639462346e-05f, -7.34990630326855e-04f, -2.95459980854025e-03f,
+                              -1.60960333262415e-02f};
+  constexpr float kBelow[] = {-1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f,
+                              -7.37332916720468e-03f, -1.42647390514189e-02f};
   const auto one = V::set1(1.0f), minusOne = V::set1(-1.0f), bound = V::set1(4.0f), minusBound = V::set1(-4.0f);
   const auto square = V::mul(x, x);
   const auto inside = V::div(V::mul(x, polynomial<V>(kAbove, square)), polynomial<V>(kBelow, square));
@@ -95,8 +96,7 @@ inline typename V::F softCapped(typename V::F x, float cap) {
 template <class V>
 inline typename V::F activate(Activation activation, typename V::F x) {
   switch (activation) {
-    case Activation::kSilu:
-      return V::div(x, V::add(V::set1(1.0f), vexp<V>(V::sub(V::set1(0.0f), x))));
+    case Activation::kSilu: return V::div(x, V::add(V::set1(1.0f), vexp<V>(V::sub(V::set1(0.0f), x))));
     case Activation::kGelu:
       return V::mul(V::mul(V::set1(0.5f), x), V::add(V::set1(1.0f), verf<V>(V::mul(x, V::set1(0.70710678118654752f)))));
     case Activation::kGeluTanh: {
@@ -104,12 +104,9 @@ inline typename V::F activate(Activation activation, typename V::F x) {
       const auto inner = V::mul(V::set1(0.79788456080286536f), V::fma(V::set1(0.044715f), cube, x));
       return V::mul(V::mul(V::set1(0.5f), x), V::add(V::set1(1.0f), vtanh<V>(inner)));
     }
-    case Activation::kTanh:
-      return vtanh<V>(x);
-    case Activation::kRelu:
-      return V::selectLess(x, V::set1(0.0f), V::set1(0.0f), x);
-    case Activation::kNone:
-      break;
+    case Activation::kTanh: return vtanh<V>(x);
+    case Activation::kRelu: return V::selectLess(x, V::set1(0.0f), V::set1(0.0f), x);
+    case Activation::kNone: break;
   }
   return x;
 }

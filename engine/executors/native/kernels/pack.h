@@ -1,8 +1,8 @@
 // Row-major weights into the panels of gemm.h; outputs beyond n are zero.
 #pragma once
 #include "kernels/gemm.h"
-#include "kernels/pairs.h"
 #include "kernels/pack_quantized.h"
+#include "kernels/pairs.h"
 
 namespace skein {
 namespace {

@@ -54,10 +54,8 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
 #pragma GCC unroll 32
     for (int i = 0; i < kChains; ++i) {
       auto& y = total[i % kTotals];
-      if constexpr (D == DType::kInt8)
-        y = V::fma(V::toFloat(sum[i]), V::mul(scale, factor), y);
-      else
-        y = V::fma(V::scaled4(sum[i], multiples), scale, V::fma(scale, factor, y));
+      if constexpr (D == DType::kInt8) y = V::fma(V::toFloat(sum[i]), V::mul(scale, factor), y);
+      else y = V::fma(V::scaled4(sum[i], multiples), scale, V::fma(scale, factor, y));
     }
   }
 #pragma GCC unroll 32

@@ -14,18 +14,19 @@ namespace {
 
 // Integer sums of M rows and one panel over one group.
 template <class V, DType D, int M, class Groups>
-[[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const uint8_t* group, typename V::I (&sum)[M][2]) {
+[[gnu::always_inline]] inline void groupSums(const uint8_t* x, int64_t rowStride, const uint8_t* group,
+                                             typename V::I (&sum)[M][2]) {
   using I = typename V::I;
-SKEIN_UNROLL(16)
+  SKEIN_UNROLL(16)
   for (int m = 0; m < M; m++)
     sum[m][0] = sum[m][1] = D == DType::kInt8 ? V::start8(loadWord(x + m * rowStride + 4)) : V::set1I(0);
-SKEIN_UNROLL(8)
+  SKEIN_UNROLL(8)
   for (int step = 0; step < kSteps<V, D>; step++) {
     Groups::prefetch(group, step);
-SKEIN_UNROLL(2)
+    SKEIN_UNROLL(2)
     for (int part = 0; part < kParts<V, D>; part++) {
       const I low = Groups::weights(group, step, part, 0), high = Groups::weights(group, step, part, 1);
-SKEIN_UNROLL(16)
+      SKEIN_UNROLL(16)
       for (int m = 0; m < M; m++) {
         const I a = V::set1I(loadWord(x + m * rowStride + 8 + (step * kParts<V, D> + part) * 4));
         sum[m][0] = D == DType::kInt8 ? V::dot8(sum[m][0], low, a) : V::dot4(sum[m][0], low, a);
@@ -78,20 +79,25 @@ using QuantizedSumsFn = void (*)(const uint8_t*, int64_t, const uint8_t*, int, f
 
 template <class V, DType D, int M, class Groups>
 constexpr QuantizedSumsFn quantizedTile() {
-  if constexpr (M <= V::kTileRows)
-    return quantizedSums<V, D, M, Groups>;
-  else
-    return nullptr;
+  if constexpr (M <= V::kTileRows) return quantizedSums<V, D, M, Groups>;
+  else return nullptr;
 }
 
 template <class V, DType D, class G>
 QuantizedSumsFn quantizedSumsFor(int rows) {
-  static constexpr QuantizedSumsFn table[] = {
-      nullptr,
-      quantizedTile<V, D, 1, G>(), quantizedTile<V, D, 2, G>(),  quantizedTile<V, D, 3, G>(),
-      quantizedTile<V, D, 4, G>(), quantizedTile<V, D, 5, G>(),  quantizedTile<V, D, 6, G>(),
-      quantizedTile<V, D, 7, G>(), quantizedTile<V, D, 8, G>(),  quantizedTile<V, D, 9, G>(),
-      quantizedTile<V, D, 10, G>(), quantizedTile<V, D, 11, G>(), quantizedTile<V, D, 12, G>()};
+  static constexpr QuantizedSumsFn table[] = {nullptr,
+                                              quantizedTile<V, D, 1, G>(),
+                                              quantizedTile<V, D, 2, G>(),
+                                              quantizedTile<V, D, 3, G>(),
+                                              quantizedTile<V, D, 4, G>(),
+                                              quantizedTile<V, D, 5, G>(),
+                                              quantizedTile<V, D, 6, G>(),
+                                              quantizedTile<V, D, 7, G>(),
+                                              quantizedTile<V, D, 8, G>(),
+                                              quantizedTile<V, D, 9, G>(),
+                                              quantizedTile<V, D, 10, G>(),
+                                              quantizedTile<V, D, 11, G>(),
+                                              quantizedTile<V, D, 12, G>()};
   return table[rows];
 }
 
@@ -114,7 +120,8 @@ inline void callFor(const void* weights, size_t bytes, int row, int rows, int al
 // The products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR ..]. Calls
 // done(first, count) for each tile of rows that is complete: its results leave for memory while the next tile computes.
 template <class V, DType D, class Done>
-void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* panel, int groups, float* sums, Done done) {
+void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* panel, int groups, float* sums,
+               Done done) {
   constexpr int NR = kPanelWidth<V>;
   const auto clear = [&](int first, int count) {
     for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
@@ -127,7 +134,8 @@ void panelSums(const QuantizedRows<V, D>& x, int row, int rows, const uint8_t* p
     return forEachRowTile<V>(row, row + rows, [&](int first, int count) {
       if (callsAhead) callFor(panel + panelBytes, panelBytes, first - row, count, rows);
       clear(first, count);
-      quantizedSumsFor<V, D, PackedGroups<V, D>>(count)(x.block(first, 0), x.rowStride, panel, groups, sums + (first - row) * NR);
+      quantizedSumsFor<V, D, PackedGroups<V, D>>(count)(x.block(first, 0), x.rowStride, panel, groups,
+                                                        sums + (first - row) * NR);
       done(first, count);
     });
   }
@@ -202,7 +210,8 @@ void quantizedGatedGemmOf(const GatedGemmArgs& args, int rowBegin, int rowEnd, i
   forEachPanel(rowBegin, rowEnd, panelBegin, panelEnd, [&](int row, int rows, int panel) {
     const uint8_t* weights = packed + 2 * panel * panelBytes;
     const auto unitsOf = [&](float* sums) {
-      return [&x, row, sums](int first, int count) { applyUnits(x, first, count, sums + (first - row) * kPanelWidth<V>); };
+      return
+          [&x, row, sums](int first, int count) { applyUnits(x, first, count, sums + (first - row) * kPanelWidth<V>); };
     };
     panelSums<V, D>(x, row, rows, weights, groups, gate, unitsOf(gate));
     panelSums<V, D>(x, row, rows, weights + panelBytes, groups, up, [&](int first, int count) {

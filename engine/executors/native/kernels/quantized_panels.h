@@ -27,10 +27,8 @@ constexpr int kSteps = D == DType::kInt4 ? kGroup / 8 : kGroup / 4;  // packed v
 
 template <class V, DType D>
 [[gnu::always_inline]] inline typename V::I weightsOf(const uint8_t* p, int part) {
-  if constexpr (D == DType::kInt4)
-    return V::weights4(p, part);
-  else
-    return V::weights8(p, part);
+  if constexpr (D == DType::kInt4) return V::weights4(p, part);
+  else return V::weights8(p, part);
 }
 
 // Scales, then minima, of both halves.

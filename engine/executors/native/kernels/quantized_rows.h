@@ -45,7 +45,8 @@ struct QuantizedRows {
   int64_t blocks, rowStride;  // bytes
 
   QuantizedRows(const void* quantized, int32_t rows, int32_t k)
-      : base(static_cast<const uint8_t*>(quantized)), blocks(unitBytes(rows)),
+      : base(static_cast<const uint8_t*>(quantized)),
+        blocks(unitBytes(rows)),
         rowStride(int64_t(groupsOf(k)) * kActivationBytes<V, D>) {}
   int64_t offset(int row, int group) const { return blocks + row * rowStride + group * kActivationBytes<V, D>; }
   const uint8_t* block(int row, int group) const { return base + offset(row, group); }
@@ -74,10 +75,8 @@ inline float roundGroup(const float* x, float inverse, uint8_t* block) {
     values[i] = V::add(V::mul(V::load(x + i * V::W), factor), round);
     sums = V::add(sums, V::sub(values[i], round));
   }
-  if constexpr (kQuantBytes<V, D> == 2)
-    V::storeWide(values, block + 8);
-  else
-    V::storeBytes(values, block + 8);
+  if constexpr (kQuantBytes<V, D> == 2) V::storeWide(values, block + 8);
+  else V::storeBytes(values, block + 8);
   return V::reduceAdd(sums);  // of whole numbers: exact
 }
 
@@ -130,9 +129,7 @@ inline void forEachGroup(const float* x, int32_t k, Fn fn) {
 template <class V>
 void quantizeRow8(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t* quantized) {
   const QuantizedRows<V, DType::kInt8> to(quantized, rows, k);
-  forEachGroup(x, k, [&](const float* values, int g) {
-    quantizeGroup8<V>(values, quantized + to.offset(row, g));
-  });
+  forEachGroup(x, k, [&](const float* values, int g) { quantizeGroup8<V>(values, quantized + to.offset(row, g)); });
 }
 
 // A group's greatest magnitude waits in its block for that of the row.
@@ -162,10 +159,8 @@ void quantizeRow4(const float* x, int32_t k, int32_t row, int32_t rows, uint8_t*
 
 template <class V>
 void quantizeRow(DType weights, const float* x, int32_t k, int32_t row, int32_t rows, void* blocks) {
-  if (weights == DType::kInt8)
-    quantizeRow8<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
-  else
-    quantizeRow4<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
+  if (weights == DType::kInt8) quantizeRow8<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
+  else quantizeRow4<V>(x, k, row, rows, static_cast<uint8_t*>(blocks));
 }
 
 template <class V>

@@ -102,7 +102,7 @@ void embeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   }
 }
 
-// In runs of a group, which begin at a whole block of every format.
+// Adds a row in runs of a group, which begin at a whole block of every format.
 template <class V>
 void addEmbeddingRow(DType dtype, const void* row, int32_t n, float* y) {
   const uint8_t* at = static_cast<const uint8_t*>(row);
@@ -116,7 +116,8 @@ void addEmbeddingRow(DType dtype, const void* row, int32_t n, float* y) {
 
 // The angle is rounded to f32 first, as the reference's is; its sine and cosine are then exact to f32.
 template <class V>
-void ropeAngles(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine, float* sine) {
+void ropeAngles(const float* inverseFrequencies, int32_t half, float scale, int32_t position, float* cosine,
+                float* sine) {
   for (int i = 0; i < half; i++) {
     const float angle = float(position) * inverseFrequencies[i];
     cosine[i] = float(__builtin_cos(double(angle))) * scale;
@@ -140,10 +141,8 @@ void rope(float* x, int32_t heads, int32_t headDim, int32_t half, const float* c
 
 template <class T>
 inline T toCache(float x) {
-  if constexpr (sizeof(T) == 4)
-    return x;
-  else
-    return toBf16(x);
+  if constexpr (sizeof(T) == 4) return x;
+  else return toBf16(x);
 }
 
 template <class T>
@@ -163,12 +162,9 @@ void storeKvOf(const KvLayer& kv, const float* k, const float* v, int64_t slot) 
 
 template <class V>
 void storeKv(const KvLayer& kv, const float* k, const float* v, int64_t slot) {
-  if (kv.dtype == DType::kF32)
-    storeKvOf<float>(kv, k, v, slot);
-  else if (kv.dtype == DType::kBf16)
-    storeKvOf<uint16_t>(kv, k, v, slot);
-  else
-    storeQuants<V>(kv, k, v, slot);
+  if (kv.dtype == DType::kF32) storeKvOf<float>(kv, k, v, slot);
+  else if (kv.dtype == DType::kBf16) storeKvOf<uint16_t>(kv, k, v, slot);
+  else storeQuants<V>(kv, k, v, slot);
 }
 
 }  // namespace

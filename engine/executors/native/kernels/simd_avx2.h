@@ -122,7 +122,8 @@ struct Avx2Simd {
   // Two times eight numbers, halves of four by turns.
   static __m256i words(F a, F b) {
     const __m256i bits = _mm256_set1_epi32(0x4b400000);
-    return _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(a), bits), _mm256_sub_epi32(_mm256_castps_si256(b), bits));
+    return _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(a), bits),
+                              _mm256_sub_epi32(_mm256_castps_si256(b), bits));
   }
   // The compiler would turn a chain of integer sums into a tree and run out of registers.
   static I kept(I a) {

@@ -81,7 +81,9 @@ struct Avx512Simd {
   static void storeI(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   static I set1I(int32_t x) { return _mm512_set1_epi32(x); }
   static F toFloat(I a) { return _mm512_cvtepi32_ps(a); }
-  static F loadHalf(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  static F loadHalf(const uint8_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   static int32_t startWord(int32_t) { return 0; }
   static I start8(int32_t) { return _mm512_setzero_si512(); }
   static I weights8(const uint8_t* p, int part) {

@@ -19,17 +19,31 @@ struct EmulatedSimd {
     float v[W];
   };
 
-  static F set1(float x) { return each([&](int) { return x; }); }
-  static F load(const float* p) { return each([&](int i) { return p[i]; }); }
+  static F set1(float x) {
+    return each([&](int) { return x; });
+  }
+  static F load(const float* p) {
+    return each([&](int i) { return p[i]; });
+  }
   static void store(float* p, F a) {
     for (int i = 0; i < W; i++) p[i] = a.v[i];
   }
-  static F add(F a, F b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
-  static F sub(F a, F b) { return each([&](int i) { return a.v[i] - b.v[i]; }); }
-  static F mul(F a, F b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
-  static F div(F a, F b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
+  static F add(F a, F b) {
+    return each([&](int i) { return a.v[i] + b.v[i]; });
+  }
+  static F sub(F a, F b) {
+    return each([&](int i) { return a.v[i] - b.v[i]; });
+  }
+  static F mul(F a, F b) {
+    return each([&](int i) { return a.v[i] * b.v[i]; });
+  }
+  static F div(F a, F b) {
+    return each([&](int i) { return a.v[i] / b.v[i]; });
+  }
   // a * b + c with one rounding
-  static F fma(F a, F b, F c) { return each([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); }); }
+  static F fma(F a, F b, F c) {
+    return each([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+  }
   // The greater of a and |x|, a not negative, in the order of their bits: infinity and then NaN are the greatest.
   static F greaterMagnitude(F a, F x) {
     return each([&](int i) {
@@ -41,8 +55,12 @@ struct EmulatedSimd {
     });
   }
   // The second operand where one is NaN, as the hardware has it.
-  static F max(F a, F b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
-  static F roundNearest(F a) { return each([&](int i) { return __builtin_rintf(a.v[i]); }); }
+  static F max(F a, F b) {
+    return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  static F roundNearest(F a) {
+    return each([&](int i) { return __builtin_rintf(a.v[i]); });
+  }
   // 2^n for whole n in [-126, 127]
   static F pow2(F n) {
     return each([&](int i) {
@@ -63,13 +81,17 @@ struct EmulatedSimd {
     });
   }
   // a < b ? x : y in each lane
-  static F selectLess(F a, F b, F x, F y) { return each([&](int i) { return a.v[i] < b.v[i] ? x.v[i] : y.v[i]; }); }
+  static F selectLess(F a, F b, F x, F y) {
+    return each([&](int i) { return a.v[i] < b.v[i] ? x.v[i] : y.v[i]; });
+  }
   static uint32_t atLeast(F a, F b) {
     uint32_t bits = 0;
     for (int i = 0; i < W; i++) bits |= uint32_t(a.v[i] >= b.v[i]) << i;
     return bits;
   }
-  static F iota() { return each([&](int i) { return float(i); }); }
+  static F iota() {
+    return each([&](int i) { return float(i); });
+  }
   static bool anyNan(F a) {
     bool found = false;
     for (int i = 0; i < W; i++) found |= a.v[i] != a.v[i];
@@ -107,8 +129,12 @@ struct EmulatedSimd {
     return out;
   }
   static void storeI(uint8_t* p, I a) { std::memcpy(p, a.v, sizeof a.v); }
-  static I set1I(int32_t x) { return eachI([&](int) { return x; }); }
-  static F toFloat(I a) { return each([&](int i) { return float(a.v[i]); }); }
+  static I set1I(int32_t x) {
+    return eachI([&](int) { return x; });
+  }
+  static F toFloat(I a) {
+    return each([&](int i) { return float(a.v[i]); });
+  }
   static F loadHalf(const uint8_t* p) {
     return each([&](int i) { return fromHalf(uint16_t(p[2 * i] | (p[2 * i + 1] << 8))); });
   }
@@ -119,15 +145,14 @@ struct EmulatedSimd {
   }
   static I dot8(I sum, I w, I a) { return dotWords(sum, w, a); }
   [[gnu::noinline]] static I dotWords(I sum, I w, I a) {
-    return eachI([&](int i) {
-      return sum.v[i] + int16_t(w.v[i]) * int16_t(a.v[i]) + (w.v[i] >> 16) * (a.v[i] >> 16);
-    });
+    return eachI([&](int i) { return sum.v[i] + int16_t(w.v[i]) * int16_t(a.v[i]) + (w.v[i] >> 16) * (a.v[i] >> 16); });
   }
   [[gnu::noinline]] static I widenPairs(const int8_t* p) {
     return eachI([&](int i) { return pair(p[2 * i], p[2 * i + 1]); });
   }
   static void storeWords(int16_t* p, F a) {
-    for (int i = 0; i < W; i++) p[i] = __builtin_fabsf(a.v[i]) < 32768.0f ? int16_t(__builtin_rintf(a.v[i])) : int16_t(0);
+    for (int i = 0; i < W; i++)
+      p[i] = __builtin_fabsf(a.v[i]) < 32768.0f ? int16_t(__builtin_rintf(a.v[i])) : int16_t(0);
   }
   [[gnu::noinline]] static I weights4(const uint8_t* p, int part) {
     return eachI([&](int i) {
@@ -165,7 +190,9 @@ struct EmulatedSimd {
     std::memcpy(&bits, &rounded, 4);
     return bits - 0x4b400000;
   }
-  static int32_t pair(int16_t low, int16_t high) { return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16); }
+  static int32_t pair(int16_t low, int16_t high) {
+    return int32_t(uint32_t(uint16_t(low)) | uint32_t(uint16_t(high)) << 16);
+  }
   template <class Fn>
   static I eachI(Fn fn) {
     I out;

@@ -114,31 +114,50 @@ void inThreads(int32_t threads, int64_t begin, int64_t end, Work work) {
 // `threads` shares out the panels; for timing only.
 void gemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
-  const GemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"), .dtype = f.dtype(),
-                      .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
-                      .residual = f.data("residual"), .ldr = f.integer("ldr"), .y = f.data("y"),
-                      .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation")),
-                      .rounded = f.data<void>("rounded"), .roundedRows = f.integer("roundedRows")};
+  const GemmArgs args{.x = f.data("x"),
+                      .ldx = f.integer("ldx"),
+                      .packed = f.data<void>("packed"),
+                      .dtype = f.dtype(),
+                      .n = f.integer("n"),
+                      .k = f.integer("k"),
+                      .bias = f.data("bias"),
+                      .residual = f.data("residual"),
+                      .ldr = f.integer("ldr"),
+                      .y = f.data("y"),
+                      .ldy = f.integer("ldy"),
+                      .activation = Activation(f.integer("activation")),
+                      .rounded = f.data<void>("rounded"),
+                      .roundedRows = f.integer("roundedRows")};
   const KernelTable& table = tableOf(info);
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
-  inThreads(f.integer("threads"), f.integer("panelBegin"), f.integer("panelEnd"), [&](int64_t begin, int64_t end) {
-    table.gemm(args, rowBegin, rowEnd, int32_t(begin), int32_t(end));
-  });
+  inThreads(f.integer("threads"), f.integer("panelBegin"), f.integer("panelEnd"),
+            [&](int64_t begin, int64_t end) { table.gemm(args, rowBegin, rowEnd, int32_t(begin), int32_t(end)); });
 }
 
 void gatedGemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
-  const GatedGemmArgs args{.x = f.data("x"), .ldx = f.integer("ldx"), .packed = f.data<void>("packed"),
-                           .dtype = f.dtype(), .n = f.integer("n"), .k = f.integer("k"), .bias = f.data("bias"),
-                           .y = f.data("y"), .ldy = f.integer("ldy"), .activation = Activation(f.integer("activation")),
-                           .rounded = f.data<void>("rounded"), .roundedRows = f.integer("roundedRows")};
+  const GatedGemmArgs args{.x = f.data("x"),
+                           .ldx = f.integer("ldx"),
+                           .packed = f.data<void>("packed"),
+                           .dtype = f.dtype(),
+                           .n = f.integer("n"),
+                           .k = f.integer("k"),
+                           .bias = f.data("bias"),
+                           .y = f.data("y"),
+                           .ldy = f.integer("ldy"),
+                           .activation = Activation(f.integer("activation")),
+                           .rounded = f.data<void>("rounded"),
+                           .roundedRows = f.integer("roundedRows")};
   tableOf(info).gatedGemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"),
                           f.integer("panelEnd"));
 }
 
 KvLayer layerOf(const Fields& f) {
-  return {.base = f.data<void>("cache"), .dtype = f.dtype(), .tokensPerBlock = f.integer("tokensPerBlock"),
-          .kvHeads = f.integer("kvHeads"), .headDim = f.integer("headDim")};
+  return {.base = f.data<void>("cache"),
+          .dtype = f.dtype(),
+          .tokensPerBlock = f.integer("tokensPerBlock"),
+          .kvHeads = f.integer("kvHeads"),
+          .headDim = f.integer("headDim")};
 }
 
 void storeKv(const Napi::CallbackInfo& info) {
@@ -153,14 +172,20 @@ void attention(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields f(info);
   const KvLayer kv = layerOf(f);
-  const AttentionArgs args{.kv = &kv, .blockTable = f.data<int32_t>("blockTable"), .q = f.data("q"),
-                           .ldq = f.integer("ldq"), .numHeads = f.integer("numHeads"),
-                           .firstPosition = f.integer("firstPosition"), .scale = f.number("scale"),
-                           .softCap = f.number("softCap", 0.0f),
-                           .bothWays = f.integer("bothWays"),
-                           .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
-                           .fresh = f.data<void>("fresh"), .freshBlock = f.integer("freshBlock"),
-                           .sinkQ = f.data("sinkQ")};
+  const AttentionArgs args{
+      .kv = &kv,
+      .blockTable = f.data<int32_t>("blockTable"),
+      .q = f.data("q"),
+      .ldq = f.integer("ldq"),
+      .numHeads = f.integer("numHeads"),
+      .firstPosition = f.integer("firstPosition"),
+      .scale = f.number("scale"),
+      .softCap = f.number("softCap", 0.0f),
+      .bothWays = f.integer("bothWays"),
+      .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
+      .fresh = f.data<void>("fresh"),
+      .freshBlock = f.integer("freshBlock"),
+      .sinkQ = f.data("sinkQ")};
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
   const int32_t heads = args.numHeads / kv.kvHeads;
   const int32_t bothWays = args.bothWays;
@@ -175,7 +200,8 @@ void attention(const Napi::CallbackInfo& info) {
     for (int32_t s = 0; s < splits; ++s)
       table.attentionSplit(args, kvHead, rowBegin, rowEnd, s, scratch.data(), partials.data() + s * pairs * stride);
     for (int64_t i = 0; i < pairs; ++i) {
-      const int32_t own = bothWays > 0 ? splits : (args.firstPosition + rowBegin + int32_t(i / heads)) / kSplitTokens + 1;
+      const int32_t own =
+          bothWays > 0 ? splits : (args.firstPosition + rowBegin + int32_t(i / heads)) / kSplitTokens + 1;
       const int64_t head = i / heads * args.numHeads + kvHead * heads + i % heads;
       table.attentionMerge(partials.data() + i * stride, pairs * stride, own, kv.headDim, y + head * kv.headDim);
     }
@@ -257,14 +283,15 @@ void expRow(const Napi::CallbackInfo& info) {
 
 void chunkExp(const Napi::CallbackInfo& info) {
   const Fields f(info);
-  tableOf(info).chunkExp(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"), f.data("sums"),
-                         f.data("groupMaxima"), f.data("weights"));
+  tableOf(info).chunkExp(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"),
+                         f.data("sums"), f.data("groupMaxima"), f.data("weights"));
 }
 
 void chunkExpAbove(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).chunkExpAbove(f.data("logits"), f.integer("n"), f.number("inverseTemperature"), f.data("maxima"),
-                              f.data("groupMaxima"), f.data("weights"), f.number("bound"), f.integer("before"), f.data("sums"));
+                              f.data("groupMaxima"), f.data("weights"), f.number("bound"), f.integer("before"),
+                              f.data("sums"));
 }
 
 Napi::Value indicesFrom(const Napi::CallbackInfo& info) {

@@ -80,7 +80,7 @@ struct ChunkSum {
   void add(int begin, int end, const Term& term) {
     int i = begin;
     for (; i + kParts * V::W <= end; i += kParts * V::W) {
-SKEIN_UNROLL(4)
+      SKEIN_UNROLL(4)
       for (int k = 0; k < kParts; k++) part[k] = V::add(part[k], term(i + k * V::W, V::W));
     }
     for (int k = 0; i < end; i += V::W, k++) part[k] = V::add(part[k], term(i, end - i < V::W ? end - i : V::W));
@@ -179,8 +179,8 @@ inline uint32_t groupsFrom(const float* groupMaxima, int first, int end, float b
 
 // Groups that lie below the bound as a whole add zeros only: they are passed over.
 template <class V, bool kKnown>
-void chunksAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima, const float* groupMaxima,
-                 const float* known, float bound, int32_t before, float* sums) {
+void chunksAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima,
+                 const float* groupMaxima, const float* known, float bound, int32_t before, float* sums) {
   for (int begin = 0; begin < n; begin += kVocabChunk) {
     const int end = n - begin < kVocabChunk ? n : begin + kVocabChunk;
     const float m = maxima[begin / kVocabChunk];
@@ -205,9 +205,10 @@ void chunksAbove(const float* logits, int32_t n, float inverseTemperature, const
 }
 
 template <class V>
-void chunkExpAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima, const float* groupMaxima,
-                   const float* weights, float bound, int32_t before, float* sums) {
-  if (weights != nullptr) return chunksAbove<V, true>(logits, n, inverseTemperature, maxima, groupMaxima, weights, bound, before, sums);
+void chunkExpAbove(const float* logits, int32_t n, float inverseTemperature, const float* maxima,
+                   const float* groupMaxima, const float* weights, float bound, int32_t before, float* sums) {
+  if (weights != nullptr)
+    return chunksAbove<V, true>(logits, n, inverseTemperature, maxima, groupMaxima, weights, bound, before, sums);
   chunksAbove<V, false>(logits, n, inverseTemperature, maxima, groupMaxima, nullptr, bound, before, sums);
 }
 

@@ -1,6 +1,11 @@
 import type { AttentionWindow } from '../../../../kvcache/attention-window.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
-import type { PackedBatch, ReturnedRows } from '../../../batch/packed-batch.js';
+import {
+  PACKED_TABLE,
+  type PackedBatch,
+  type ReturnedRows,
+  ROPE_TABLE,
+} from '../../../batch/packed-batch.js';
 import type { ExecutorOptions } from '../../executor.js';
 import { slotOf } from '../cache-places.js';
 import { checkArrays, checkCount, checkEntries, checkIntegers, checkLength, checkObject } from './fields.js';
@@ -10,22 +15,13 @@ export interface BatchLimits {
   plan: NetworkPlan;
   options: ExecutorOptions;
   window: AttentionWindow | null;
-  /** Of an embedding. */
+  /** Values of an embedding. */
   hiddenSize: number;
 }
 
+const INTEGERS = PACKED_TABLE.namesOf('i32');
+const FLOATS = ROPE_TABLE.namesOf('f32');
 const COUNTS = ['numTokens', 'numSequences', 'numLogitRows', 'numNewBlocks', 'maxBlocks'];
-const INTEGERS = [
-  'tokenIds',
-  'positions',
-  'slots',
-  'queryStart',
-  'contextLength',
-  'blockTables',
-  'logitRows',
-  'newBlocks',
-  'ropeRows',
-];
 
 /** All that the native executor checks of a batch, before anything is touched; throws one sentence. */
 export function checkBatch(batch: PackedBatch, limits: BatchLimits): void {
@@ -50,7 +46,7 @@ function checkTypes(batch: PackedBatch): void {
   if (batch.tokenTypes !== undefined) checkArrays(batch, 'integers', ['tokenTypes']);
   checkIntegers(batch, COUNTS);
   checkArrays(batch, 'integers', INTEGERS);
-  checkArrays(batch, 'floats', ['ropeFrequencies', 'ropeScales']);
+  checkArrays(batch, 'floats', FLOATS);
   for (const rows of entries(batch, 'returnedRows')) checkReturnedTypes(rows as ReturnedRows);
   for (const rows of entries(batch, 'promptTables')) {
     checkIntegers(rows, ['first', 'count']);

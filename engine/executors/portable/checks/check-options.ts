@@ -26,17 +26,20 @@ export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void 
   checkWindow(plan, options);
 }
 
-function checkAttention({ vocabSize, outputWidth, attention }: NetworkPlan): void {
-  const { numLayers, numHeads, numKvHeads, headDim, rotaryDim, ropeTables = [] } = attention;
+function checkAttention({ vocabSize, outputWidth, attention, caches }: NetworkPlan): void {
+  const { numLayers, numHeads, rotaryDim, ropeTables = [] } = attention;
   checkRange('vocabSize', vocabSize, 1, GREATEST);
   checkRange('outputWidth', outputWidth, 1, GREATEST);
   checkRange('numLayers', numLayers, 1, 2 ** 16);
   checkRange('numHeads', numHeads, 1, 2 ** 12);
-  checkRange('numKvHeads', numKvHeads, 1, numHeads);
-  checkRange('headDim', headDim, 1, 2 ** 12);
-  checkRange('rotaryDim', rotaryDim, 0, headDim);
-  if (numHeads % numKvHeads !== 0) {
-    throw new Error(`numHeads must be a multiple of numKvHeads, but they are ${numHeads} and ${numKvHeads}.`);
+  checkRange('the number of caches', caches.length, numLayers, numLayers);
+  for (const { kvHeads, keyDim, valueDim } of caches) {
+    checkRange('kvHeads', kvHeads, 1, numHeads);
+    checkRange('keyDim', keyDim, 1, 2 ** 12);
+    checkRange('valueDim', valueDim, 1, 2 ** 12);
+    checkRange('rotaryDim', rotaryDim, 0, keyDim);
+    if (numHeads % kvHeads === 0) continue;
+    throw new Error(`numHeads must be a multiple of kvHeads, but they are ${numHeads} and ${kvHeads}.`);
   }
   if (rotaryDim % 2 !== 0) throw new Error(`rotaryDim must be even, but it is ${rotaryDim}.`);
   for (const { length } of ropeTables) {

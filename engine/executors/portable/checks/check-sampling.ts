@@ -1,4 +1,12 @@
-import type { DraftRow, RowBias, SamplingBatch, SamplingOutput } from '../../../decoding/sampling-batch.js';
+import { ColumnTable } from '../../../../base/columns.js';
+import {
+  type DraftRow,
+  OUTPUT_TABLE,
+  type RowBias,
+  SAMPLING_COLUMNS,
+  type SamplingBatch,
+  type SamplingOutput,
+} from '../../../decoding/sampling-batch.js';
 import { entries } from './check-batch.js';
 import {
   checkArrays,
@@ -9,19 +17,12 @@ import {
   checkObject,
 } from './fields.js';
 
-const FLOATS = ['temperature', 'topP', 'minP', 'repetitionPenalty', 'presencePenalty', 'frequencyPenalty'];
-const INTEGERS = [
-  'topK',
-  'sequenceIndex',
-  'position',
-  'noRepeatNgramSize',
-  'numTopLogProbs',
-  'bannedStart',
-  'banned',
-  'historyStart',
-  'history',
-  'historyPromptLength',
-];
+const PARAMETERS = new ColumnTable(SAMPLING_COLUMNS);
+const FLOATS = PARAMETERS.namesOf('f32');
+const INTEGERS = PARAMETERS.namesOf('i32');
+const SEEDS = PARAMETERS.namesOf('u64');
+const DRAWN_INTEGERS = OUTPUT_TABLE.namesOf('i32');
+const DRAWN_FLOATS = OUTPUT_TABLE.namesOf('f32');
 
 /** The greatest number that a parameter may be: what a float32 of it can still be computed with. */
 const GREATEST = 1e30;
@@ -44,7 +45,7 @@ export function checkSamplingTypes(sampling: SamplingBatch, output: SamplingOutp
   checkIntegers(sampling, ['numRows']);
   checkArrays(sampling, 'floats', FLOATS);
   checkArrays(sampling, 'integers', INTEGERS);
-  checkArrays(sampling, 'seeds', ['seed']);
+  checkArrays(sampling, 'seeds', SEEDS);
   for (const bias of entries(sampling, 'biases') as readonly RowBias[]) {
     checkIntegers(bias, ['row']);
     if (bias.tokens !== null) checkArrays(bias, 'integers', ['tokens']);
@@ -55,8 +56,8 @@ export function checkSamplingTypes(sampling: SamplingBatch, output: SamplingOutp
     checkArrays(draft, 'floats', ['logits']);
   }
   checkObject(output, 'output');
-  checkArrays(output, 'integers', ['tokens', 'topStart', 'topTokens', 'status']);
-  checkArrays(output, 'floats', ['logProbs', 'topLogProbs']);
+  checkArrays(output, 'integers', DRAWN_INTEGERS);
+  checkArrays(output, 'floats', DRAWN_FLOATS);
 }
 
 /** All else that the native executor checks of sampling parameters; throws one sentence, and nothing is sampled. */

@@ -40,7 +40,7 @@ export function checkBounds(
   job: ConvertJob,
   type: StorageType,
   source: PositionedFile,
-  target: { path: string; file: PositionedFile },
+  target: PositionedFile,
 ): void {
   const { rows, columns, interleavedHeads: heads, sourceByteLength } = job;
   const shape = `[${rows}, ${columns}]`;
@@ -64,14 +64,14 @@ export function checkBounds(
       `${job.source}: a transposed tensor of type ${type.name} cannot be turned; its elements must be single numbers, in the order of rows.`,
     );
   }
-  checkRange(job.source, 'tensor', job.sourceOffset, sourceByteLength, source.size);
+  checkRange(source, 'tensor', job.sourceOffset, sourceByteLength);
   const stored = storedBytes(job.targetType, rows, columns);
-  checkRange(target.path, 'converted tensor', job.targetOffset, stored, target.file.size);
+  checkRange(target, 'converted tensor', job.targetOffset, stored);
 }
 
-function checkRange(path: string, role: string, offset: number, length: number, size: number): void {
+function checkRange(file: PositionedFile, role: string, offset: number, length: number): void {
+  const { size } = file;
   if (offset <= size && length <= size - offset) return;
-  throw new Error(
-    `${path}: ${role} bytes ${offset} to ${BigInt(offset) + BigInt(length)} lie beyond the file's ${size} bytes.`,
-  );
+  const end = BigInt(offset) + BigInt(length);
+  throw file.fault(`${role} bytes ${offset} to ${end} lie beyond the file's ${size} bytes.`);
 }

@@ -39,7 +39,7 @@ export function* convertInPieces(
     const works = jobs.map((job, i): Work => {
       const source = sources.get(job.source) ?? PositionedFile.forReading(job.source);
       sources.set(job.source, source);
-      checkBounds(job, types[i]!, source, { path: target, file });
+      checkBounds(job, types[i]!, source, file);
       return { job, type: types[i]!, source };
     });
     const rows = new ConvertedRows();

@@ -72,7 +72,7 @@ export class ConvertedRows {
     return raw;
   }
 
-  /** From [columns, rows] to [rows, columns]. As bits: a NaN passes as it is. */
+  /** Turns [columns, rows] into [rows, columns]. Numbers move as bits: a NaN passes as it is. */
   #turn(floats: Float32Array, rows: number, columns: number): Float32Array<ArrayBuffer> {
     this.#turned = grown(this.#turned, floats.byteLength);
     const from = new Uint32Array(floats.buffer, 0, floats.length);

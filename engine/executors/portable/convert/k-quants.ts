@@ -1,5 +1,5 @@
+import type { BlockReader } from './block-reader.js';
 import { fromHalf, load16 } from './half.js';
-import type { BlockReader } from './tensor-types.js';
 
 // Blocks of 256 in groups of 16 or 32 with their own scales.
 //

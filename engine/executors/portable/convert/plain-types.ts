@@ -1,5 +1,5 @@
+import type { BlockReader } from './block-reader.js';
 import { fromHalf, halfToBits, load16 } from './half.js';
-import type { BlockReader } from './tensor-types.js';
 
 // float32 bits are written as bits: a NaN passes as it is.
 

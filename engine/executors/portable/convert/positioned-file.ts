@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { getSystemErrorMap } from 'node:util';
+import { TargetFileError } from './target-file-error.js';
 
 /** A pipe in the place of a file is refused, not waited for; it means nothing to files. Windows has none. */
 const NONBLOCK = constants.O_NONBLOCK ?? 0;
@@ -9,28 +10,31 @@ export class PositionedFile {
   readonly size: number;
   readonly #path: string;
   readonly #descriptor: number;
+  readonly #isTarget: boolean;
 
-  private constructor(path: string, flags: number) {
+  private constructor(path: string, isTarget: boolean) {
     this.#path = path;
+    this.#isTarget = isTarget;
+    const flags = isTarget ? constants.O_WRONLY : constants.O_RDONLY;
     try {
       this.#descriptor = openSync(path, flags | NONBLOCK);
     } catch (error) {
-      throw new Error(`${path}: cannot be opened: ${reasonOf(error)}.`);
+      throw this.fault(`cannot be opened: ${reasonOf(error)}.`);
     }
     const status = fstatSync(this.#descriptor);
     if (!status.isFile()) {
       this.close();
-      throw new Error(`${path}: is not a regular file.`);
+      throw this.fault('is not a regular file.');
     }
     this.size = status.size;
   }
 
   static forReading(path: string): PositionedFile {
-    return new PositionedFile(path, constants.O_RDONLY);
+    return new PositionedFile(path, false);
   }
 
   static forWriting(path: string): PositionedFile {
-    return new PositionedFile(path, constants.O_WRONLY);
+    return new PositionedFile(path, true);
   }
 
   /** Fills `bytes` from an offset on. */
@@ -41,12 +45,10 @@ export class PositionedFile {
       try {
         got = readSync(this.#descriptor, bytes, done, bytes.length - done, at);
       } catch (error) {
-        throw new Error(`${this.#path}: cannot be read at byte ${at}: ${reasonOf(error)}.`);
+        throw this.fault(`cannot be read at byte ${at}: ${reasonOf(error)}.`);
       }
       if (got === 0) {
-        throw new Error(
-          `${this.#path}: ended at byte ${at} while it was read; it was ${this.size} bytes long before.`,
-        );
+        throw this.fault(`ended at byte ${at} while it was read; it was ${this.size} bytes long before.`);
       }
       done += got;
     }
@@ -57,9 +59,15 @@ export class PositionedFile {
       try {
         done += writeSync(this.#descriptor, bytes, done, bytes.length - done, offset + done);
       } catch (error) {
-        throw new Error(`${this.#path}: cannot be written: ${reasonOf(error)}.`);
+        throw this.fault(`cannot be written: ${reasonOf(error)}.`);
       }
     }
+  }
+
+  /** What is wrong with this file, as an error. */
+  fault(what: string): Error {
+    const message = `${this.#path}: ${what}`;
+    return this.#isTarget ? new TargetFileError(message) : new Error(message);
   }
 
   close(): void {
@@ -67,7 +75,7 @@ export class PositionedFile {
   }
 }
 
-/** As the system puts it: `No such file or directory`. */
+/** The reason as the system puts it: `No such file or directory`. */
 function reasonOf(error: unknown): string {
   const { errno, message } = error as NodeJS.ErrnoException;
   const text = (errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1]) ?? message;

@@ -1,8 +1,6 @@
+import type { BlockReader } from './block-reader.js';
 import { q2kRow, q3kRow, q4kRow, q5kRow, q6kRow } from './k-quants.js';
 import { bf16Row, f16Row, f32Row, q4_0Row, q4_1Row, q5_0Row, q5_1Row, q8_0Row } from './plain-types.js';
-
-/** `blocks` blocks at the beginning of `source` -> as many floats as they hold, at the beginning of `target`. */
-export type BlockReader = (source: Uint8Array, blocks: number, target: Float32Array) => void;
 
 /** A storage type of checkpoints. Layouts are GGML's, little endian. */
 export interface StorageType {

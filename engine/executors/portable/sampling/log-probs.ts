@@ -22,7 +22,7 @@ export class LogProbs {
     return this.#logits[token]! - this.#logSum;
   }
 
-  /** As many of the most probable tokens as `tokens` holds, equal ones by id; -1 and -Infinity beyond the vocabulary. */
+  /** Writes as many of the most probable tokens as `tokens` holds, equal ones by id; -1 and -Infinity beyond the vocabulary. */
   top(selection: Selection, tokens: Int32Array, logProbs: Float32Array): void {
     const count = Math.min(tokens.length, this.#logits.length);
     if (count > 0) selection.greatestTokens(this.#logits, count, this.#scan, tokens);

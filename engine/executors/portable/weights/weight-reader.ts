@@ -97,7 +97,7 @@ export class WeightReader {
   }
 }
 
-/** As the native executor checks them, and in its words. */
+/** Checks a tensor as the native executor does, and in its words. */
 function checkTensor(tensor: EngineTensor, weight: PlanWeight, file: string, fileBytes: number): void {
   const { dtype, rows, columns, offset, byteLength } = tensor;
   const name = `${file}: tensor ${weight.name}`;

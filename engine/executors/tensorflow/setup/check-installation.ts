@@ -1,7 +1,6 @@
 import { type SetupRecord, TENSORFLOW_PACKAGE_VERSION, type TensorFlowPackage } from '../installation.js';
 import { TensorFlowError } from '../tensorflow-error.js';
-import type { InstallOptions } from './install-tensorflow.js';
-import { runStep } from './run-step.js';
+import { runStep, type Step } from './run-step.js';
 
 /** A product whose result is known, by a process of its own: a library that does not fit may end it. */
 const SCRIPT = `
@@ -19,7 +18,7 @@ export async function checkedRecord(
   folder: string,
   name: TensorFlowPackage,
   library: string | null,
-  options: Pick<InstallOptions, 'env' | 'signal'>,
+  options: Partial<Pick<Step, 'env' | 'signal'>>,
 ): Promise<SetupRecord> {
   const output = await runStep({
     name: `Loading ${name}`,

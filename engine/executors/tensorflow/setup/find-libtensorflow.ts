@@ -8,7 +8,7 @@ export interface LibTensorFlow {
   library: string;
   framework: string;
   include: string;
-  /** Of the Python package that it came with; null: not known before it is loaded. */
+  /** Version of the Python package that it came with; null: not known before it is loaded. */
   version: string | null;
 }
 

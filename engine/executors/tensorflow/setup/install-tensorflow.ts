@@ -24,7 +24,7 @@ import { runStep, type Step } from './run-step.js';
 
 export interface InstallOptions {
   package: TensorFlowPackage;
-  /** As findLibTensorFlow takes it. */
+  /** Where to look, as findLibTensorFlow takes it. */
   from?: string | undefined;
   /** The package's own download of libtensorflow, instead of linking one. */
   download?: boolean | undefined;

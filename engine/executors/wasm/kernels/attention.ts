@@ -122,7 +122,7 @@ function scoreAll(kvHead: i32): void {
   for (let position = 0; position < sinkEnd; position += 8) scoreSinks(kvHead, position);
 }
 
-/** Of [from, to) what a pair does not see. */
+/** Hides those places of [from, to) that a pair does not see. */
 function hideUnseen(pair: usize): void {
   const scores = scratch + pair * scoreBytes;
   const begin = min(i32.load(pairs + pair * PAIR + BEGIN), to);

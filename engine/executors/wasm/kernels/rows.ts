@@ -51,7 +51,7 @@ export function rmsNorm(
   }
 }
 
-/** In place, each of `heads` heads of each row as a row of rmsNorm; x: the first of them, `stride` floats between rows. */
+/** Norms in place each of `heads` heads of each row as rmsNorm does a row; x: the first of them, `stride` floats between rows. */
 export function normHeads(
   x: usize,
   stride: i32,

@@ -144,7 +144,7 @@ export class Feed extends Emitter<FeedEvents> {
     this.#retry = setTimeout(() => this.#reconnect(), waitMs);
   }
 
-  /** Until the stream ends, in whatever way. */
+  /** Reads until the stream ends, in whatever way. */
   async #read(connection: AbortController, model: string): Promise<StreamEnd> {
     let silence: ReturnType<typeof setTimeout> | null = null;
     const heard = () => {

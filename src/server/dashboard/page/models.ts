@@ -1,3 +1,4 @@
+import { SkeinError } from '../../../../base/skein-error.js';
 import { problemOf } from './problem.js';
 import type { Session } from './session.js';
 
@@ -11,8 +12,9 @@ export interface ChatModel {
 }
 
 /** What is served cannot be told; the message is for the reader. */
-export class ModelsProblem extends Error {
+export class ModelsProblem extends SkeinError {
   override name = 'ModelsProblem';
+  override readonly code = 'SKEIN_PAGE_MODELS';
   readonly isLocked: boolean;
 
   constructor(message: string, isLocked: boolean) {

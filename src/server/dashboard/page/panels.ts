@@ -7,7 +7,7 @@ import type { Session } from './session.js';
 
 /** What a panel works with. */
 export interface Page {
-  /** Of the model that is chosen in the header: `feed.model`, and events of it. */
+  /** The feed of the model that is chosen in the header: `feed.model`, and events of it. */
   feed: Feed;
   /** Asks the server, with the API key if there is one: `session.fetch('v1/models')`, `session.post(path, body)`. */
   session: Session;
@@ -20,7 +20,7 @@ export interface Page {
  */
 export type MountPanel = (root: HTMLElement, page: Page) => void;
 
-/** By the id of the section. */
+/** What makes each panel, by the id of its section. */
 export const PANELS: Readonly<Record<string, MountPanel>> = {
   chat: (root, page) => void new ChatPanel(root, page),
   formation: mountFormation,

@@ -8,11 +8,12 @@ const fares = {
   restarts: about(z.int(), 'How often the engine was started again after it had died.'),
 };
 const computes = {
-  executor: about(z.string().optional(), 'What computes: native, or another executor.'),
+  executor: about(z.string().optional(), 'The executor: native, or another one.'),
   executorFallback: about(
     z.string().optional(),
     'Where that is not the fastest one: why, and how to get that.',
   ),
+  pid: about(z.int().optional(), "The id of the engine's process, where it runs in one of its own."),
 };
 const health = component(
   'Health',

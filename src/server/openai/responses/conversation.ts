@@ -39,7 +39,7 @@ function messageOf(role: MessageItem['role'], content: MessageItem['content']): 
   return { type: 'message', role, content, id: undefined };
 }
 
-/** With an id, and with the content of messages in parts: as a list of items gives them back. */
+/** An item with an id, and with the content of messages in parts: as a list of items gives them back. */
 function storedItem(item: InputItem, index: number, store: OwnResponses): StoredItem {
   if (item.type === 'item_reference') {
     const found = store.findItem(item.id);

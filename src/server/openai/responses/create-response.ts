@@ -1,10 +1,10 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
 import { ContextLengthError } from '../../../generation/errors.js';
+import type { ServedGenerator } from '../../../serving/served-model.js';
 import { jsonAnswer } from '../../json-answer.js';
 import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
-import type { ServedGenerator } from '../../served-model.js';
 import { ChoiceRun } from '../choice-run.js';
 import { ApiError } from '../errors.js';
 import { guideOfRequest, guideParamOf } from '../guides.js';

@@ -25,7 +25,7 @@ export class OutputEvents {
   readonly #options: OutputOptions;
   /** The last of the items, while it is written. */
   #open: OutputItem | null = null;
-  /** Of tokens whose text has not come yet. */
+  /** Log-probs of tokens whose text has not come yet. */
   #waitingLogProbs: LogProbs = [];
 
   constructor(options: OutputOptions) {

@@ -1,8 +1,8 @@
 import type { ChatPlan } from '../../../generation/chat-plan.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
+import type { ServedGenerator } from '../../../serving/served-model.js';
 import { jsonInTurns } from '../../json-answer.js';
 import { JsonObject } from '../../json-parts.js';
-import type { ServedGenerator } from '../../served-model.js';
 import { ChatMessageReader } from '../chat-message.js';
 import type { ChoiceRun } from '../choice-run.js';
 import type { ApiError } from '../errors.js';
@@ -63,7 +63,10 @@ export class ResponseMaking implements ActiveResponse {
     this.#whole = new Promise((resolve) => {
       this.#resolveWhole = resolve;
     });
-    if (this.#fields.store) store.begin(this.#fields.id, this);
+    if (this.#fields.store) {
+      store.begin(this.#fields.id, this);
+      run.keepEnded();
+    }
     run.addId(this.#fields.id);
   }
 
@@ -146,7 +149,7 @@ export class ResponseMaking implements ActiveResponse {
       error: (error) => {
         begin();
         this.#output.breakOff();
-        const { type, message, code, param } = error;
+        const { type, message, apiCode: code, param } = error;
         const fields = { code: code ?? 'server_error', message, param };
         // OpenAI's description has the fields beside the type, and its server sends them as `error`: by that its clients
         // notice an error and throw it.
@@ -164,7 +167,7 @@ export class ResponseMaking implements ActiveResponse {
       this.#state = { ...this.#state, status: 'cancelled' };
       return;
     }
-    // As the finish reason of chat: OpenAI's list has no other word for a limit, and clients check against it.
+    // The reason is chat's finish reason: OpenAI's list has no other word for a limit, and clients check against it.
     const cut = {
       reason: 'max_output_tokens' as const,
       ...(reason === 'timeout' ? { stop_reason: 'time_limit' as const } : {}),

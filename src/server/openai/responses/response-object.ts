@@ -44,7 +44,7 @@ export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'faile
 export interface ResponseState {
   status: ResponseStatus;
   output: readonly OutputItem[];
-  /** By one of OpenAI's codes. */
+  /** The error by one of OpenAI's codes. */
   error: { code: 'server_error' | 'rate_limit_exceeded' | 'invalid_prompt'; message: string } | null;
   incomplete_details: { reason: 'max_output_tokens'; stop_reason?: 'time_limit' } | null;
   usage: ResponseUsage | null;

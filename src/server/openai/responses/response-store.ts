@@ -20,7 +20,7 @@ export type StoredItem = InputItem & { id: string };
 export interface ActiveResponse {
   input: readonly StoredItem[];
   previous: StoredResponse | null;
-  /** As far as it is. */
+  /** The response as far as it is. */
   snapshot(): ResponseObject;
   /** Ends it with what it has; the promise is of the whole. */
   cancel(): Promise<ResponseObject>;
@@ -28,7 +28,7 @@ export interface ActiveResponse {
 
 export interface ResponseStoreLimits {
   maxResponses: number;
-  /** Of memory, by estimate, a conversation counted with each response that goes on with it. */
+  /** Most memory, by estimate; a conversation counts with each response that goes on with it. */
   maxBytes: number;
 }
 
@@ -55,7 +55,7 @@ interface Holding {
  */
 export class ResponseStore {
   readonly #limits: ResponseStoreLimits;
-  /** In the order of their last use. */
+  /** Entries in the order of their last use. */
   readonly #entries = new Map<string, Entry>();
   readonly #active = new Map<string, { active: ActiveResponse; owner: string }>();
   readonly #holdings = new Map<string, Holding>();

@@ -6,7 +6,7 @@ export interface TextLimits {
   all: number;
 }
 
-/** For superRefine: what a list of texts is made into costs by their lengths. @param what the list has, for errors */
+/** A check for superRefine: what is made of a list of texts costs by their lengths. @param what the list has, for errors */
 export function limitTexts(what: string, { each, all }: TextLimits) {
   return (texts: readonly string[], context: z.RefinementCtx): void => {
     const refuse = (message: string, path: number[] = []) =>

@@ -28,7 +28,7 @@ export function parseRequest<T extends z.ZodObject>(schema: T, body: unknown): z
   throw issueError(deepest(parsed.error.issues[0]!), known);
 }
 
-/** Of more fields than there are, one is unknown: it is named before the validator gathers all of them. */
+/** A body with more fields than there are has an unknown one: it is named before the validator gathers all of them. */
 function checkNames(body: object, known: readonly string[]): void {
   const names = Object.keys(body);
   if (names.length <= known.length) return;
@@ -43,7 +43,7 @@ function unknownField(name: string, known: readonly string[]): ApiError {
 }
 
 /**
- * Of a value that is one of several things: what is wrong within the one that it is most like, which is one whose `type` it
+ * What is wrong with a value that may be one of several things, told of the one that it is most like, which is one whose `type` it
  * has; else that it is none.
  */
 function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {

@@ -6,7 +6,7 @@ const MAX_TOOLS = 512;
 /** Units of all tools together: of their texts, and 32 for each value. They are written into prompts and answers. */
 const MAX_TOOL_UNITS = 2 ** 20;
 
-/** For superRefine. */
+/** A check for superRefine: tools are bounded in all. */
 export function limitTools(tools: readonly unknown[], context: z.RefinementCtx): void {
   if (jsonUnits(tools, MAX_TOOL_UNITS) <= MAX_TOOL_UNITS) return;
   const message = `the tools are longer together than ${MAX_TOOL_UNITS} characters, of which each value counts 32`;

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { uniformPlan } from '../../../../engine/executors/cache-layers.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
@@ -132,7 +133,7 @@ describe('a worker that is terminated', () => {
       ...executorOptions({ threads: 3 }),
       maxAttentionWindow: 0,
       sinkTokenLength: 0,
-      plan,
+      plan: uniformPlan(plan, 'native'),
       weightsFile,
       tensors,
       packedFile: join(packedFolder, 'packed-of-begun.bin'),

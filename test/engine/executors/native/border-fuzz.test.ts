@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PackedBatch } from '../../../../engine/batch/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../../../engine/decoding/sampling-batch.js';
+import { uniformPlan } from '../../../../engine/executors/cache-layers.js';
 import type { ConvertJob, NativeExecutorOptions } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import { copyOf, fuzzRuns, mutate } from '../../../../tools/support/mutate.js';
@@ -203,7 +204,7 @@ describe('what JavaScript hands to the addon', () => {
 function optionsOf(run: number): NativeExecutorOptions {
   const { plan, tensors, weightsFile } = network;
   return {
-    plan,
+    plan: uniformPlan(plan, 'native'),
     weightsFile,
     tensors,
     packedFile: join(folder, `packed-${run % instructionSets.length}.bin`),

@@ -190,7 +190,7 @@ describe('an engine that does not fit together', () => {
     [
       'heads that do not group',
       (p) => {
-        p.attention.numKvHeads = 3;
+        for (const cache of p.caches) cache.kvHeads = 3;
       },
       /multiple of numKvHeads/,
     ],

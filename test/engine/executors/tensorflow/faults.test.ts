@@ -76,7 +76,7 @@ describeWithTensorFlow('a server on TensorFlow whose device fails', () => {
   beforeAll(async () => {
     faulty = makeFaultyTensorFlow();
     const flags = ['--model', tinyModelPath('gqa'), '--weights', 'f32', '--executor', 'tensorflow'];
-    const limits = ['--max-num-tokens', '64', '--max-tokens', '2048'];
+    const limits = ['--max-batch-tokens', '64', '--kv-cache-tokens', '2048'];
     server = await startServer([...flags, ...limits], { SKEIN_CACHE_DIR: faulty.cacheDirectory });
   });
   afterAll(async () => {

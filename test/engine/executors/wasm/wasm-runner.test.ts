@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { ExecutorOptions, WeightPrecision } from '../../../../engine/executors/executor.js';
 import type { Activation } from '../../../../network/plan.js';
 import { Random } from '../../../../tools/support/random.js';
+import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { type TinyNetwork, TinyNetworks } from '../../../../tools/support/tiny-network.js';
 import { greatestError, naiveLogits } from '../../../support/naive-network.js';
 import { PagedSequences } from '../../../support/paged-sequences.js';
@@ -58,6 +59,46 @@ describe('a network', () => {
     { numHeads: 2, numKvHeads: 1, headDim: 10, hiddenSize: 20 },
   ])('takes the shape %o', async (shape) => {
     expect(await errorOf(networks.make(shape))).toBeLessThan(2e-5);
+  });
+
+  it.each([
+    { ownHeads: [{ numKvHeads: 1 }] },
+    { ownHeads: [{}, { headDim: 24 }, { numKvHeads: 4, headDim: 8 }], numLayers: 4 },
+    { ownHeads: [{ headDim: 8 }, { numKvHeads: 1, headDim: 32 }], varied: true },
+  ])('takes layers that keep different heads: %o', async (shape) => {
+    expect(await errorOf(networks.make(shape))).toBeLessThan(2e-5);
+    const window = { maxAttentionWindow: 24, tokensPerBlock: 8 };
+    expect(await errorOf(networks.make(shape), window)).toBeLessThan(2e-5);
+    if (shape.varied) return;
+    expect(await errorOf(networks.make(shape), { ...window, sinkTokenLength: 4 })).toBeLessThan(2e-5);
+  });
+
+  it('copies, clears and looks through blocks of every layer where they differ in size', async () => {
+    const tiny = networks.make({
+      ownHeads: [{ headDim: 24 }, {}, { numKvHeads: 1, headDim: 8 }],
+      numLayers: 3,
+    });
+    const executor = await SteppedRunner.open(tiny, {
+      tokensPerBlock: 8,
+      numBlocks: 12,
+      numSecondaryBlocks: 4,
+    });
+    const { inverseFrequencies } = tiny;
+    const tokens = new Random(3).tokens(19, tiny.shape.vocabSize);
+    const step = (cached: number, upTo: number, blocks: number[], newBlocks: number[] = []) => {
+      const rows = [{ tokens: tokens.slice(0, upTo), cached, blocks }];
+      return executor
+        .forward(makeStepBatch(rows, { tokensPerBlock: 8, inverseFrequencies, newBlocks }))
+        .slice();
+    };
+    // Block 15 is a secondary one: the last block of the last layer.
+    step(0, 18, [3, 11, 0], [3, 11, 0]);
+    const expected = step(18, 19, [3, 11, 0]);
+    executor.runner.copyBlocks(Int32Array.of(11, 3, 0), Int32Array.of(15, 12, 5));
+    step(0, 18, [11, 3, 0], [11, 3, 0]);
+    executor.runner.copyBlocks(Int32Array.of(15, 12), Int32Array.of(7, 8));
+    expect(step(18, 19, [8, 7, 5])).toEqual(expected);
+    expect(executor.runner.areFinite(Int32Array.of(0, 3, 5, 7, 8, 11, 12, 15))).toBe(true);
   });
 
   it('takes scaled embeddings, normed heads, norms behind attention, caps and layers with a window of their own', async () => {

@@ -22,7 +22,14 @@ describeWithTestModel('skein serve to its clients', () => {
   let place: Place;
 
   beforeAll(async () => {
-    const limits = ['--max-num-sequences', '8', '--max-seq-len', '2048', '--max-tokens', '8192'];
+    const limits = [
+      '--max-active-requests',
+      '8',
+      '--max-context-tokens',
+      '2048',
+      '--kv-cache-tokens',
+      '8192',
+    ];
     const names = ['--served-model-name', 'smol', '--tool-call-parser', 'hermes'];
     server = await startServer(['--model', testModelPath!, '--weights', 'bf16', ...limits, ...names]);
     place = { url: server.url, model: 'smol' };

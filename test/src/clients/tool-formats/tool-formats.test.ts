@@ -158,7 +158,7 @@ describe('calls that have to be, by grammar, from a model that would write anyth
   let client: OpenAI;
   beforeAll(async () => {
     const models = TOOL_FORMATS.map((format, i) => `m${i}=${folderOf(format)}`);
-    const limits = { maxNumSequences: '8', maxTokens: '8192', maxSeqLen: '2048' };
+    const limits = { maxActiveRequests: '8', kvCacheTokens: '8192', maxContextTokens: '2048' };
     server = await startFakeServer(
       { model: models, ...limits },
       { vocabSize: 320, maxSeqLen: 2048, endToken: 2 },

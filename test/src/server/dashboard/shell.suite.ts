@@ -3,9 +3,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ApiKeys } from '../../../../src/server/api-keys.js';
 import { createApp } from '../../../../src/server/app.js';
 import { ServerMetrics } from '../../../../src/server/metrics/server-metrics.js';
-import type { ServedModel } from '../../../../src/server/served-model.js';
 import { ServerState } from '../../../../src/server/server-state.js';
+import { ModelState } from '../../../../src/serving/model-state.js';
+import type { ServedModel } from '../../../../src/serving/served-model.js';
 import { FakeEngine } from '../../support/fake-engine.js';
+import { directoryOf, ToldStatistics } from '../../support/served-models.js';
 import { listen, say, toyModel, toyServer } from '../../support/toy-server.js';
 import { visit } from './support/browser.js';
 
@@ -16,6 +18,8 @@ const ENCODER = {
   aliases: [],
   created: 0,
   maxSeqLen: 8,
+  state: new ModelState(),
+  statistics: new ToldStatistics(() => ({ running: 0, waiting: 0 })),
 } as unknown as ServedModel;
 
 /** What all panels stand in: loading, colours, the key, the connection. */
@@ -100,13 +104,11 @@ export function shellSuite(browser: () => Browser): void {
   it('lists the models that generate text, and asks the one that is chosen', async () => {
     const engines = ['one', 'two'].map((name) => new FakeEngine(() => say(`I am ${name}.`)));
     const [one, two] = engines.map((engine, index) => toyModel(engine, { id: ['one', 'two'][index]! }));
-    const gauges = () => ({ running: 0, waiting: 0, maxBlocks: 10, usedBlocks: 0 });
+    const models = directoryOf(one!, ENCODER, two!);
     const app = createApp({
-      models: [one!, ENCODER, two!],
-      state: new ServerState(['one', 'embedder', 'two']),
-      metrics: new ServerMetrics(
-        [one!, two!].map(({ id: name, maxSeqLen }) => ({ name, maxSeqLen, gauges })),
-      ),
+      models,
+      state: new ServerState(models),
+      metrics: new ServerMetrics(models),
       version: '0.0.0-test',
       log: { debug: () => {}, info: () => {}, error: () => {} },
     });

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { IterationStats } from '../../../../callbacks/gpt-manager-options.js';
 import type { IterationCounts } from '../../../../src/server/metrics/model-metrics.js';
 import { ServerMetrics } from '../../../../src/server/metrics/server-metrics.js';
+import type { EngineCounts } from '../../../../src/serving/running-model.js';
+import type { ServedGenerator } from '../../../../src/serving/served-model.js';
 import { grafanaDashboard } from '../../../../tools/monitoring/dashboard.js';
 import {
   dashboardQueries,
@@ -9,20 +12,33 @@ import {
   queryFaults,
 } from '../../../../tools/monitoring/dashboard-queries.js';
 import { type Family, parseExposition } from '../../../../tools/monitoring/exposition.js';
+import { FakeEngine } from '../../support/fake-engine.js';
+import { directoryOf, ToldStatistics } from '../../support/served-models.js';
+import { toyModel } from '../../support/toy-server.js';
 import { STOCK_QUERIES } from './stock-queries.js';
 
-const gauges = (running: number) => () => ({ running, waiting: 2, maxBlocks: 10, usedBlocks: 4 });
-const MODELS = [
-  {
-    name: 'chat',
+const gauges = (running: number) =>
+  new ToldStatistics<EngineCounts, IterationStats>(() => {
+    return { running, waiting: 2, maxBlocks: 10, usedBlocks: 4 };
+  });
+const model = (fields: Partial<ServedGenerator>) => toyModel(new FakeEngine(() => []), fields);
+const SERVED = [
+  model({
+    id: 'chat',
     maxSeqLen: 2048,
-    gauges: gauges(1),
+    statistics: gauges(1),
     maxQueueSize: 256,
-    tokensPerBlock: 32,
-    kvDtype: 'bf16',
-  },
-  { name: 'org/"code"\\', maxSeqLen: 8192, gauges: gauges(3), maxQueueSize: 8, secondaryBlocks: 6 },
+    kvCache: { tokensPerBlock: 32, kvDtype: 'bf16' },
+  }),
+  model({
+    id: 'org/"code"\\',
+    maxSeqLen: 8192,
+    statistics: gauges(3),
+    maxQueueSize: 8,
+    kvCache: { secondaryBlocks: 6 },
+  }),
 ];
+const MODELS = directoryOf(...SERVED);
 const STATS: IterationCounts = {
   iterationMs: 20,
   executorMs: 15,
@@ -68,7 +84,7 @@ describe('the metrics of several models', () => {
     for (const { name, samples } of ofModels) {
       const models = new Set(samples.map(({ labels }) => labels.model_name));
       // What a model's cache is made of is told where it is known.
-      const expected = name === 'vllm:cache_config_info' ? ['chat'] : MODELS.map((model) => model.name);
+      const expected = name === 'vllm:cache_config_info' ? ['chat'] : SERVED.map(({ id }) => id);
       expect([...models], name).toEqual(expected);
       for (const { labels } of samples) expect(labels.engine, name).toBe('0');
     }
@@ -120,7 +136,7 @@ describe('the metrics of several models', () => {
     expect(chat('skein:kv_blocks', { state: 'used' })).toBe(4);
     expect(chat('skein:kv_blocks', { state: 'free' })).toBe(6);
     expect(chat('skein:queue_limit')).toBe(256);
-    const code = (name: string) => value(families, name, { model_name: MODELS[1]!.name });
+    const code = (name: string) => value(families, name, { model_name: SERVED[1]!.id });
     expect(code('vllm:num_requests_running')).toBe(3);
     expect(code('vllm:iteration_tokens_total_count')).toBe(0);
     expect(code('vllm:prompt_tokens_total')).toBe(0);

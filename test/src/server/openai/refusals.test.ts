@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { input, type NamedText, option, says } from '../../../../base/named-text.js';
 import { RequestError } from '../../../../callbacks/token-request.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
@@ -87,23 +88,66 @@ describe('a request that is refused', () => {
     expect(error.message).not.toMatch(/Too (big|small)|Invalid (input|option|discriminator)|[<>]=/);
   });
 
-  it.each<[string, string, string | null, string]>([
-    ['runtime_top_k is 5; it must be less.', 'top_k is 5; it must be less.', 'top_k', 'prompt'],
-    ['request_output_len is 5; too many.', 'max_tokens is 5; too many.', 'max_tokens', 'prompt'],
-    ['time_limit_ms is 0; too few.', 'time_limit_ms is 0; too few.', 'time_limit_ms', 'prompt'],
-    ['min_length is 9; too many.', 'min_tokens is 9; too many.', 'min_tokens', 'prompt'],
-    ['stop_words_list has too many words.', 'stop_token_ids has too many words.', 'stop_token_ids', 'prompt'],
-    ['input_ids holds 900 at place 1.', 'The prompt holds 900 at place 1.', 'prompt', 'prompt'],
-    ['input_ids holds 900 at place 1.', 'The prompt holds 900 at place 1.', 'messages', 'messages'],
+  it.each<[NamedText, string | null, string, string | null, string]>([
     [
-      'The prompt of 20 tokens does not fit into one iteration of maxNumTokens = 16; chunked context is off.',
-      'The prompt of 20 tokens does not fit into one iteration of --max-num-tokens = 16; chunked context is off.',
+      says`${input('runtime_top_k')} is 5; it must be less.`,
+      'runtime_top_k',
+      'top_k is 5; it must be less.',
+      'top_k',
+      'prompt',
+    ],
+    [
+      says`${input('request_output_len')} is 5; too many.`,
+      'request_output_len',
+      'max_tokens is 5; too many.',
+      'max_tokens',
+      'prompt',
+    ],
+    [
+      says`${input('time_limit_ms')} is 0; too few.`,
+      'time_limit_ms',
+      'time_limit_ms is 0; too few.',
+      'time_limit_ms',
+      'prompt',
+    ],
+    [
+      says`${input('min_length')} is 9; too many.`,
+      'min_length',
+      'min_tokens is 9; too many.',
+      'min_tokens',
+      'prompt',
+    ],
+    [
+      says`${input('stop_words_list')} has too many words.`,
+      'stop_words_list',
+      'stop_token_ids has too many words.',
+      'stop_token_ids',
+      'prompt',
+    ],
+    [
+      says`${input('input_ids')} holds 900 at place 1.`,
+      'input_ids',
+      'The prompt holds 900 at place 1.',
+      'prompt',
+      'prompt',
+    ],
+    [
+      says`${input('input_ids')} holds 900 at place 1.`,
+      'input_ids',
+      'The prompt holds 900 at place 1.',
       'messages',
       'messages',
     ],
-    ['Something else.', 'Something else.', null, 'messages'],
-  ])('by the engine (%s) is told in the words of the API', async (message, told, param, field) => {
-    const toy = toyServer(() => [{ error: new RequestError(message, { isInvalid: true }) }]);
+    [
+      says`The prompt of 20 tokens does not fit into one iteration of ${option('maxNumTokens')} = 16; chunked context is off.`,
+      'input_ids',
+      'The prompt of 20 tokens does not fit into one iteration of --max-batch-tokens = 16; chunked context is off.',
+      'messages',
+      'messages',
+    ],
+    ['Something else.', null, 'Something else.', null, 'messages'],
+  ])('by the engine (%s) is told in the words of the API', async (text, tensor, told, param, field) => {
+    const toy = toyServer(() => [{ error: new RequestError(text, { kind: 'invalid', field: tensor }) }]);
     const path = field === 'messages' ? chat : '/v1/completions';
     const response = await toy.post(path, field === 'messages' ? { messages } : { prompt: 'abc' });
     expect(response.status).toBe(400);
@@ -135,11 +179,13 @@ describe('a request that is refused', () => {
     'of a guide by the engine (%s %j) is told by the name of its field',
     async (path, body, param, written) => {
       const model = { maxInputLen: 4000, maxSeqLen: 5000 };
-      for (const [message, told] of [
-        ['The guide is too large.', 'The guide is too large.'],
-        ['guided_decoding_guide is refused.', `${written} is refused.`],
-      ]) {
-        const toy = toyServer(() => [{ error: new RequestError(message!, { isInvalid: true }) }], { model });
+      const tensor = 'guided_decoding_guide';
+      for (const [kind, text, told] of [
+        ['guide', 'The guide is too large.', 'The guide is too large.'],
+        ['invalid', says`${input(tensor)} is refused.`, `${written} is refused.`],
+      ] as const) {
+        const error = new RequestError(text, { kind, field: tensor });
+        const toy = toyServer(() => [{ error }], { model });
         const response = await toy.post(path, body);
         expect(response.status).toBe(400);
         expect(((await response.json()) as ErrorBody).error).toMatchObject({ message: told, param });

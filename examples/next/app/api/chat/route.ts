@@ -13,7 +13,7 @@ const MODEL = process.env.MODEL ?? 'node_modules/skein/models/demo/gosling';
 const shared = globalThis as { skein?: Promise<Skein> };
 
 function engine(): Promise<Skein> {
-  shared.skein ??= Skein.load({ model: MODEL, maxQueueSize: 100 }).catch((error: unknown) => {
+  shared.skein ??= Skein.load({ model: MODEL, maxQueuedRequests: 100 }).catch((error: unknown) => {
     delete shared.skein; // the next request tries again
     throw error;
   });

@@ -115,7 +115,7 @@ function valuesOf(event: Formation, before: Formation | null): Values {
   };
 }
 
-/** By how much the totals grew. A new engine begins with new ones. */
+/** How much the totals grew. A new engine begins with new ones. */
 function ratesOf(
   { timeMs, totals }: Formation,
   before: Formation | null,

@@ -12,7 +12,7 @@ export interface AnswerActions {
   announce(text: string): void;
 }
 
-/** Of the time that passes, drawing takes at most this share, however long the last block is. */
+/** Drawing takes at most this share of the time that passes, however long the last block is. */
 const DRAWING_SHARE = 0.25;
 
 /** One answer: its text as it comes, drawn at most once a frame, and what it took. */

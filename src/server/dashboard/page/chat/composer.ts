@@ -90,7 +90,7 @@ export class Composer {
     this.#actions.send(text);
   }
 
-  /** As high as what is written, within the limits of the style sheet. */
+  /** Makes the box as high as what is written, within the limits of the style sheet. */
   #fit(): void {
     this.#text.style.height = 'auto';
     this.#text.style.height = `${this.#text.scrollHeight}px`;

@@ -16,7 +16,7 @@ export function blocksOf(text: string): Token[] {
   }
 }
 
-/** Of a text that cannot be read: as many paragraphs as can, and the next one as a text. */
+/** Reads of a text that cannot be read as many paragraphs as can be, and the next one as plain text. */
 function throughFirstDeep(text: string): { read: Token[]; length: number } {
   const paragraphs = text.split(/(?<=\n\n)/);
   const upTo = (count: number) => paragraphs.slice(0, count).join('');

@@ -1,4 +1,5 @@
 import { createParser } from 'eventsource-parser';
+import { SkeinError } from '../../../../../base/skein-error.js';
 import { problemOf } from '../problem.js';
 import type { Session } from '../session.js';
 import type { AnswerTiming } from './answer-timing.js';
@@ -44,8 +45,9 @@ export interface ChatEnd {
 }
 
 /** What stands in the place of an answer that could not be given, or not to its end: one sentence. */
-export class ChatProblem extends Error {
+export class ChatProblem extends SkeinError {
   override name = 'ChatProblem';
+  override readonly code = 'SKEIN_PAGE_CHAT';
 }
 
 /**
@@ -97,7 +99,7 @@ function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: A
   end.seed = choice.seed ?? null;
 }
 
-/** Until [DONE], or the end of the stream. */
+/** Reads until [DONE], or the end of the stream. */
 async function readChunks(response: Response, take: (chunk: Chunk) => void): Promise<void> {
   let isDone = false;
   const parser = createParser({

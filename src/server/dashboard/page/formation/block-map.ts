@@ -45,11 +45,11 @@ export function layoutBlocks(count: number, width: number, height: number): Bloc
 
 /** What is in each cell. */
 export interface BlockCells {
-  /** Of each cell, its blocks of each kind: FREE, USED, CACHED, SHARED. */
+  /** For each cell, its blocks of each kind: FREE, USED, CACHED, SHARED. */
   counts: Uint32Array;
-  /** Of each cell, the owner of most of its used blocks, of equals the first: a row of the formation; -1: none. */
+  /** For each cell, the owner of most of its used blocks, the first of equals: a row of the formation; -1: none. */
   owners: Int32Array;
-  /** Of all cells. */
+  /** Blocks of each kind in all cells. */
   totals: [free: number, used: number, cached: number, shared: number];
 }
 
@@ -95,7 +95,7 @@ export function fillCells(runs: readonly number[], { cells, blocksPerCell }: Blo
   return { counts, owners, totals };
 }
 
-/** Of each cell, how many of its blocks are this owner's. */
+/** For each cell, how many of its blocks are this owner's. */
 export function blocksOf(
   owner: number,
   runs: readonly number[],

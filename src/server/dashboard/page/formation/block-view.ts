@@ -149,7 +149,7 @@ export class BlockView {
     context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
   }
 
-  /** In the colour of what its request does; in two shades, so that neighbours are told apart. */
+  /** The colour of what the owner's request does, in two shades, so that neighbours are told apart. */
   #ownerColour(row: number): string {
     const { context } = this.#picture;
     const colours = this.#colours();

@@ -35,7 +35,7 @@ export class BurstControls {
   });
   readonly #status = el('p', { class: 'burst-status', role: 'status' });
   readonly #bursts = new Set<Burst>();
-  /** Those that the line below tells of. */
+  /** The bursts that the line below tells of. */
   #told: Burst[] = [];
   #turn = 0;
 

@@ -1,4 +1,5 @@
 import { createParser } from 'eventsource-parser';
+import { messageOf } from '../../../../../base/error-text.js';
 import { problemOf } from '../problem.js';
 import type { Session } from '../session.js';
 import type { BurstGroup } from './burst-prompts.js';
@@ -39,7 +40,7 @@ export class Burst {
       if (!response.ok) throw new Error(await problemOf(response));
       await this.#read(response);
     } catch (error) {
-      if (!this.#aborted.signal.aborted) this.progress.problem ||= (error as Error).message;
+      if (!this.#aborted.signal.aborted) this.progress.problem ||= messageOf(error);
     }
     this.#onProgress();
   }

@@ -13,7 +13,7 @@ export class Lanes {
 
   /** Where no row was free from when one came, it is shown from when one becomes free. */
   place(tracks: Iterable<Track>, nowMs: number): void {
-    /** Until when each row is taken. */
+    /** The time until which each row is taken. */
     const until: number[] = [];
     const waiting: Track[] = [];
     for (const track of tracks) {

@@ -70,7 +70,7 @@ export class RequestList {
     this.#mark();
   }
 
-  /** In the order of the rows. */
+  /** Tracks in flight, in the order of the rows. */
   #inFlight(): Track[] {
     return Array.from(this.#model.tracks)
       .filter(({ end, lane }) => end === null && lane >= 0)

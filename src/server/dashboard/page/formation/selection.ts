@@ -8,7 +8,7 @@ export class Selection {
     return this.#pointed ?? this.#chosen;
   }
 
-  /** By keyboard or screen reader. */
+  /** The request chosen by keyboard or screen reader. */
   get chosen(): number | null {
     return this.#chosen;
   }

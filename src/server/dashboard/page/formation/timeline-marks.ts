@@ -88,7 +88,7 @@ export function hatch(
   context.restore();
 }
 
-/** In flight: a bar ends in a point, like a goose. */
+/** Draws the end of a bar in flight: a point, like a goose. */
 export function drawHead(
   context: CanvasRenderingContext2D,
   doing: SegmentKind,

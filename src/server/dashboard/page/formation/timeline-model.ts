@@ -35,7 +35,7 @@ export class TimelineModel {
     return this.#version;
   }
 
-  /** In the order in which they were first seen. */
+  /** Tracks in the order in which they were first seen. */
   get tracks(): Iterable<Track> {
     return this.#tracks.values();
   }
@@ -44,7 +44,7 @@ export class TimelineModel {
     return this.#latest;
   }
 
-  /** Those in flight that have no row, because there is none left. */
+  /** Requests in flight that have no row, because there is none left. */
   get unplaced(): number {
     let count = 0;
     for (const { lane, end } of this.#tracks.values()) if (lane < 0 && end === null) count++;

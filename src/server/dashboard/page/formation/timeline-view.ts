@@ -72,7 +72,7 @@ export class TimelineView {
     const moves = this.isBusy;
     const sinceMs = nowMs - this.#drawnMs;
     const isDue = prefersStill() ? sinceMs >= STILL_MS : this.#hasMoved(sinceMs) || this.#isEasing;
-    // By another's change, as of the size or the theme; and the last bar has to leave the picture.
+    // A change of something else, such as the size or the theme, asks for it too; and the last bar has to leave the picture.
     const isAsked = this.#shownVersion < 0 || (this.#wasBusy && !moves);
     if (!isDue && !isAsked && (!isNew || prefersStill())) return moves;
     this.#drawnMs = nowMs;
@@ -82,7 +82,7 @@ export class TimelineView {
     return moves || this.#isEasing;
   }
 
-  /** By as much as can be seen. */
+  /** Whether the picture has moved by as much as can be seen. */
   #hasMoved(sinceMs: number): boolean {
     return (sinceMs * (this.#picture.width - EDGE)) / this.#windowMs >= 0.5;
   }

@@ -6,7 +6,7 @@ export interface Segment {
   beginMs: number;
   /** Infinity: it still does. */
   endMs: number;
-  /** Of a chunk; else 0. */
+  /** Tokens of a chunk; 0 for anything else. */
   tokens: number;
 }
 
@@ -46,11 +46,11 @@ export class Track {
   beginMs: number;
   /** Row of the timeline; -1: there was none left. */
   lane = -1;
-  /** From when its row is its own; before it has one, meaningless. */
+  /** When the track got its row; meaningless before it has one. */
   shownFromMs = 0;
   /** 0 queued, 1 context, 2 generation, 3 paused. */
   state = 0;
-  /** Its row of the latest formation, by which blocks name their owner; -1: it is not in it. */
+  /** The request's row of the latest formation, by which blocks name their owner; -1: it is not in it. */
   row = -1;
   numbers: TrackNumbers = {
     promptTokens: 0,

@@ -15,7 +15,7 @@ export interface RecordedRequest {
 export interface SchemeRecording {
   modelType: 'V1' | 'InflightBatching' | 'InflightFusedBatching';
   requests: RecordedRequest[];
-  /** Of all rows of generation that were computed, the share that ran for nobody; 0 to 1. */
+  /** Share of the computed rows of generation that ran for nobody; 0 to 1. */
   emptyShare: number;
 }
 
@@ -31,11 +31,11 @@ export interface Recordings {
 }
 
 export interface RecordingTotals {
-  /** Until the last final response. */
+  /** Time until the last final response. */
   wallMs: number;
   tokensPerSecond: number;
   meanFirstTokenMs: number;
-  /** From arrival to the final response. */
+  /** Mean time from arrival to the final response. */
   meanLatencyMs: number;
   emptyShare: number;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { says, input as tensor } from '../../../../../base/named-text.js';
 import { RequestError } from '../../../../../callbacks/token-request.js';
 import { say, toyServer } from '../../../support/toy-server.js';
 import { type Any, create, PATH, promptText, readEvents, refusal } from './support.js';
@@ -265,7 +266,12 @@ describe('a stream of a response', () => {
 
   it('is refused before it begins by a status of HTTP', async () => {
     const toy = toyServer(() => [
-      { error: new RequestError('runtime_top_k is 5; it must be less.', { isInvalid: true }) },
+      {
+        error: new RequestError(says`${tensor('runtime_top_k')} is 5; it must be less.`, {
+          kind: 'invalid',
+          field: 'runtime_top_k',
+        }),
+      },
     ]);
     for (const stream of [true, false]) {
       expect(await refusal(toy, { input, stream })).toMatchObject({ status: 400, param: 'top_k' });

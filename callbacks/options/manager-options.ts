@@ -1,0 +1,97 @@
+import { callback, NAME, oneOf, rule, type Values, wholeNumber } from '../../base/option-values.js';
+import type { SchedulerPolicy } from '../../scheduler/types.js';
+import type { IterationStats } from '../iteration-stats.js';
+import type { OnKvCacheEventsCallback } from '../types.js';
+import { ofGptManager, ofServe } from './option.js';
+import type { ManagerState, ModelType } from './words.js';
+
+/** The options that a GptManager has to be given. */
+export const MANAGER_OPTIONS = {
+  /** Path of the engine directory. */
+  enginePath: ofGptManager(
+    { ...NAME, expected: 'the path of an engine directory' },
+    { seedName: 'trtEnginePath', default: 'required', help: 'path of the engine directory' },
+  ),
+  modelType: ofServe(oneOf('InflightFusedBatching', 'InflightBatching', 'V1') satisfies Values<ModelType>, {
+    name: 'batchingScheme',
+    seedName: 'modelType',
+    default: 'required',
+    flag: {
+      group: 'Batching',
+      metavar: 'SCHEME',
+      formerly: 'modelType',
+      default: 'InflightFusedBatching',
+      help: 'batching scheme; V1 is the classic one, batches in lockstep without chunked prefill or prefix caching, to compare with',
+    },
+  }),
+  /** Greatest beam width of any request (>= 1). */
+  maxBeamWidth: ofServe(wholeNumber(1, 1024), {
+    name: 'maxBeamWidth',
+    seedName: 'maxBeamWidth',
+    default: 'required',
+    flag: {
+      group: 'Batching',
+      unit: 'beams',
+      metavar: 'N',
+      default: 1,
+      help: 'most beams of a request (use_beam_search); the engine takes room for as many sequences of every request',
+    },
+  }),
+  schedulerPolicy: ofServe(
+    oneOf('GUARANTEED_NO_EVICT', 'MAX_UTILIZATION') satisfies Values<SchedulerPolicy>,
+    {
+      name: 'schedulerPolicy',
+      seedName: 'schedulerPolicy',
+      default: 'required',
+      flag: {
+        group: 'Batching',
+        metavar: 'POLICY',
+        default: 'GUARANTEED_NO_EVICT',
+        help: 'whether a request that has begun may be paused for another',
+      },
+    },
+  ),
+};
+
+/** Those that it may be given, beside the callbacks and optionalParams. */
+export const MANAGER_EVENTS = {
+  /**
+   * A request with this id is not run: it shuts the manager down once everything active has ended, and what comes behind it
+   * is refused. It is not answered, takes no place, and may come more than once.
+   */
+  terminateReqId: ofGptManager(
+    rule<bigint>('a bigint', (value) => typeof value === 'bigint'),
+    {
+      seedName: 'terminateReqId',
+      default: 'none',
+      help: 'id of a request that shuts the manager down instead of being run',
+    },
+  ),
+  /** Called with each change of the manager's state; `failure` is the reason for 'restarting' and 'failed', else null. */
+  onStateChange: ofGptManager(callback<(state: ManagerState, failure: Error | null) => void>(), {
+    default: 'none',
+    help: "called with each change of the manager's state",
+  }),
+  /**
+   * Called for failures that belong to no request's answer: a callback that threw, or whose promise was rejected (a
+   * CallbackError, which names it), a worker that died. Not given: each is a warning of the process (SkeinWarning), as is
+   * what onError itself throws or is rejected with. No failure of a callback ends the process, or another callback's work.
+   */
+  onError: ofGptManager(callback<(error: Error) => void>(), {
+    default: 'a warning of the process',
+    help: 'called for failures that belong to no request',
+  }),
+  /** Called in this thread after each iteration with the richer statistics, also where the callbacks are a module. */
+  onIterationStats: ofGptManager(callback<(stats: IterationStats) => void>(), {
+    default: 'none',
+    help: 'called after each iteration with the richer statistics',
+  }),
+  /**
+   * Called in this thread after each iteration that stored, removed or changed cached blocks, also where the callbacks are
+   * a module, which may export one of its own beside it. There are such events with kvCacheConfig.enableBlockReuse.
+   */
+  onKvCacheEvents: ofGptManager(callback<OnKvCacheEventsCallback>(), {
+    default: 'none',
+    help: 'called after each iteration that stored, removed or changed cached blocks',
+  }),
+};

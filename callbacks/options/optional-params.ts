@@ -1,0 +1,501 @@
+import {
+  BYTES,
+  COUNT,
+  isObject,
+  MAX_COUNT,
+  MODULE_URL,
+  NAME,
+  numberIn,
+  numberOf,
+  oneOf,
+  rule,
+  SWITCH,
+  type Values,
+  wholeNumber,
+} from '../../base/option-values.js';
+import type { AvailableMemory } from '../../kvcache/available-memory.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import { CHUNKING_POLICIES } from '../../scheduler/types.js';
+import { checkWorkerRestart, type WorkerRestartOptions } from '../restart-policy.js';
+import { type FlagText, ofGptManager, ofPrograms, ofServe } from './option.js';
+import {
+  chunkMsText,
+  DEFAULT_CHUNKING_POLICY,
+  type ExecutorChoice,
+  INSTRUCTION_SETS,
+  type Speculate,
+  type StatsFormat,
+} from './words.js';
+
+export const DEFAULT_MAX_NUM_SEQUENCES = 64;
+export const DEFAULT_MAX_NUM_TOKENS = 2048;
+export const DEFAULT_TOKENS_PER_BLOCK = 32;
+export const DEFAULT_MAX_DRAFT_LEN = 16;
+/**
+ * Fewest requests of a micro-batch while another one runs. Below it, halving a batch costs more than all that the loop
+ * does between two calls: the weights are read once a call, whatever the number of rows.
+ */
+export const DEFAULT_MIN_MICRO_BATCH_SIZE = 16;
+export const DEFAULT_IDLE_POLL_INTERVAL_MS = 20;
+export const DEFAULT_WATCHDOG_TIMEOUT_MS = 600_000;
+export const DEFAULT_TERMINATE_TIMEOUT_MS = 60_000;
+export const DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS = 1000;
+export const DEFAULT_MAX_RETURNED_LOGITS_BYTES = 512 * 2 ** 20;
+
+/** Tokens that a KV cache block may have: the kernels walk the cache in steps that such blocks fill. */
+const TOKENS_PER_BLOCK = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+
+/** Many things at once, of which few are asked for by anyone. */
+const REQUESTS = wholeNumber(1, 65536);
+
+const MS: Values<number> = wholeNumber(0, MAX_COUNT);
+
+function isWorkerRestart(value: unknown): boolean {
+  try {
+    checkWorkerRestart(value as WorkerRestartOptions);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Of the memory that is available, in bytes. */
+const isAvailableMemory = (value: unknown) => isObject(value) && BYTES.accepts(value.bytes);
+
+/** Of a limit that an engine was built with. */
+const OF_THE_MODEL = {
+  group: 'Requests and answers',
+  unit: 'tokens',
+  defaultText: "the model's",
+} as const satisfies Partial<FlagText>;
+
+/** The options of OptionalParams, but for kvCacheConfig. */
+export const OPTIONAL_PARAMS = {
+  /** Default false: a prompt runs whole in one iteration. */
+  enableChunkedContext: ofServe(SWITCH, {
+    name: 'chunkedPrefill',
+    seedName: 'enableChunkedContext',
+    default: false,
+    isInFlightOnly: true,
+    flag: {
+      group: 'Batching',
+      formerly: 'enableChunkedContext',
+      aliases: ['enableChunkedPrefill'],
+      default: true,
+      help: 'long prompts run in chunks beside the generation of others (--no-chunked-prefill turns it off)',
+    },
+  }),
+  /**
+   * With enableChunkedContext: how contexts that do not fit into an iteration together share it. FIRST_COME_FIRST_SERVED:
+   * the first takes what there is. EQUAL_PROGRESS: a block each, in turns. SHORTEST_FIRST: what can end goes first, so that
+   * short prompts do not wait for a long one, which has its turn at least every fourth iteration. Default
+   * FIRST_COME_FIRST_SERVED.
+   */
+  chunkingPolicy: ofServe(oneOf(...CHUNKING_POLICIES), {
+    name: 'chunkingPolicy',
+    seedName: 'chunkingPolicy',
+    default: 'FIRST_COME_FIRST_SERVED',
+    flag: {
+      group: 'Batching',
+      metavar: 'POLICY',
+      defaultText: DEFAULT_CHUNKING_POLICY,
+      help: 'who gets the tokens of an iteration where prompts together are longer: with SHORTEST_FIRST short ones pass long ones, which have a turn at least every fourth iteration; with EQUAL_PROGRESS each a block in turns',
+    },
+  }),
+  /**
+   * Part the requests that run into two micro-batches, so that the loop's work for one is hidden behind the forward of the
+   * other, on a thread of the executor's own; default false. Few requests run as one micro-batch all the same. It pays
+   * where that work takes a good part of an iteration, not where forwards of half the size cost more. Refused with V1.
+   */
+  enableTrtOverlap: ofServe(SWITCH, {
+    name: 'microBatchOverlap',
+    seedName: 'enableTrtOverlap',
+    default: false,
+    flag: {
+      group: 'Batching',
+      formerly: 'enableTrtOverlap',
+      default: false,
+      help: 'two micro-batches take turns, so that the work between forwards is hidden behind them; pays where that work is a good part of an iteration',
+    },
+  }),
+  /** With enableTrtOverlap: fewest requests of a micro-batch beside another one; default 16. */
+  minMicroBatchSize: ofGptManager(COUNT, {
+    default: DEFAULT_MIN_MICRO_BATCH_SIZE,
+    help: 'with enableTrtOverlap: fewest requests of a micro-batch beside another one',
+  }),
+  /** Requests that can be active at once; default 64. */
+  maxNumSequences: ofServe(REQUESTS, {
+    name: 'maxActiveRequests',
+    seedName: 'maxNumSequences',
+    default: DEFAULT_MAX_NUM_SEQUENCES,
+    flag: {
+      group: 'Batching',
+      isCommon: true,
+      unit: 'requests',
+      formerly: 'maxNumSequences',
+      aliases: ['maxNumSeqs'],
+      defaultText: String(DEFAULT_MAX_NUM_SEQUENCES),
+      help: 'requests that can be active at once',
+    },
+  }),
+  /** Requests of one iteration; default maxNumSequences. */
+  maxBatchSize: ofServe(REQUESTS, {
+    name: 'maxBatchRequests',
+    seedName: 'maxBatchSize',
+    default: 'maxNumSequences',
+    flag: {
+      group: 'Batching',
+      unit: 'requests',
+      formerly: 'maxBatchSize',
+      defaultText: '--max-active-requests',
+      help: 'requests of one iteration',
+    },
+  }),
+  /** Tokens of one iteration; default 2048 with chunked context, else the longest prompt (at least 2048). */
+  maxNumTokens: ofServe(COUNT, {
+    name: 'maxBatchTokens',
+    seedName: 'maxNumTokens',
+    default: `${DEFAULT_MAX_NUM_TOKENS}; without chunks the longest prompt`,
+    flag: {
+      group: 'Batching',
+      unit: 'tokens',
+      formerly: 'maxNumTokens',
+      aliases: ['maxNumBatchedTokens'],
+      defaultText: String(DEFAULT_MAX_NUM_TOKENS),
+      help: 'tokens of one iteration, of prompts and answers together',
+    },
+  }),
+  /**
+   * What the KV cache counts as available after loading, in the place of what the system says: for a host that splits the
+   * memory between several engines. `from` says in an error where it comes from.
+   */
+  availableMemory: ofGptManager(
+    rule<AvailableMemory>('an object with its bytes, and from where they are', isAvailableMemory),
+    {
+      default: 'what the system says',
+      help: 'what the KV cache counts as available after loading: {bytes, from}',
+    },
+  ),
+  /** Lower the engine's own limits. */
+  maxInputLen: ofServe(COUNT, {
+    name: 'maxPromptTokens',
+    seedName: 'max_input_len',
+    default: "the engine's",
+    flag: {
+      ...OF_THE_MODEL,
+      formerly: 'maxInputLen',
+      help: 'longest prompt; lowers what the model takes',
+    },
+  }),
+  /** Lowers the engine's own limit of prompt and answer together. */
+  maxSeqLen: ofServe(wholeNumber(2, MAX_COUNT), {
+    name: 'maxContextTokens',
+    seedName: 'max_seq_len',
+    default: "the engine's",
+    flag: {
+      ...OF_THE_MODEL,
+      isCommon: true,
+      isForAsking: true,
+      formerly: 'maxSeqLen',
+      aliases: ['maxModelLen'],
+      help: 'longest prompt and answer together; lowers what the model takes',
+    },
+  }),
+  /** Threads that compute, the worker included; default: the container's CPU quota. */
+  threads: ofServe(wholeNumber(1, 1024), {
+    name: 'threads',
+    default: "the container's CPU quota",
+    flag: {
+      group: 'Models',
+      isCommon: true,
+      unit: 'threads',
+      metavar: 'N',
+      defaultText: "the container's CPU quota",
+      isForAsking: true,
+      help: 'threads that compute',
+    },
+  }),
+  /**
+   * Where several engines of this process compute: one with twice the weight of another gets twice its time. 1 to 1000,
+   * default 1.
+   */
+  computeWeight: ofServe(wholeNumber(1, 1000), {
+    name: 'computeWeight',
+    default: 1,
+    flag: {
+      group: 'Models',
+      metavar: 'WEIGHT',
+      default: 1,
+      help: 'share of the processors beside other models: with twice the weight of another, twice its time',
+    },
+  }),
+  /** Default: f32 for f32 weights, else bf16. int8: of the native executor. */
+  kvDtype: ofServe(oneOf('f32', 'bf16', 'int8') satisfies Values<KvDtype>, {
+    name: 'kvCacheDtype',
+    plain: oneOf('auto', 'f32', 'bf16', 'int8'),
+    toField: (plain) => (plain === 'auto' ? undefined : plain),
+    default: 'f32 with f32 weights, else bf16',
+    flag: {
+      group: 'KV cache',
+      formerly: 'kvDtype',
+      default: 'auto',
+      isForAsking: true,
+      help: 'precision of the KV cache; auto takes f32 with f32 weights, else bf16; int8 holds nearly twice the tokens of bf16, on the native executor',
+    },
+  }),
+  /** Tokens of a block of the KV cache: a power of two from 8 to 4096. Default 32. */
+  tokensPerBlock: ofServe(numberOf(TOKENS_PER_BLOCK), {
+    name: 'tokensPerBlock',
+    seedName: 'tokensPerBlock',
+    default: DEFAULT_TOKENS_PER_BLOCK,
+    flag: {
+      group: 'KV cache',
+      unit: 'tokens',
+      defaultText: String(DEFAULT_TOKENS_PER_BLOCK),
+      help: 'tokens of one KV cache block, a power of two from 8 to 4096',
+    },
+  }),
+  /** The instruction set of the native executor. */
+  instructionSet: ofGptManager(oneOf(...INSTRUCTION_SETS), {
+    default: "the processor's best",
+    help: `instruction set of the native executor: ${INSTRUCTION_SETS.join(', ')}`,
+  }),
+  /**
+   * The executor. native: the C++ addon. wasm: WebAssembly in one thread, where the addon does not run; its KV cache is f32.
+   * auto, the default: the fastest that runs here. Not with executorModule.
+   */
+  executor: ofServe(oneOf('auto', 'native', 'tensorflow', 'wasm') satisfies Values<ExecutorChoice>, {
+    name: 'executor',
+    default: 'auto',
+    flag: {
+      group: 'Models',
+      default: 'auto',
+      isForAsking: true,
+      help: 'what computes: native is the C++ addon, wasm runs wherever Node.js does, slower; auto takes the fastest that runs here; tensorflow needs "skein setup tensorflow", and auto takes it where it sees a GPU',
+    },
+  }),
+  /** Most top log-probs per token that a request may ask for; default: as many as the vocabulary has tokens. */
+  maxTopLogProbs: ofGptManager(wholeNumber(0, MAX_COUNT), {
+    default: 'the vocabulary',
+    help: 'most top log-probs a token that a request may ask for',
+  }),
+  /**
+   * Most bytes that active requests may hold together for logits to be returned (return_context_logits,
+   * return_generation_logits) and for top log-probs beyond 20 of a token; default 512 MiB. It is taken beside the KV
+   * cache, as it is used.
+   */
+  maxReturnedLogitsBytes: ofPrograms(BYTES, {
+    name: 'maxReturnedLogitsBytes',
+    default: DEFAULT_MAX_RETURNED_LOGITS_BYTES,
+    help: 'bytes that active requests may hold together for logits to be returned',
+  }),
+  /** While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals; default 20. */
+  idlePollIntervalMs: ofGptManager(numberIn({ min: 0, max: MAX_COUNT, integer: false }), {
+    default: DEFAULT_IDLE_POLL_INTERVAL_MS,
+    help: 'while nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals',
+  }),
+  /**
+   * Iterations (not only in a row) that a request may wait before it goes in front of all that came later, whatever
+   * their priorities: against starvation. Default: no limit.
+   */
+  maxWaitIterations: ofServe(COUNT, {
+    name: 'maxWaitIterations',
+    default: 'no limit',
+    flag: {
+      group: 'Batching',
+      unit: 'iterations',
+      defaultText: 'no limit',
+      help: 'iterations that a request may wait before it passes all that came later, whatever their priorities',
+    },
+  }),
+  /**
+   * Requests that may wait in the engine for their first step: while so many do, no more are asked for, and what comes
+   * next is up to whoever holds them. Default: as many as there are places (maxNumSequences). Not with V1.
+   */
+  maxWaitingRequests: ofGptManager(COUNT, {
+    default: 'maxNumSequences',
+    help: 'requests that may wait in the engine for their first step before no more are asked for',
+  }),
+  /**
+   * MAX_UTILIZATION starts a request only if it could generate this many tokens beside those that run in front of it:
+   * against requests that are started, paused and computed again. Default: it starts whatever fits into one step.
+   */
+  startHorizon: ofServe(COUNT, {
+    name: 'startHorizonTokens',
+    default: 'one step',
+    flag: {
+      group: 'Batching',
+      unit: 'tokens',
+      formerly: 'startHorizon',
+      defaultText: 'one step',
+      help: 'MAX_UTILIZATION: tokens that a request must have room to generate when it starts, against thrashing',
+    },
+  }),
+  /**
+   * Bound on the time between two tokens of a generating request, in milliseconds: while anything generates, prompts get
+   * only as many tokens of an iteration as there is time for, by what recent iterations took. Needs
+   * enableChunkedContext. A generation that takes longer by itself is no faster for it. Default: no bound.
+   */
+  maxInterTokenLatencyMs: ofServe(COUNT, {
+    name: 'maxInterTokenLatencyMs',
+    default: 'no bound',
+    flag: {
+      group: 'Batching',
+      unit: 'milliseconds',
+      defaultText: 'no bound',
+      help: 'bound on the time between two tokens of an answer while prompts come in: these get smaller chunks; needs --chunked-prefill',
+    },
+  }),
+  /**
+   * Bound on the time that an iteration spends on prompts which it does not end, in milliseconds, by what recent iterations
+   * took: so long a request that comes may have to wait for a long prompt of another; four times as long where there is no
+   * other request at all. Prompts that fit into it run whole, all prompts of an iteration together in at most four times as long.
+   * Needs enableChunkedContext. 'auto': what suits the executor that comes to run (engine/executors/chunk-times.ts).
+   * Default: no bound.
+   */
+  maxChunkMs: ofServe(
+    rule<number | 'auto'>(`auto, or ${COUNT.expected}`, (value) => value === 'auto' || COUNT.accepts(value)),
+    {
+      name: 'maxChunkMs',
+      plain: COUNT,
+      default: 'no bound',
+      flag: {
+        group: 'Batching',
+        unit: 'milliseconds',
+        defaultText: chunkMsText(),
+        help: 'time of an iteration for chunks of long prompts, by what recent iterations took: so long a request that comes may have to wait for the prompt of another; four times as long where there is no other request, and for all prompts of an iteration together; needs --chunked-prefill',
+      },
+    },
+  ),
+  /**
+   * Where the engine finds drafts of tokens that may come next, so that one step can give a sequence several tokens. No
+   * answer changes by it. ngram: where a sequence's last tokens stood in it before, what followed is proposed (prompt
+   * lookup); good for answers that repeat their prompt, such as edited code and summaries. Default none. Not with V1.
+   */
+  speculate: ofServe(oneOf('none', 'ngram') satisfies Values<Speculate>, {
+    name: 'speculate',
+    default: 'none',
+    flag: {
+      group: 'Speculation',
+      default: 'none',
+      isForAsking: true,
+      help: 'where tokens that may come next are found, so that a step can give several: ngram proposes what followed when the last tokens stood in prompt or answer before; no answer changes by it',
+    },
+  }),
+  /**
+   * Path of the engine directory of a smaller model with the same tokenizer, which draws drafts where nothing else proposes
+   * any. No answer changes by it. Its KV cache holds as many tokens as the engine's and comes out of the same memory.
+   * Default: none. Not with V1, enableTrtOverlap or executorModule.
+   */
+  draftEnginePath: ofServe(
+    { ...NAME, expected: 'the path of an engine directory' },
+    {
+      name: 'draftModel',
+      plain: NAME,
+      default: 'none',
+      flag: {
+        group: 'Speculation',
+        metavar: 'PATH',
+        defaultText: 'none',
+        isForAsking: true,
+        help: 'a smaller model with the same tokenizer that draws tokens which may come next, so that a step can give several; no answer changes by it; takes what --model takes, and shares the memory',
+      },
+    },
+  ),
+  /** Most tokens of a draft; default 16. How many it has depends on how often they are right and on the load. */
+  maxDraftLen: ofServe(COUNT, {
+    name: 'maxDraftTokens',
+    seedName: 'max_draft_len',
+    default: DEFAULT_MAX_DRAFT_LEN,
+    flag: {
+      group: 'Speculation',
+      unit: 'tokens',
+      formerly: 'maxDraftLen',
+      defaultText: String(DEFAULT_MAX_DRAFT_LEN),
+      isForAsking: true,
+      help: 'most tokens that are proposed at once; how many are depends on how often they are right and on the load',
+    },
+  }),
+  /** The form of the statistics string that returnBatchManagerStats gets; default BatchManager. */
+  statsFormat: ofGptManager(oneOf('BatchManager', 'IterationStats') satisfies Values<StatsFormat>, {
+    default: 'BatchManager',
+    help: 'form of the statistics string: BatchManager or IterationStats',
+  }),
+  /**
+   * Milliseconds without a finished iteration, while something is active, after which the worker counts as stuck:
+   * what is active fails and the worker is started anew. Must exceed the longest iteration. Default 600 000; 0 = never.
+   */
+  watchdogTimeoutMs: ofServe(MS, {
+    name: 'watchdogTimeoutSeconds',
+    plain: wholeNumber(0, 86_400),
+    toField: (seconds) => 1000 * seconds,
+    default: DEFAULT_WATCHDOG_TIMEOUT_MS,
+    flag: {
+      group: 'Running',
+      unit: 'seconds',
+      formerly: 'watchdogTimeout',
+      default: DEFAULT_WATCHDOG_TIMEOUT_MS / 1000,
+      help: 'an engine that finishes no iteration for this long is started anew; longer than the longest iteration, 0 for never',
+    },
+  }),
+  /**
+   * Milliseconds that a worker which was told to end may take, since nothing can interrupt a native call. After that
+   * the manager gives up with a WorkerStuckError. Default 60 000.
+   */
+  terminateTimeoutMs: ofGptManager(MS, {
+    default: DEFAULT_TERMINATE_TIMEOUT_MS,
+    help: 'milliseconds that a worker which was told to end may take',
+  }),
+  /**
+   * Runs the engine in a process of its own in the place of a thread, so that a crash in native code ends that process alone:
+   * what it had fails, once each, and another one is started as after any death of a worker. What it costs is in
+   * BENCHMARKS.md. Engines in processes take no turns with others: computeWeight is refused. Default false.
+   */
+  isolate: ofServe(SWITCH, {
+    name: 'isolate',
+    default: false,
+    flag: {
+      group: 'Models',
+      default: false,
+      help: 'each engine in a process of its own, so that a crash in native code takes no other model and not the server with it',
+    },
+  }),
+  /** How a worker that died is replaced; false: not at all. Does not concern the first start, whose failure rejects `ready`. */
+  workerRestart: ofPrograms(
+    rule<WorkerRestartOptions | false>('false or an object of waits and limits', isWorkerRestart),
+    {
+      name: 'workerRestart',
+      default: 'after 250 ms, then each time twice as long',
+      help: 'how a worker that died is replaced; false: not at all',
+    },
+  ),
+  /** Checks the KV cache's invariants after every iteration; slow, for tests. */
+  checkIntegrity: ofGptManager(SWITCH, {
+    default: false,
+    help: "checks the KV cache's invariants after every iteration; slow, for tests",
+  }),
+  /**
+   * URL of a module that exports `loadExecutor` as engine/worker/load-executor.ts does, for an executor of one's own.
+   * It is imported in the worker, and gets all of these parameters, those of its own too.
+   */
+  executorModule: ofPrograms(MODULE_URL, {
+    name: 'executorModule',
+    default: 'none',
+    help: "URL of a module with an executor of one's own",
+  }),
+  /**
+   * URL of a module with logits post-processors, which requests name (logits_post_processor_name): see
+   * LogitsPostProcessorModule. It is imported in the worker. Refused with V1. With enableTrtOverlap a micro-batch that has
+   * such requests runs in the loop's own thread.
+   */
+  logitsPostProcessorModule: ofPrograms(MODULE_URL, {
+    name: 'logitsPostProcessorModule',
+    default: 'none',
+    help: 'URL of a module with logits post-processors, which requests name',
+  }),
+  /** Milliseconds that one call of a post-processor may take; one that took longer ends its request. Default 1000. */
+  logitsPostProcessorTimeoutMs: ofGptManager(numberIn({ min: 1, max: MAX_COUNT, integer: false }), {
+    default: DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
+    help: 'milliseconds that one call of a post-processor may take',
+  }),
+};

@@ -1,0 +1,53 @@
+import type { ChunkingPolicy } from '../../scheduler/types.js';
+
+/** Instruction sets of the native executor, from the slowest to the fastest. */
+export const INSTRUCTION_SETS = ['scalar', 'avx2', 'avx512', 'avx512bf16'] as const;
+
+export type InstructionSet = (typeof INSTRUCTION_SETS)[number];
+
+/** The executors that there are, from the one that `auto` likes best. */
+export const EXECUTOR_NAMES = ['tensorflow', 'native', 'wasm'] as const;
+
+export type ExecutorName = (typeof EXECUTOR_NAMES)[number];
+
+/** The executor as a user names it. */
+export type ExecutorChoice = 'auto' | ExecutorName;
+
+/**
+ * Milliseconds for the chunks of long prompts (OptionalParams.maxChunkMs: 'auto') on each executor. The same bound is
+ * another number of tokens on each, and a chunk of few tokens costs each another part of what is paid once a step.
+ */
+export const CHUNK_MS: Readonly<Record<ExecutorName, number>> = {
+  native: 50,
+  tensorflow: 100,
+  wasm: 200,
+};
+
+/** The default times of chunks as a user reads them: "50; tensorflow ...". */
+export function chunkMsText(): string {
+  const { native, ...others } = CHUNK_MS;
+  return [native, ...Object.entries(others).map(([name, ms]) => `${name} ${ms}`)].join('; ');
+}
+
+/**
+ * starting: the engine is loading. running. restarting: the worker died; what was active has failed, and another
+ * worker comes. draining: no more requests are taken, active ones go on. stopped: ended as asked. failed: it could not
+ * be loaded, or the worker died and no other one comes.
+ */
+export type ManagerState = 'starting' | 'running' | 'restarting' | 'draining' | 'stopped' | 'failed';
+
+/**
+ * The batching scheme. All three give a request the same tokens and log-probs, bit for bit.
+ *
+ * InflightFusedBatching: requests join and leave between iterations; context and generation share one forward.
+ * InflightBatching: the same with a forward for contexts and one for generation in each iteration.
+ * V1: batches in lockstep. A batch starts when the one before has ended, is padded to its longest prompt, and answers
+ * when all of it has ended. Runs prompts whole: enableChunkedContext is refused with it.
+ */
+export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
+/** Which keys the statistics string has: those of the batch manager, or the richer ones of later versions. */
+export type StatsFormat = 'BatchManager' | 'IterationStats';
+export type Speculate = 'none' | 'ngram';
+
+/** In the server with chunked prefill, where nothing else is asked for: one long prompt must not keep all others waiting. */
+export const DEFAULT_CHUNKING_POLICY: ChunkingPolicy = 'SHORTEST_FIRST';

@@ -1,0 +1,88 @@
+import { readdirSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import zlib from 'node:zlib';
+import { type Engine, EngineError } from './engine.js';
+import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
+
+/** Bytes that are read at a time: so much holds up this thread for a millisecond. */
+const READ_BYTES = 4 * 1024 * 1024;
+
+/** Node.js 22.0 and 22.1 have no CRC-32. */
+const CAN_SUM = typeof zlib.crc32 === 'function';
+
+/** The tensors with the CRC-32 of their bytes in a weights.bin that has just been written. */
+export async function withChecksums(
+  weightsFile: string,
+  tensors: readonly EngineTensor[],
+): Promise<EngineTensor[]> {
+  if (!CAN_SUM) return [...tensors];
+  return withTensors(weightsFile, async (checksum) => {
+    const summed: EngineTensor[] = [];
+    for (const tensor of tensors) summed.push({ ...tensor, checksum: await checksum(tensor) });
+    return summed;
+  });
+}
+
+/** @throws EngineError that names the file and the tensor where weightsDamage finds something. */
+export async function checkWeights(engine: Engine, executor?: string): Promise<void> {
+  const damage = await weightsDamage(engine, executor);
+  if (damage !== null) throw new EngineError(`${damage}; build the engine again.`);
+}
+
+/**
+ * Whether the bytes of weights.bin are those that were built: a flipped bit would show as nonsense in the answers. Only the
+ * tensors that are read from it at every step, where the matrices are in a packed file, which has its own checksum; where that
+ * is not good they are checked before they are packed again. Engines of versions that wrote no checksums are taken as they are.
+ *
+ * @param executor that is asked for: only native, which is the default, has packed files
+ * @returns what is wrong, without a full stop, with the file and the tensor; null where nothing is.
+ */
+export async function weightsDamage(
+  { directory, manifest, plan, weightsFile }: Engine,
+  executor = 'auto',
+): Promise<string | null> {
+  const isPacked =
+    ['auto', 'native'].includes(executor) && readdirSync(directory).some((name) => PACKED_FILE.test(name));
+  const inPackedFile = new Set<string>();
+  for (const op of isPacked ? plan.ops : []) {
+    if (op.op === 'linear' || op.op === 'gatedLinear') inPackedFile.add(op.weight);
+  }
+  // A matrix of both kinds is looked up here by its rows.
+  for (const op of plan.ops) {
+    if (op.op === 'embedding' || op.op === 'addEmbedding') inPackedFile.delete(op.weight);
+  }
+  const tensors = manifest.tensors.filter((one) => one.checksum !== undefined && !inPackedFile.has(one.name));
+  if (tensors.length === 0 || !CAN_SUM) return null;
+  return withTensors(weightsFile, async (checksum) => {
+    for (const tensor of tensors) {
+      if ((await checksum(tensor)) === tensor.checksum) continue;
+      return `${weightsFile}: the bytes of ${tensor.name} are not those that were built, the disk or a program has changed them`;
+    }
+    return null;
+  });
+}
+
+async function withTensors<T>(
+  weightsFile: string,
+  use: (checksum: (tensor: EngineTensor) => Promise<number>) => Promise<T>,
+): Promise<T> {
+  const file = await open(weightsFile, 'r');
+  const buffer = Buffer.allocUnsafe(READ_BYTES);
+  try {
+    return await use((tensor) => checksumOf(file, buffer, tensor));
+  } finally {
+    await file.close();
+  }
+}
+
+async function checksumOf(file: FileHandle, buffer: Buffer, tensor: EngineTensor): Promise<number> {
+  let sum = 0;
+  for (let done = 0; done < tensor.byteLength; ) {
+    const wanted = Math.min(READ_BYTES, tensor.byteLength - done);
+    const { bytesRead } = await file.read(buffer, 0, wanted, tensor.offset + done);
+    if (bytesRead === 0) break;
+    sum = zlib.crc32(buffer.subarray(0, bytesRead), sum);
+    done += bytesRead;
+  }
+  return sum;
+}

@@ -1,0 +1,45 @@
+import type { CacheShape } from '../../kvcache/cache-shape.js';
+import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
+
+/** Heads that a layer keeps, with keys and values of one width. */
+export interface CachedHeads {
+  numKvHeads: number;
+  headDim: number;
+}
+
+/** What a layer keeps, for an executor whose keys are as wide as its values. Throws where they are not. */
+export function cachedHeads({ caches }: NetworkPlan, layer: number, executor: string): CachedHeads {
+  const { kvHeads, keyDim, valueDim } = caches[layer]!;
+  if (keyDim === valueDim) return { numKvHeads: kvHeads, headDim: keyDim };
+  throw new Error(
+    `The ${executor} executor keeps values as wide as keys, but layer ${layer} of the plan has keys of ${keyDim} and values of ` +
+      `${valueDim} numbers.`,
+  );
+}
+
+/** A plan all of whose layers keep the same. */
+export type UniformPlan = NetworkPlan & { attention: AttentionShape & CachedHeads };
+
+/** The plan with what every layer keeps, for an executor whose layers all keep the same. Throws where they do not. */
+export function uniformPlan(plan: NetworkPlan, executor: string): UniformPlan {
+  const { caches, attention } = plan;
+  if (caches.length !== attention.numLayers || caches.length === 0) {
+    throw new Error(
+      `The plan has ${caches.length} caches, but ${attention.numLayers} layers that keep something.`,
+    );
+  }
+  const first = cachedHeads(plan, 0, executor);
+  for (const [layer, shape] of caches.entries()) {
+    const { numKvHeads, headDim } = cachedHeads(plan, layer, executor);
+    if (numKvHeads === first.numKvHeads && headDim === first.headDim) continue;
+    throw new Error(
+      `The ${executor} executor keeps the same in all layers, but layer 0 of the plan keeps ${inWords(caches[0]!)}, and ` +
+        `layer ${layer} ${inWords(shape)}; the wasm executor runs such plans.`,
+    );
+  }
+  return { ...plan, attention: { ...attention, ...first } };
+}
+
+function inWords({ kvHeads, keyDim }: CacheShape): string {
+  return `${kvHeads} ${kvHeads === 1 ? 'head' : 'heads'} of ${keyDim} numbers`;
+}

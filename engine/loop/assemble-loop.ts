@@ -1,0 +1,168 @@
+import {
+  DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
+  DEFAULT_MAX_RETURNED_LOGITS_BYTES,
+} from '../../callbacks/options/optional-params.js';
+import { ContextPace } from '../../scheduler/context-pace.js';
+import { PostProcessors } from '../decoding/post-processors.js';
+import { GenerationLoop } from '../generation-loop.js';
+import { ResponseWriter } from '../intake/response-writer.js';
+import { IterationPlanner } from '../iteration-planner.js';
+import { ActiveRequests } from '../request/active-requests.js';
+import type { LlmRequest } from '../request/llm-request.js';
+import { ReturnedLogitsBudget } from '../request/returned-logits.js';
+import type { BatchingScheme } from '../schemes/batching-scheme.js';
+import { createScheme } from '../schemes/index.js';
+import { paddingRoom } from '../schemes/padding-room.js';
+import { type CallRunner, OverlappedCalls, SerialCalls } from './call-runner.js';
+import { DraftStage } from './draft-stage.js';
+import { FlightRecorder } from './flight-recorder.js';
+import { GuidedDecoding } from './guided-decoding.js';
+import { IterationReporter } from './iteration-reporter.js';
+import { LogitsStage } from './logits-stage.js';
+import type { LoopEnvironment, LoopOptions } from './loop-options.js';
+import { MicroBatchSplit } from './micro-batch-split.js';
+import { type CallParts, PackedCall } from './packed-call.js';
+import { RequestExit } from './request-exit.js';
+import { RequestIntake } from './request-intake.js';
+import { RequestStops } from './request-stops.js';
+import { RunningStep } from './running-step.js';
+import { TokenUpdate } from './token-update.js';
+
+/** Makes the parts of a generation loop and puts them together: each is finished when the next one is given it. */
+export function assembleLoop(options: LoopOptions, world: LoopEnvironment): GenerationLoop {
+  const { modelType = 'InflightFusedBatching', statsFormat = 'BatchManager', maxNumSequences } = options;
+  const { executor, kvCache, rope, clock, callbacks, guideThread = null } = world;
+  const sizes = sizesOf(options, world);
+  const limits = admissionLimits(options, world);
+  const scheme = createScheme(modelType, options.schedulerPolicy, options.maxSeqLen);
+  const pace = paceOf(options, kvCache.tokensPerBlock);
+  const runningStep = new RunningStep();
+  const planner = newPlanner({ options, world, limits, scheme, pace, runningStep });
+  const guided = new GuidedDecoding(guideThread, {
+    vocabSize: executor.vocabSize,
+    canDraft: sizes.maxDraftRows > 0,
+    isLockstep: modelType === 'V1',
+  });
+  const recorder = new FlightRecorder();
+  const split = options.enableTrtOverlap ? new MicroBatchSplit(options.minMicroBatchSize) : null;
+  const callParts = { planner, scheme, kvCache, guided, recorder, clock };
+  const calls = newCalls({ options, world, sizes, callParts, split, runningStep });
+  const { maxNumTokens } = options.microBatch;
+  const { maxDraftRows } = sizes;
+  const takesBlocks = split === null;
+  const drafts = world.drafts
+    ? new DraftStage({ policy: world.drafts, guided }, kvCache, { maxNumTokens, maxDraftRows, takesBlocks })
+    : null;
+  const active = new ActiveRequests<LlmRequest>(options.maxWaitIterations);
+  const { maxReturnedLogitsBytes = DEFAULT_MAX_RETURNED_LOGITS_BYTES } = options;
+  const logitsBudget = new ReturnedLogitsBudget(maxReturnedLogitsBytes, executor.vocabSize);
+  const responses = new ResponseWriter();
+  const format = { modelType, statsFormat };
+  return new GenerationLoop({
+    clock,
+    kvCache,
+    checksIntegrity: options.checkIntegrity ?? false,
+    active,
+    scheme,
+    planner,
+    intake: new RequestIntake({ options, limits, world, active, logitsBudget, responses, guided }),
+    guided,
+    drafts,
+    split,
+    calls,
+    update: new TokenUpdate(planner, drafts, recorder, clock),
+    stops: new RequestStops(active, scheme, callbacks, planner),
+    exit: new RequestExit({ active, scheme, planner, rope, logitsBudget, guided, drafts, responses }),
+    recorder,
+    reporter: new IterationReporter(world, responses, format, maxNumSequences, recorder),
+    pace,
+  });
+}
+
+/** Rows that a call has room for. */
+interface CallSizes {
+  maxNumTokens: number;
+  maxNumSequences: number;
+  maxPaddingSequences: number;
+  /** Rows of logits that the executor has beside one for each sequence, where anybody drafts. */
+  maxDraftRows: number;
+}
+
+function sizesOf(options: LoopOptions, { executor, kvCache, drafts }: LoopEnvironment): CallSizes {
+  const { modelType = 'InflightFusedBatching' } = options;
+  const { maxNumTokens } = options.microBatch;
+  const maxSequences = maxSequencesOf(options);
+  const { tokensPerBlock } = kvCache;
+  const padding = paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock });
+  const spareRows = Math.max(0, executor.options.maxLogitRows - maxSequences);
+  return {
+    maxNumTokens,
+    maxNumSequences: maxSequences,
+    maxPaddingSequences: padding.sequences,
+    maxDraftRows: drafts === undefined ? 0 : spareRows,
+  };
+}
+
+function maxSequencesOf({ microBatch: { maxBatchSize, maxSequences = maxBatchSize } }: LoopOptions): number {
+  return maxSequences;
+}
+
+function admissionLimits(options: LoopOptions, { kvCache }: LoopEnvironment) {
+  return {
+    maxInputLen: options.maxInputLen,
+    maxSeqLen: options.maxSeqLen,
+    microBatch: { ...options.microBatch, maxSequences: maxSequencesOf(options) },
+    numBlocks: kvCache.numBlocks,
+    tokensPerBlock: kvCache.tokensPerBlock,
+    maxAttentionWindow: kvCache.cachedTokensPerSequence,
+  };
+}
+
+interface PlannerParts {
+  options: LoopOptions;
+  world: LoopEnvironment;
+  limits: ReturnType<typeof admissionLimits>;
+  scheme: BatchingScheme;
+  pace: ContextPace | null;
+  runningStep: RunningStep;
+}
+
+function newPlanner({ options, world, limits, scheme, pace, runningStep }: PlannerParts): IterationPlanner {
+  const { executor, kvCache } = world;
+  const { maxNumSequences, startHorizon } = options;
+  const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
+  // While a step runs the executor answers nothing else.
+  const areFinite = (blocks: Int32Array) => runningStep.iteration === null && executor.areFinite(blocks);
+  const planning = { policy, scheduleMicroBatch, maxNumSequences, startHorizon, areFinite, pace };
+  return new IterationPlanner({ ...limits, ...planning }, kvCache);
+}
+
+/** null where no bound was asked for, or contexts run whole. */
+function paceOf(options: LoopOptions, unit: number): ContextPace | null {
+  const { maxInterTokenLatencyMs, maxChunkMs, microBatch } = options;
+  const isBounded = maxInterTokenLatencyMs !== undefined || maxChunkMs !== undefined;
+  return isBounded && microBatch.chunking
+    ? new ContextPace({ maxInterTokenLatencyMs, maxChunkMs }, unit)
+    : null;
+}
+
+interface RunnerInputs {
+  options: LoopOptions;
+  world: LoopEnvironment;
+  sizes: CallSizes;
+  callParts: CallParts;
+  split: MicroBatchSplit | null;
+  runningStep: RunningStep;
+}
+
+function newCalls({ options, world, sizes, callParts, split, runningStep }: RunnerInputs): CallRunner {
+  const { executor, kvCache, rope, postProcessors, clock } = world;
+  const { logitsPostProcessorTimeoutMs = DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS } = options;
+  const processors = postProcessors ?? new PostProcessors(new Map());
+  const logitsStage = new LogitsStage(processors, logitsPostProcessorTimeoutMs, clock);
+  const newCall = () => new PackedCall(sizes, rope, callParts);
+  const parts = { executor, logitsStage, kvCache, clock };
+  return split
+    ? new OverlappedCalls(parts, [newCall(), newCall()], split, runningStep)
+    : new SerialCalls(parts, newCall());
+}

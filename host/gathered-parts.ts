@@ -1,0 +1,68 @@
+import { joinParts, type Part, type PartOptions, slicePart } from './token-parts.js';
+
+/** Parts that gather before they are joined: the arrays of a step are small, and each costs more than what it holds. */
+const MOST_PARTS = 64;
+/** Tokens and log-probs that are given at once: some milliseconds of work for whoever writes them down. */
+const MOST_ENTRIES = 4096;
+
+/**
+ * What a sequence has generated and nobody has taken yet. It is taken in pieces of bounded size, however long it gathered:
+ *
+ *   add        . . . .       64 small parts become one
+ *   parts      [64][64][64] . . .
+ *   take       |--------|          as many tokens as have MOST_ENTRIES entries, a token's log-probs counted with it
+ */
+export class GatheredParts {
+  readonly #options: PartOptions;
+  readonly #mostTokens: number;
+  #parts: Part[] = [];
+  /** Parts at the end that have not been joined. */
+  #numSmall = 0;
+
+  constructor(options: PartOptions) {
+    this.#options = options;
+    const perToken = options.returnLogProbs || options.topLogProbs > 0 ? 1 + options.topLogProbs : 1;
+    this.#mostTokens = Math.max(1, Math.floor(MOST_ENTRIES / perToken));
+  }
+
+  get isEmpty(): boolean {
+    return this.#parts.length === 0;
+  }
+
+  get numTokens(): number {
+    return this.#parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  }
+
+  add(part: Part): void {
+    this.#parts.push(part);
+    if (++this.#numSmall < MOST_PARTS) return;
+    this.#parts.push(joinParts(this.#parts.splice(-MOST_PARTS), this.#options));
+    this.#numSmall = 0;
+  }
+
+  /** The oldest of it, as much as is given at once; a part without tokens where there is nothing. */
+  take(): Part {
+    const taken: Part[] = [];
+    let room = this.#mostTokens;
+    let count = 0;
+    for (; count < this.#parts.length && room > 0; count++) {
+      const part = this.#parts[count]!;
+      const { length } = part.tokens;
+      if (length > room) {
+        taken.push(slicePart(part, 0, room));
+        this.#parts[count] = slicePart(part, room, length);
+        break;
+      }
+      taken.push(part);
+      room -= length;
+    }
+    this.#parts.splice(0, count);
+    this.#numSmall = Math.min(this.#numSmall, this.#parts.length);
+    return joinParts(taken, this.#options);
+  }
+
+  clear(): void {
+    this.#parts = [];
+    this.#numSmall = 0;
+  }
+}

@@ -1,0 +1,27 @@
+import type { WorkerLife } from '../../callbacks/worker-messages.js';
+import { ProcessLink } from './process-link.js';
+import { ThreadLink } from './thread-link.js';
+import type { LinkEvents, WorkerLink } from './worker-link.js';
+
+/** Looks at a heartbeat in another process within a look of the watchdog's: what it sees is never much older. */
+const LOOKS_PER_TIMEOUT = 16;
+const MAX_BEAT_MS = 1000;
+
+export interface LinkOptions {
+  /** A process of its own, not a thread of this one. */
+  isolate: boolean;
+  /** 0: no watchdog reads the heartbeat. */
+  watchdogTimeoutMs: number;
+}
+
+/** Starts a worker that runs `script` with `data`. @throws what the system says where there is no room for one. */
+export function openLink<Info, Message extends { type: string }, Command>(
+  script: URL,
+  data: object,
+  events: LinkEvents<Message | WorkerLife<Info>>,
+  { isolate, watchdogTimeoutMs }: LinkOptions,
+): WorkerLink<Command> {
+  if (!isolate) return new ThreadLink<Info, Message, Command>(script, data, events);
+  const beatMs = Math.ceil(Math.min(watchdogTimeoutMs / LOOKS_PER_TIMEOUT, MAX_BEAT_MS));
+  return new ProcessLink<Info, Message, Command>(script, data, events, beatMs);
+}

@@ -1,0 +1,115 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import type { WorkerLife } from '../../callbacks/worker-messages.js';
+import { EngineFailure } from '../engine-failure.js';
+import { type Downward, errorOf, type Upward } from './process-messages.js';
+import { workerProcessScript } from './process-script.js';
+import type { LinkEvents, WorkerLink } from './worker-link.js';
+
+/** How long a process may take to end by itself when its worker's thread has: what it wrote goes out meanwhile. */
+const LAST_WORDS_MS = 2000;
+
+/**
+ * A worker in a process of its own, so that a crash in native code is the worker's alone. Messages are copied through a pipe;
+ * how many there can be at once is bounded by what bounds them between threads: the bridge's credits downward, what was
+ * asked for by the requests in flight upward.
+ */
+export class ProcessLink<Info, Message extends { type: string }, Command> implements WorkerLink<Command> {
+  readonly subject = "The engine's process";
+  readonly whyStuck =
+    'is in a call of the system that nothing interrupts (a device or a file system does not answer)';
+  /** As it was when the process last told. */
+  readonly heartbeat = { beats: 0, isAsleep: false };
+  readonly #child: ChildProcess;
+  readonly #events: LinkEvents<Message | WorkerLife<Info>>;
+  #hasClosed = false;
+  #isDeserted = false;
+  #isGone = false;
+  #error: Error | null = null;
+  #lastWords: NodeJS.Timeout | null = null;
+
+  /**
+   * @param beatMs how often the process looks whether there is something to tell of the heartbeat; 0: never
+   * @throws what the system says where it has no room for a process
+   */
+  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, beatMs: number) {
+    this.#events = events;
+    this.#child = fork(workerProcessScript(), {
+      serialization: 'advanced',
+      execArgv: process.execArgv.filter((argument) => !/^--(inspect|debug|watch)/.test(argument)),
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    this.#child.on('message', (sent: Upward<Message | WorkerLife<Info>>) => this.#receive(sent));
+    this.#child.on('error', (error) => {
+      this.#error ??= error;
+      if (this.#child.pid === undefined) this.#finish(null, null);
+    });
+    // After the end of the process and of the pipe, which still has its last messages.
+    this.#child.on('close', (code, signal) => this.#finish(code, signal));
+    try {
+      this.#send({ kind: 'setup', script: script.href, data, beatMs });
+    } catch (error) {
+      this.#error = new EngineFailure(
+        `${this.subject} cannot be given its options: ${(error as Error).message}`,
+      );
+      this.terminate();
+    }
+  }
+
+  get pid(): number | null {
+    return this.#child.pid ?? null;
+  }
+
+  post(message: Command | { type: 'shutdown' }): void {
+    this.#send({ kind: 'message', message });
+  }
+
+  desert(): void {
+    this.#isDeserted = true;
+  }
+
+  terminate(): void {
+    this.#child.kill('SIGKILL');
+  }
+
+  unref(): void {
+    this.#child.unref();
+    this.#child.channel?.unref();
+  }
+
+  #receive(sent: Upward<Message | WorkerLife<Info>>): void {
+    if (this.#isDeserted) return;
+    switch (sent.kind) {
+      case 'message':
+        if (sent.message.type === 'closed') this.#hasClosed = true;
+        this.#events.onMessage(sent.message);
+        break;
+      case 'beat':
+        this.heartbeat.beats = sent.beats;
+        this.heartbeat.isAsleep = sent.isAsleep;
+        break;
+      case 'ended':
+        this.#error = sent.error && errorOf(sent.error);
+        this.#lastWords = setTimeout(() => this.terminate(), LAST_WORDS_MS);
+        break;
+    }
+  }
+
+  /** Throws where the message cannot be copied. One that comes too late for the process is heard of as its end. */
+  #send(message: Downward<Command>): void {
+    this.#child.send(message as object, () => {});
+  }
+
+  #finish(code: number | null, signal: NodeJS.Signals | null): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    if (this.#lastWords !== null) clearTimeout(this.#lastWords);
+    const error = this.#error ?? new EngineFailure(`${this.subject} ${howEnded(code, signal)}`);
+    this.#events.onExit(this.#hasClosed ? null : error);
+  }
+}
+
+function howEnded(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal === null) return `ended unexpectedly with exit code ${code}.`;
+  const hint = signal === 'SIGKILL' ? '; where nobody sent it, the system did for want of memory' : '';
+  return `was ended by ${signal}${hint}.`;
+}

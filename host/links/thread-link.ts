@@ -1,0 +1,113 @@
+import {
+  MessageChannel,
+  type MessagePort,
+  receiveMessageOnPort,
+  SHARE_ENV,
+  Worker,
+} from 'node:worker_threads';
+import { requireThreadRoom } from '../../base/address-space.js';
+import { Heartbeat } from '../../callbacks/heartbeat.js';
+import { Doorbell, type WorkerLife, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import type { WorkerWires } from '../../callbacks/worker-wires.js';
+import { GuideThreadHost } from '../../engine/guided/guide-thread-host.js';
+import { EngineFailure } from '../engine-failure.js';
+import type { LinkEvents, WorkerLink } from './worker-link.js';
+
+type GuideThreadMessage = Extract<WorkerMessage, { type: 'guide-thread' }>;
+
+/** A worker that is a thread of this process: its port, its doorbell, its heartbeat. */
+export class ThreadLink<Info, Message extends { type: string }, Command> implements WorkerLink<Command> {
+  readonly subject = "The engine's worker thread";
+  readonly pid = null;
+  readonly whyStuck = 'is in a native call';
+  readonly heartbeat: Heartbeat;
+  readonly #port: MessagePort;
+  readonly #doorbell: Doorbell;
+  readonly #worker: Worker;
+  readonly #events: LinkEvents<Message | WorkerLife<Info>>;
+  /** The worker has no event loop to start and watch a thread of its own. */
+  readonly #guides = new GuideThreadHost();
+  #hasClosed = false;
+  #isDeserted = false;
+  #error: Error | null = null;
+
+  /** @throws MemoryError, or what Node.js says, where no thread can be had. */
+  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>) {
+    requireThreadRoom();
+    const { port1, port2 } = new MessageChannel();
+    const doorbell = Doorbell.createBuffer();
+    const heartbeat = Heartbeat.createBuffer();
+    this.#port = port1;
+    this.#doorbell = new Doorbell(doorbell);
+    this.heartbeat = new Heartbeat(heartbeat);
+    this.#events = events;
+    const wires: WorkerWires = { port: port2, doorbell, heartbeat };
+    this.#worker = new Worker(script, {
+      workerData: { ...data, ...wires },
+      transferList: [port2],
+      name: 'skein-engine',
+      // What TensorFlow's C++ part reads of the environment must be the process's own.
+      env: SHARE_ENV,
+    });
+    this.#port.on('message', (message: Message | WorkerLife<Info>) => this.#handle(message));
+    // The end follows at once, and only then is the thread's memory free.
+    this.#worker.on('error', (error) => {
+      this.#error = error instanceof Error ? error : new Error(String(error));
+    });
+    this.#worker.on('exit', (code) => this.#handleExit(code));
+  }
+
+  post(message: Command | { type: 'shutdown' }): void {
+    this.#port.postMessage(message);
+    this.#doorbell.ring();
+  }
+
+  /** Hands on what the worker has sent so far, and nothing of what it sends from now on. */
+  desert(): void {
+    this.#drain();
+    this.#isDeserted = true;
+  }
+
+  /** Ends the thread as soon as it comes back from its native call; until then it may go on for as long as it likes. */
+  terminate(): void {
+    void this.#worker.terminate();
+  }
+
+  /** Keeps nobody waiting for a thread that does not end. */
+  unref(): void {
+    this.#worker.unref();
+    this.#port.unref();
+  }
+
+  #handle(message: Message | WorkerLife<Info>): void {
+    if (this.#isDeserted) return;
+    if (isGuideThread(message)) {
+      if (message.setup === null) this.#guides.stop();
+      else this.#guides.start(message.setup);
+      return;
+    }
+    if (message.type === 'closed') this.#hasClosed = true;
+    this.#events.onMessage(message);
+  }
+
+  /** The worker's last messages may still lie in the port when its end is announced. */
+  #drain(): void {
+    for (;;) {
+      const received = receiveMessageOnPort(this.#port);
+      if (received === undefined) return;
+      this.#handle(received.message as Message | WorkerLife<Info>);
+    }
+  }
+
+  #handleExit(code: number): void {
+    this.#drain();
+    this.#port.close();
+    this.#guides.stop();
+    const unexpected = () => new EngineFailure(`${this.subject} ended unexpectedly with exit code ${code}.`);
+    this.#events.onExit(this.#hasClosed ? null : (this.#error ?? unexpected()));
+  }
+}
+
+function isGuideThread(message: { type: string }): message is GuideThreadMessage {
+  return message.type === 'guide-thread';
+}

@@ -1,0 +1,35 @@
+import type { EncoderOptions } from '../serving/load-encoder-model.js';
+import { checkLoading, MODEL_RULES } from './model-options.js';
+import type { Rules } from './option-faults.js';
+
+/** Of the options of Skein.load those that an encoder has a use for. */
+export const ENCODER_OPTIONS = [
+  'model',
+  'revision',
+  'weights',
+  'outputWeights',
+  'executor',
+  'threads',
+  'computeWeight',
+  'isolate',
+  'cacheDir',
+  'maxActiveRequests',
+  'maxBatchTokens',
+  'maxContextTokens',
+  'maxQueuedRequests',
+  'watchdogTimeoutSeconds',
+  'workerRestart',
+  'onDownload',
+  'onProgress',
+  'onDamaged',
+  'signal',
+] as const;
+
+const RULES = Object.fromEntries(
+  ENCODER_OPTIONS.map((name) => [name, MODEL_RULES[name]]),
+) as Rules<EncoderOptions>;
+
+/** @throws ParameterError for an option that there is not, or a value that it does not take. */
+export function checkEncoderOptions(options: unknown): asserts options is EncoderOptions {
+  checkLoading('Encoder.load', "{ model: './all-MiniLM-L6-v2' }", options, RULES);
+}

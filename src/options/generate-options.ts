@@ -1,0 +1,138 @@
+import { isObject, MAX_COUNT, numberIn, rule, SWITCH, TEXT, wholeNumber } from '../../base/option-values.js';
+import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
+import { BIAS_MAX } from '../../engine/intake/logit-inputs.js';
+import { InvalidRequestError } from '../generation/errors.js';
+import { messagesFault } from '../generation/messages.js';
+import type { GenerateOptions, SeveralOptions } from '../skein.js';
+import { optionFault, type Rules, SIGNAL } from './option-faults.js';
+
+const MAX_U64 = 2n ** 64n - 1n;
+
+const isStop = (value: unknown) => typeof value === 'string' && value !== '';
+const isToken = (value: unknown) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_COUNT;
+
+const isBadWord = (value: unknown) =>
+  isStop(value) || (Array.isArray(value) && value.length > 0 && value.every(isToken));
+const isBias = (value: unknown) =>
+  typeof value === 'number' && (Math.abs(value) <= BIAS_MAX || value === -Infinity);
+const U64 = rule(
+  `a bigint from 0 to ${MAX_U64}`,
+  (value) => typeof value === 'bigint' && value >= 0n && value <= MAX_U64,
+);
+
+const RULES = {
+  prompt: TEXT,
+  // What is in them: see messagesFault.
+  messages: rule('a list of messages', Array.isArray),
+  // What is in them: see checkLengths, which knows the vocabulary.
+  promptTokens: rule(
+    'an Int32Array or an array of token ids',
+    (value) => Array.isArray(value) || value instanceof Int32Array,
+  ),
+  promptEmbeddings: rule(
+    'a list of Float32Arrays',
+    (value) => Array.isArray(value) && value.every((row) => row instanceof Float32Array),
+  ),
+  positionIds: rule(
+    'an Int32Array or a list of positions',
+    (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
+  ),
+  maxTokens: wholeNumber(1, MAX_COUNT),
+  minTokens: numberIn(SAMPLING_RANGES.minLength),
+  stop: rule(
+    'a text or a list of texts, none of them empty',
+    (value) => isStop(value) || (Array.isArray(value) && value.every(isStop)),
+  ),
+  stopTokens: rule('a list of token ids', (value) => Array.isArray(value) && value.every(isToken)),
+  badWords: rule(
+    'a list of texts or lists of token ids, none of them empty',
+    (value) => Array.isArray(value) && value.every(isBadWord),
+  ),
+  includeStop: SWITCH,
+  ignoreEos: SWITCH,
+  skipSpecialTokens: SWITCH,
+  logProbs: wholeNumber(0, MAX_COUNT),
+  returnGenerationLogits: SWITCH,
+  returnContextLogits: SWITCH,
+  contextLogProbs: wholeNumber(0, MAX_COUNT),
+  maxDraftLen: wholeNumber(0, MAX_COUNT),
+  logitsPostProcessor: rule('a name', (value) => typeof value === 'string'),
+  // What is in it: see guideOf.
+  guided: rule("an object such as { json: true } or { regex: '[0-9]+' }", isObject),
+  clientId: U64,
+  priority: numberIn({ min: 0, max: 1, integer: false }),
+  queueKey: TEXT,
+  queueWeight: rule(
+    'a number above 0 and at most 1000',
+    (value) => typeof value === 'number' && value > 0 && value <= 1000,
+  ),
+  cacheSalt: U64,
+  addGenerationPrompt: SWITCH,
+  continueFinalMessage: SWITCH,
+  templateVariables: rule('an object', isObject),
+  timeLimitMs: wholeNumber(1, MAX_COUNT),
+  signal: SIGNAL,
+  temperature: numberIn(SAMPLING_RANGES.temperature),
+  topK: numberIn(SAMPLING_RANGES.topK),
+  topP: numberIn(SAMPLING_RANGES.topP),
+  minP: numberIn(SAMPLING_RANGES.minP),
+  repetitionPenalty: numberIn(SAMPLING_RANGES.repetitionPenalty),
+  presencePenalty: numberIn(SAMPLING_RANGES.presencePenalty),
+  frequencyPenalty: numberIn(SAMPLING_RANGES.frequencyPenalty),
+  noRepeatNgramSize: numberIn(SAMPLING_RANGES.noRepeatNgramSize),
+  logitBias: rule(
+    'a Map of token ids to numbers',
+    (value) => value instanceof Map && [...value].every(([token, bias]) => isToken(token) && isBias(bias)),
+  ),
+  embeddingBias: rule('a Float32Array', (value) => value instanceof Float32Array),
+  seed: rule('a whole number', (value) => typeof value === 'bigint' || Number.isInteger(value)),
+} satisfies Rules<GenerateOptions>;
+
+/** @throws InvalidRequestError for an option that there is not, or a value that it does not take. */
+export function checkGenerateOptions(call: string, options: unknown): asserts options is GenerateOptions {
+  const fault = optionFault<GenerateOptions>(call, "{ prompt: 'Once upon a time' }", options, RULES);
+  if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
+  const { messages } = options as GenerateOptions;
+  const wrong = messages === undefined ? null : messagesFault(messages);
+  if (wrong !== null) throw new InvalidRequestError(wrong, 'messages');
+}
+
+/** The options with their defaults. @throws InvalidRequestError, as above. */
+export function checkSeveralOptions(options: unknown): SeveralOptions & { n: number; bestOf: number } {
+  if (!isObject(options)) checkGenerateOptions('completeSeveral', options);
+  const { n: asked, bestOf: candidates, beams, ...rest } = options as SeveralOptions;
+  checkGenerateOptions('completeSeveral', rest);
+  const isCount = (value: unknown) =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 4096;
+  const check = (name: string, value: unknown) => {
+    if (isCount(value)) return;
+    throw new InvalidRequestError(
+      `${name} is ${String(value)}; a whole number from 1 to 4096 is expected.`,
+      name,
+    );
+  };
+  if (beams !== undefined)
+    check('beams.width', isObject(beams) ? (beams as { width?: unknown }).width : beams);
+  if (beams?.width === 1) {
+    throw new InvalidRequestError('beams.width is 1; a search needs at least 2 beams.', 'beams');
+  }
+  const n = asked ?? beams?.width ?? 1;
+  const bestOf = candidates ?? beams?.width ?? n;
+  check('n', n);
+  check('bestOf', bestOf);
+  if (beams !== undefined && bestOf !== beams.width) {
+    throw new InvalidRequestError(
+      'bestOf and beams exclude each other: a search has as many candidates as beams.',
+      'bestOf',
+    );
+  }
+  if (n > bestOf) throw new InvalidRequestError(`n is ${n}; there are only ${bestOf} to choose from.`, 'n');
+  return { ...rest, n, bestOf, ...(beams === undefined ? {} : { beams }) };
+}
+
+/** @throws InvalidRequestError, as above. */
+export function checkCloseOptions(options: unknown): void {
+  const fault = optionFault<{ abort?: boolean }>('close', '{ abort: true }', options, { abort: SWITCH });
+  if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
+}

@@ -1,0 +1,102 @@
+import { closestName } from '../../base/did-you-mean.js';
+import { nameOf } from '../serving/model-name.js';
+import { UsageError } from '../usage-error.js';
+import { optionCalled, refusalOf } from './old-names.js';
+import { OPTIONS, type OptionName } from './table.js';
+
+/** Options that a model of a --config file may have for itself; all others are the server's. */
+const OPTIONS_OF_A_MODEL = OPTIONS.filter(({ isOfAModel }) => isOfAModel).map(({ name }) => name);
+
+/** A model to serve, as the user named it. */
+export interface ModelEntry {
+  /** What clients ask for. */
+  name: string;
+  /** Further names for it. */
+  aliases: readonly string[];
+  /** Path of the model. */
+  model: string;
+}
+
+/** An entry of `models` in a --config file, its own options not checked yet. */
+export interface FileEntry extends ModelEntry {
+  options: Partial<Record<OptionName, unknown>>;
+}
+
+/**
+ * PATH, or NAME=PATH. A name does not begin with a dot, a slash or a tilde: what does is a path with an equals sign in it.
+ * @param where how the user wrote the option, for errors.
+ */
+export function modelEntry(text: string, where: string): ModelEntry {
+  const sign = text.indexOf('=');
+  if (sign < 0 || /^([./~\\]|[A-Za-z]:[\\/])/.test(text))
+    return { name: nameOf(text), aliases: [], model: text };
+  const [name, model] = [text.slice(0, sign).trim(), text.slice(sign + 1).trim()];
+  if (name === '')
+    throw new UsageError(
+      `${where} is ${JSON.stringify(text)}, which has an empty name; NAME=PATH is expected.`,
+    );
+  if (model === '')
+    throw new UsageError(`${where} is ${JSON.stringify(text)}, which has no path; NAME=PATH is expected.`);
+  return { name, aliases: [], model };
+}
+
+/** The list `models` of a --config file. @throws UsageError. */
+export function fileEntries(list: unknown, where: string): FileEntry[] {
+  if (!Array.isArray(list) || list.length === 0) {
+    throw new UsageError(
+      `${where} must be a list of models, such as [{"name": "chat", "model": "./smollm2"}].`,
+    );
+  }
+  return list.map((entry: unknown, index) => fileEntry(entry, `${where}[${index}]`));
+}
+
+function fileEntry(entry: unknown, where: string): FileEntry {
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
+    throw new UsageError(`${where} must be an object such as {"name": "chat", "model": "./smollm2"}.`);
+  }
+  const { name, model, aliases = [], ...rest } = entry as Record<string, unknown>;
+  if (typeof model !== 'string' || model === '')
+    throw new UsageError(`${where}.model must be the path of a model.`);
+  if (name !== undefined && !isName(name)) throw new UsageError(`${where}.name must be ${NAME}.`);
+  if (!Array.isArray(aliases) || !aliases.every(isName))
+    throw new UsageError(`${where}.aliases must be a list of names.`);
+  const options: FileEntry['options'] = {};
+  for (const [key, value] of Object.entries(rest)) {
+    const option = optionCalled(key);
+    if (option === null || !OPTIONS_OF_A_MODEL.includes(option)) throw new UsageError(unknown(key, where));
+    if (Object.hasOwn(options, option)) throw new UsageError(`${where} has ${option} twice, by two names.`);
+    options[option] = value;
+  }
+  return { name: name === undefined ? nameOf(model) : (name as string), aliases, model, options };
+}
+
+function unknown(key: string, where: string): string {
+  const now = refusalOf(key, (option) => option);
+  if (now !== null) return `${where}: ${now}`;
+  const meant = closestName(key, OPTIONS_OF_A_MODEL);
+  const hint =
+    meant === null ? ` Options of a model: ${OPTIONS_OF_A_MODEL.join(', ')}.` : ` Did you mean ${meant}?`;
+  return `${where} has an unknown option ${key}.${hint}`;
+}
+
+const NAME = 'a text that is not empty';
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '';
+}
+
+/** @throws UsageError where two models go by one name. */
+export function checkNames(entries: readonly ModelEntry[]): void {
+  const taken = new Map<string, ModelEntry>();
+  for (const entry of entries) {
+    for (const name of [entry.name, ...entry.aliases]) {
+      const other = taken.get(name);
+      if (other !== undefined) {
+        throw new UsageError(
+          `The name ${name} is given twice: to ${other.model} and to ${entry.model}; give each a name of its own, as in --model NAME=PATH.`,
+        );
+      }
+      taken.set(name, entry);
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import { callback, NAME } from '../../base/option-values.js';
+import { ENGINE_TABLE } from '../../callbacks/options/table.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { ModelOptions } from '../serving/load-model.js';
+import { optionFault, type Rules, SIGNAL } from './option-faults.js';
+import { LOADING_OPTIONS } from './server-options.js';
+
+const OF_SERVER = Object.entries(LOADING_OPTIONS).map(([name, { values }]) => [name, values]);
+const OF_ENGINE = ENGINE_TABLE.flatMap(({ option: { name, plain } }) =>
+  name === null ? [] : [[name, plain]],
+);
+
+export const MODEL_RULES = {
+  ...Object.fromEntries([...OF_SERVER, ...OF_ENGINE]),
+  model: NAME,
+  onDownload: callback(),
+  onProgress: callback(),
+  onDamaged: callback(),
+  signal: SIGNAL,
+} as Rules<ModelOptions>;
+
+/** @throws ParameterError for an option that there is not, or a value that it does not take. */
+export function checkModelOptions(options: unknown): asserts options is ModelOptions {
+  checkLoading('Skein.load', "{ model: './smollm2-135m-instruct' }", options, MODEL_RULES);
+}
+
+/** @throws ParameterError as checkModelOptions, in the words of who made the call. */
+export function checkLoading<Options extends { model: string }>(
+  call: string,
+  example: string,
+  options: unknown,
+  rules: Rules<Options>,
+): void {
+  const fault = optionFault<Options>(call, example, options, rules);
+  if (fault !== null) throw new ParameterError(fault.option ?? 'options', fault.message);
+  if ((options as Options).model === undefined) {
+    throw new ParameterError('model', `${call} needs the option model, such as ${example}.`);
+  }
+}

@@ -1,0 +1,73 @@
+import { GROUPS } from '../../callbacks/options/option.js';
+import { ENGINE_TABLE } from '../../callbacks/options/table.js';
+import { defaultText, flagName, OPTIONS, type Option, variableName } from './table.js';
+
+const code = (name: string | null) => (name === null ? '' : `\`${name}\``);
+
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}
+
+/** Flags, variables, units, defaults and meanings as Markdown tables by groups, for users of the server. */
+export function flagsTables(): string {
+  const isCommon = ({ flag }: Option) => flag.isCommon ?? false;
+  const parts: [string, readonly Option[]][] = [
+    ['Common options', OPTIONS.filter(isCommon)],
+    ...GROUPS.map((group): [string, readonly Option[]] => [
+      group,
+      OPTIONS.filter((option) => option.flag.group === group && !isCommon(option)),
+    ]),
+  ];
+  return parts.map(([title, options]) => `### ${title}\n\n${flagsTable(options)}`).join('\n\n');
+}
+
+function flagsTable(options: readonly Option[]): string {
+  const rows = options.map((option) => {
+    const { name, flag, values } = option;
+    const meaning =
+      values.choices === undefined ? flag.help : `${flag.help}; one of ${values.choices.join(', ')}`;
+    const aliases = (flag.aliases ?? []).map((alias) => code(`--${flagName(alias)}`));
+    const also = aliases.length === 0 ? '' : `; also ${aliases.join(', ')}`;
+    return [
+      code(`--${flagName(name)}`),
+      code(variableName(name)),
+      flag.unit ?? '',
+      defaultText(option),
+      meaning + also,
+    ];
+  });
+  return markdownTable(['flag', 'environment', 'unit', 'default', 'meaning'], rows);
+}
+
+/** All names of each option side by side as a Markdown table, for readers of the code. */
+export function namesTable(): string {
+  const served = OPTIONS.map((option) => [
+    code(`--${flagName(option.name)}`),
+    code(option.name),
+    code(option.engine?.path ?? null),
+    code(option.engine?.option.seedName ?? null),
+    code(option.flag.formerly ?? null),
+  ]);
+  return markdownTable(['flag', 'option', 'GptManager field', "seed's name", 'was'], served);
+}
+
+/** Every option of GptManager, with the default that it has there. */
+export function managerTable(): string {
+  const rows = ENGINE_TABLE.map(({ path, option }) => [
+    code(path),
+    option.defaultText,
+    option.help,
+    option.name === null || option.flag === null ? '' : code(`--${flagName(option.name)}`),
+  ]);
+  return markdownTable(['option', 'default', 'meaning', 'of the server'], rows);
+}
+
+/** What was renamed, as a Markdown table. */
+export function formerNamesTable(): string {
+  const rows = OPTIONS.flatMap(({ name, flag }) =>
+    flag.formerly === undefined ? [] : [[code(`--${flagName(flag.formerly)}`), code(`--${flagName(name)}`)]],
+  );
+  return markdownTable(['was', 'is'], rows);
+}

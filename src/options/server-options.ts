@@ -1,0 +1,337 @@
+import {
+  listOf,
+  MAX_COUNT,
+  NAME,
+  oneOf,
+  SWITCH,
+  type Values,
+  wholeNumber,
+} from '../../base/option-values.js';
+import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
+
+/** A setting that the engine knows nothing of, under its plain name. */
+export interface ServerOption<T = unknown, Configured = unknown> {
+  values: Values<T>;
+  /** model: an entry of `models` in a file may have one of its own. */
+  level: 'server' | 'model';
+  flag: FlagSpec;
+  /** `skein batch`, which has no clients, takes it too. */
+  isForBatch: boolean;
+  /** What the host in this process calls it, where that is another name. */
+  hostField: string | null;
+  /** For the type alone: there is no such field. */
+  readonly configured?: Configured;
+}
+
+interface Where {
+  isForBatch?: boolean;
+  hostField?: string;
+}
+
+function ofServer<T>(
+  values: Values<T>,
+  flag: FlagText & { default: NoInfer<T> },
+  where?: Where,
+): ServerOption<T, T>;
+function ofServer<T>(values: Values<T>, flag: FlagText, where?: Where): ServerOption<T, T | undefined>;
+function ofServer<T>(values: Values<T>, flag: FlagSpec, where: Where = {}): ServerOption<T> {
+  return { values, level: 'server', flag, isForBatch: true, hostField: null, ...where };
+}
+
+function ofModel<T>(
+  values: Values<T>,
+  flag: FlagText & { default: NoInfer<T> },
+  where?: Where,
+): ServerOption<T, T>;
+function ofModel<T>(values: Values<T>, flag: FlagText, where?: Where): ServerOption<T, T | undefined>;
+function ofModel<T>(values: Values<T>, flag: FlagSpec, where: Where = {}): ServerOption<T> {
+  return { ...ofServer(values, flag, where), level: 'model' };
+}
+
+const PATHS = listOf('a path, or NAME=PATH, or a list of these');
+const TEXTS = listOf('a text that is not empty, or a list of such');
+const NAMES = listOf('a name, or a list of names');
+const OF_CLIENTS = { isForBatch: false };
+const ACCESS = 'Address and access';
+const REQUESTS = 'Requests and answers';
+const DAY_SECONDS = 86_400;
+const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
+
+/** Of the server's part, what Skein.load takes too. */
+export const LOADING_OPTIONS = {
+  /** Branch, tag or commit of a `model` from the hub; default main. */
+  revision: ofModel(NAME, {
+    group: 'Models',
+    metavar: 'REVISION',
+    help: 'branch, tag or commit of a model from the hub',
+    defaultText: 'main',
+    isForAsking: true,
+  }),
+  /** Precision of the weights; auto, the default: int4 or int8 for checkpoints of 4 or 8 bits, else bf16. */
+  weights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8', 'int4'), {
+    group: 'Models',
+    isCommon: true,
+    default: 'auto',
+    isForAsking: true,
+    help: 'precision of the weights; auto is int4 or int8 for checkpoints of 4 or 8 bits, else bf16',
+  }),
+  /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4. */
+  outputWeights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8'), {
+    group: 'Models',
+    default: 'auto',
+    isForAsking: true,
+    help: 'precision of the embedding and the output layer; auto is that of the weights, int8 with int4',
+  }),
+  /** Where engines built from models are kept; default: the user's cache directory. */
+  cacheDir: ofServer(NAME, {
+    group: 'Models',
+    metavar: 'DIR',
+    help: 'where engines built from models are kept',
+    defaultText: "the user's cache directory",
+    isForAsking: true,
+  }),
+  /** Requests that wait beside those in the engine before more are refused with a QueueFullError; default 256. */
+  maxQueuedRequests: ofModel(
+    LONGEST_QUEUE,
+    {
+      group: REQUESTS,
+      unit: 'requests',
+      formerly: 'maxQueueSize',
+      default: 256,
+      help: 'requests that may wait; more are refused with 429',
+    },
+    { hostField: 'maxQueueSize' },
+  ),
+  /** The same for the requests of one queueKey; default: as many as of all. */
+  maxQueuedRequestsPerKey: ofServer(
+    LONGEST_QUEUE,
+    {
+      group: REQUESTS,
+      unit: 'requests',
+      formerly: 'maxQueueSizePerKey',
+      help: 'of these, requests of one API key',
+      defaultText: '--max-queued-requests',
+    },
+    { isForBatch: false, hostField: 'maxQueueSizePerKey' },
+  ),
+  /** Whose request goes next is decided by deficit round robin over queueKeys, in tokens; default false. */
+  fairQueueing: ofServer(
+    SWITCH,
+    {
+      group: REQUESTS,
+      default: false,
+      help: 'whose request goes next is decided by deficit round robin over the API keys, in tokens, so that the flood of one key does not starve another',
+    },
+    { isForBatch: false, hostField: 'fairQueueing' },
+  ),
+};
+
+/** What the server alone takes. */
+const SERVING_OPTIONS = {
+  model: ofServer(PATHS, {
+    group: 'Models',
+    isCommon: true,
+    metavar: '[NAME=]PATH',
+    help: 'a model: a Hugging Face directory, a GGUF file or a folder with one, an engine directory, or ORG/NAME[:QUANT] of the Hugging Face hub, downloaded where it is not in the cache; again for further ones, each under its name (separated by commas in the variable)',
+    defaultText: 'the demo model',
+  }),
+  servedModelName: ofServer(NAMES, {
+    group: 'Models',
+    metavar: 'NAME',
+    help: 'the name that clients ask for, where there is one model; again for further names of it',
+    defaultText: "the model's folder or file name",
+  }),
+  host: ofServer(
+    NAME,
+    {
+      group: ACCESS,
+      isCommon: true,
+      metavar: 'ADDRESS',
+      default: '127.0.0.1',
+      help: 'address to listen on',
+    },
+    OF_CLIENTS,
+  ),
+  port: ofServer(
+    wholeNumber(0, 65535),
+    {
+      group: ACCESS,
+      isCommon: true,
+      metavar: 'N',
+      default: 8000,
+      help: 'port to listen on; 0 takes a free one',
+    },
+    OF_CLIENTS,
+  ),
+  apiKey: ofServer(
+    TEXTS,
+    {
+      group: ACCESS,
+      isCommon: true,
+      metavar: 'KEY',
+      help: 'key that clients must send; repeated, several keys are good',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  apiKeyFile: ofServer(
+    NAME,
+    {
+      group: ACCESS,
+      metavar: 'FILE',
+      help: 'further keys, as JSON or YAML: a list of {name, key, weight, admin, group}; the weight is the share of a key with --fair-queueing (1 where it is not given); an admin may reset the cache and sees the ids of all requests (false where it is not given, true for a key that is the only one); keys of a group find what was computed for the prompts of each other (not given: no other key does)',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  corsOrigin: ofServer(
+    TEXTS,
+    {
+      group: ACCESS,
+      metavar: 'ORIGIN',
+      help: 'web pages that may use the server beside its own, such as https://example.com; repeated, several; loopback for those of this machine (any port of localhost, 127.0.0.0/8 or [::1]), * for all and none for none',
+      defaultText: 'loopback',
+    },
+    OF_CLIENTS,
+  ),
+  allowedHost: ofServer(
+    NAMES,
+    {
+      group: ACCESS,
+      metavar: 'NAME',
+      help: 'further name by which the server may be asked (the Host header) beside localhost, 127.0.0.0/8 and [::1], such as host.docker.internal, or .example.com for all below it; repeated, several; * for any; where it is given, no other name is answered',
+      defaultText: 'any with API keys or where --host is no loopback address, else none',
+    },
+    OF_CLIENTS,
+  ),
+  tlsCert: ofServer(
+    NAME,
+    {
+      group: ACCESS,
+      metavar: 'FILE',
+      help: 'certificate chain in PEM: the server speaks HTTPS; needs --tls-key',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  tlsKey: ofServer(
+    NAME,
+    {
+      group: ACCESS,
+      metavar: 'FILE',
+      help: 'private key of the certificate, in PEM',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  maxBodyBytes: ofServer(wholeNumber(1024, 2 ** 31 - 1), {
+    group: REQUESTS,
+    unit: 'bytes',
+    formerly: 'maxBodySize',
+    default: 16 * 1024 * 1024,
+    help: 'longest body of a request; a longer one is refused with 413',
+  }),
+  maxHeldMemoryBytes: ofServer(wholeNumber(2 ** 20, Number.MAX_SAFE_INTEGER), {
+    group: REQUESTS,
+    unit: 'bytes',
+    formerly: 'maxHeldMemory',
+    help: 'memory that all requests together may take, by estimate: their bodies, prompts that wait, answers and stored responses; what does not fit is refused with 429, before its body is read where its length is told',
+    defaultText: 'a quarter of what the models leave',
+  }),
+  requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {
+    group: REQUESTS,
+    unit: 'seconds',
+    formerly: 'requestTimeout',
+    default: 0,
+    help: 'time after which an answer ends with what it has (finish_reason length, stop_reason time_limit), waiting included; a request may ask for less with time_limit_ms; 0 for no limit',
+  }),
+  streamStallTimeoutSeconds: ofServer(
+    wholeNumber(1, DAY_SECONDS),
+    {
+      group: ACCESS,
+      unit: 'seconds',
+      formerly: 'streamStallTimeout',
+      default: 30,
+      help: 'a client that does not read its answer for this long is cut off, and its request ended; one that stops in the middle of a body is refused with 408',
+    },
+    OF_CLIENTS,
+  ),
+  maxConnections: ofServer(
+    wholeNumber(1, 1_000_000),
+    {
+      group: ACCESS,
+      unit: 'connections',
+      metavar: 'N',
+      default: 10_000,
+      help: 'connections that may be open at once; what is asked on further ones is refused with 503',
+    },
+    OF_CLIENTS,
+  ),
+  defaultMaxTokens: ofModel(wholeNumber(1, MAX_COUNT), {
+    group: REQUESTS,
+    unit: 'tokens',
+    default: 1024,
+    help: 'longest chat answer where the request names no limit',
+  }),
+  toolCallParser: ofModel(
+    oneOf('auto', 'hermes', 'llama3_json', 'pythonic', 'mistral', 'qwen3_coder', 'deepseek_v3'),
+    {
+      group: REQUESTS,
+      metavar: 'FORMAT',
+      default: 'auto',
+      help: 'how the model writes calls of functions; auto: as its chat template has it',
+    },
+  ),
+  reasoningParser: ofModel(oneOf('auto', 'deepseek_r1', 'qwen3', 'none'), {
+    group: REQUESTS,
+    metavar: 'FORMAT',
+    default: 'auto',
+    isForAsking: true,
+    help: 'how reasoning is told from answers; auto: by the chat template',
+  }),
+  maxLogprobs: ofModel(wholeNumber(-1, MAX_COUNT), {
+    group: REQUESTS,
+    metavar: 'N',
+    default: 20,
+    help: 'most log-probs beside that of each token that a request may ask for; -1: the whole vocabulary',
+  }),
+  drainTimeoutSeconds: ofServer(
+    wholeNumber(0, DAY_SECONDS),
+    {
+      group: 'Running',
+      unit: 'seconds',
+      formerly: 'drainTimeout',
+      default: 30,
+      help: 'how long answers may go on after SIGTERM or SIGINT',
+    },
+    OF_CLIENTS,
+  ),
+  exitOnFailure: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      default: true,
+      help: 'ends the process when the engine died and cannot be started again (--no-exit-on-failure stays and answers 503)',
+    },
+    OF_CLIENTS,
+  ),
+  accessLog: ofServer(
+    SWITCH,
+    {
+      group: 'Running',
+      default: false,
+      help: 'writes a line of JSON for each request to stderr, whatever --log-level is; it holds no text of any prompt',
+    },
+    OF_CLIENTS,
+  ),
+  logLevel: ofServer(oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'), {
+    group: 'Running',
+    isCommon: true,
+    metavar: 'LEVEL',
+    default: 'warn',
+    help: 'info adds a line for each request, debug for /health, /live and /metrics too; the log is JSON on stderr',
+  }),
+};
+
+/** The server's part of the table of options; the engine's is in callbacks/options/. */
+export const SERVER_OPTIONS = { ...SERVING_OPTIONS, ...LOADING_OPTIONS };

@@ -1,0 +1,48 @@
+import { type CallName, type NamedText, worded } from '../../../base/named-text.js';
+import { flagOfOption } from '../../options/flag-names.js';
+import { fieldOfOption, optionOfInput, type TextRoute } from '../../request-vocabulary.js';
+
+/** What a route calls a field that is an option of a program, or has a path in the body of a chat. */
+export type CallField = (name: string) => string;
+
+/** Paths of a chat's fields and what a route calls them: those above first. `[]` is any index, and stays. */
+export type OtherNames = readonly (readonly [string, string])[];
+
+/** The words of a route. */
+export function fieldsOf(route: TextRoute, names: OtherNames = []): CallField {
+  return (name) => renamed(fieldOfOption(name, route), names);
+}
+
+/** A sentence as a client of a route reads it: options of the engine are the server's flags. */
+export function inFields(text: NamedText, callField: CallField): string {
+  const call: CallName = ({ of, name }) => {
+    if (of === 'option') return flagOfOption(name) ?? name;
+    return callField(of === 'input' ? (optionOfInput(name) ?? name) : name);
+  };
+  return worded(text, call);
+}
+
+function renamed(path: string, names: OtherNames): string {
+  const parts = partsOf(path);
+  for (const [from, to] of names) {
+    const pattern = partsOf(from);
+    if (!pattern.every((part, i) => part === parts[i] || (part === '[]' && isIndex(parts[i])))) continue;
+    const indexes = parts.slice(0, pattern.length).filter(isIndex);
+    const start = partsOf(to).map((part) => (part === '[]' ? indexes.shift()! : part));
+    return joined([...start, ...parts.slice(pattern.length)]);
+  }
+  return path;
+}
+
+/** tools, [0], function, name of `tools[0].function.name`. */
+function partsOf(path: string): string[] {
+  return path.match(/\[\d*\]|[^.[]+/g) ?? [];
+}
+
+function isIndex(part: string | undefined): boolean {
+  return part?.startsWith('[') ?? false;
+}
+
+function joined(parts: readonly string[]): string {
+  return parts.reduce((path, part) => (isIndex(part) ? path + part : `${path}.${part}`));
+}

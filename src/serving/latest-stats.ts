@@ -1,0 +1,90 @@
+import type { IterationStats, ModelType } from '../../callbacks/gpt-manager-options.js';
+import type { EngineInfo, ExecutorMemory } from '../../callbacks/worker-messages.js';
+import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
+
+/**
+ * The batch manager's statistics of the latest iteration, written when they are asked for. With nothing in flight they say
+ * so: counts of requests and of an iteration's work are 0 and blocks are those still held. The iteration counter and the
+ * timestamp stay those of the latest iteration, and tell how old that is.
+ */
+export class LatestStats {
+  readonly #modelType: ModelType;
+  readonly #engine: EngineInfo;
+  readonly #isIdle: () => boolean;
+  #stats: IterationStats;
+  #time = new Date();
+
+  /** `isIdle`: the engine has no request. */
+  constructor(modelType: ModelType, engine: EngineInfo, isIdle: () => boolean) {
+    this.#modelType = modelType;
+    this.#engine = engine;
+    this.#isIdle = isIdle;
+    this.#stats = beforeTheFirst(engine);
+  }
+
+  note(stats: IterationStats): void {
+    // This is done at once: until the next request's first iteration is over, nobody else would know that there was a rest before it.
+    this.#stats = this.#isIdle() ? atRest(stats) : stats;
+    this.#time = new Date();
+  }
+
+  /** The engine died, and its memory with it. */
+  noteLoss(): void {
+    this.#stats = beforeTheFirst(this.#engine);
+    this.#time = new Date();
+  }
+
+  /** The keys of the batch manager's own scheme: see batchManagerStatsJson. */
+  json(): string {
+    if (this.#isIdle()) this.#stats = atRest(this.#stats);
+    return batchManagerStatsJson(this.#modelType, this.#stats, bytesOf(this.#engine.memory), this.#time);
+  }
+}
+
+/** What is left of an iteration when nothing is in flight. */
+function atRest(stats: IterationStats): IterationStats {
+  return {
+    ...stats,
+    activeRequests: 0,
+    newRequests: 0,
+    newRequestsQueueMs: 0,
+    queuedRequests: 0,
+    scheduledRequests: 0,
+    contextRequests: 0,
+    generationRequests: 0,
+    pausedRequests: 0,
+    contextTokens: 0,
+    generatedTokens: 0,
+    emptyGenerationSlots: 0,
+    usedBlocks: stats.heldBlocks,
+    freeBlocks: stats.maxBlocks - stats.heldBlocks,
+  };
+}
+
+/** All free, and nothing counted. */
+function beforeTheFirst({ numBlocks, tokensPerBlock, maxNumSequences }: EngineInfo): IterationStats {
+  const nothing = {
+    allocTotalBlocks: 0,
+    allocNewBlocks: 0,
+    reusedBlocks: 0,
+    missedBlocks: 0,
+    cacheHitRate: 0,
+  };
+  const secondary = {
+    secondaryMaxBlocks: 0,
+    secondaryUsedBlocks: 0,
+    swappedOutBlocks: 0,
+    swappedInBlocks: 0,
+  };
+  const blocks = { maxBlocks: numBlocks, freeBlocks: numBlocks, usedBlocks: 0, tokensPerBlock };
+  const cache = { ...blocks, ...nothing, ...secondary };
+  const stats = new LoopStatistics(maxNumSequences).finishIteration(noCounts(), cache, 0, 0, 0);
+  return { ...stats, iteration: 0 };
+}
+
+/** Bytes of the model and, where there is one, of its draft model. */
+function bytesOf({ draft, ...own }: EngineInfo['memory']): number {
+  const sum = (memory: ExecutorMemory) =>
+    memory.weightBytes + memory.kvCacheBytes + memory.secondaryKvCacheBytes + memory.workspaceBytes;
+  return sum(own) + (draft === null ? 0 : sum(draft));
+}

@@ -1,0 +1,101 @@
+import type { EncoderInfo } from '../../callbacks/encoder-messages.js';
+import { type Engine, EngineError } from '../../engine/building/engine.js';
+import type { EncoderParams } from '../../engine/encoder/load-encoder.js';
+import { checkIsolation } from '../../engine/options/check-isolation.js';
+import { type EncoderBatch, EncoderHost, type EncoderHostOptions } from '../../host/encoder-host.js';
+import { EncoderCodec } from '../encoding/encoder-codec.js';
+import type { ENCODER_OPTIONS } from '../options/encoder-options.js';
+import { findEngines, type ModelOptions } from './load-model.js';
+import type { EncoderInfoOfModel, RunningModel } from './running-model.js';
+import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
+
+/** How to load an encoder: of the options of other models those that it has a use for. */
+export type EncoderOptions = Pick<ModelOptions, (typeof ENCODER_OPTIONS)[number]>;
+
+/**
+ * Builds the engine where that was not done before, and starts it.
+ * @throws CheckpointError, EngineError, AddonError, each with one sentence about what is wrong.
+ */
+export async function loadEncoderModel(options: EncoderOptions): Promise<RunningModel<'encoder'>> {
+  const { engine } = await findEngines(options);
+  if (!isEncoder(engine)) {
+    throw new EngineError(
+      `${options.model}: this model generates text; Skein.load loads it, and it embeds none.`,
+    );
+  }
+  return startEncoder(options, engine);
+}
+
+export function isEncoder(engine: Engine): boolean {
+  return engine.manifest.config.encoder !== undefined;
+}
+
+/** Starts a worker for an encoder. @throws as loadEncoderModel. */
+export async function startEncoder(
+  options: EncoderOptions,
+  engine: Engine,
+): Promise<RunningModel<'encoder'>> {
+  const { host, codec, loaded, events, running } = await startEngine({
+    signal: options.signal,
+    startHost: (listeners: HostListeners<EncoderBatch>) =>
+      new EncoderHost(hostOptions(options, engine, listeners)),
+    openCodec: () => EncoderCodec.open(engine.directory),
+  });
+  const { outputWidth, head, limits, vocabSize } = loaded;
+  const { maxSeqLen } = limits;
+  return {
+    kind: 'encoder',
+    get info() {
+      return infoOf(options.model, engine, host.info ?? loaded);
+    },
+    model: { codec, engine: host, head, maxSeqLen, vocabSize, outputWidth },
+    statistics: {
+      counts: () => ({ running: host.running, waiting: host.queued }),
+      onStats: (listener) => events.onStats(listener),
+    },
+    ...running,
+  };
+}
+
+function hostOptions(
+  options: EncoderOptions,
+  engine: Engine,
+  { onStep, onStateChange, onError }: HostListeners<EncoderBatch>,
+): EncoderHostOptions {
+  const { maxQueuedRequests: maxQueueSize, workerRestart, watchdogTimeoutSeconds, isolate } = options;
+  checkIsolation(options);
+  return {
+    enginePath: engine.directory,
+    params: encoderParams(options),
+    maxQueueSize,
+    isolate,
+    workerRestart,
+    ...(watchdogTimeoutSeconds === undefined ? {} : { watchdogTimeoutMs: 1000 * watchdogTimeoutSeconds }),
+    onBatch: onStep,
+    onStateChange,
+    onError,
+  };
+}
+
+function infoOf(model: string, engine: Engine, loaded: EncoderInfo): EncoderInfoOfModel {
+  const { head, outputWidth, limits } = loaded;
+  return {
+    ...engineFacts(model, engine, loaded),
+    task: head.kind,
+    dimensions: outputWidth,
+    maxSeqLen: limits.maxSeqLen,
+  };
+}
+
+/** What of the options the worker is told. */
+export function encoderParams(options: EncoderOptions): EncoderParams {
+  const { executor, threads, computeWeight } = options;
+  return {
+    executor,
+    threads,
+    computeWeight,
+    maxNumTokens: options.maxBatchTokens,
+    maxNumSequences: options.maxActiveRequests,
+    maxSeqLen: options.maxContextTokens,
+  };
+}

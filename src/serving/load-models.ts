@@ -1,0 +1,88 @@
+import { says } from '../../base/named-text.js';
+import { retell, textOf } from '../../base/skein-error.js';
+import { type MemoryNeeds, splitMemory } from '../../engine/worker/memory-split.js';
+import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
+import { type FoundEngines, findEngines, loadRequest, type ModelOptions, startModel } from './load-model.js';
+import type { RunningModel } from './running-model.js';
+
+/** One of several models of a process. */
+export interface NamedModel {
+  name: string;
+  options: ModelOptions;
+}
+
+/**
+ * Loads models to run beside each other: builds what has to be built one after the other, splits the memory for their KV
+ * caches, and starts all. Where one cannot be loaded, none is.
+ * @throws what loadModel throws, with the model's name in front where there are several.
+ */
+export async function loadModels(models: readonly NamedModel[]): Promise<RunningModel[]> {
+  const of = <T>(index: number, work: () => T | Promise<T>) =>
+    models.length === 1 ? work() : named(models[index]!.name, work);
+  const engines: FoundEngines[] = [];
+  for (const [index, { options }] of models.entries())
+    engines.push(await of(index, () => findEngines(options)));
+  const shares = models.length === 1 ? [] : await sharesOf(models, engines, of);
+  const starting = models.map(({ options }, index) =>
+    of(index, () => startAny(options, engines[index]!, shares[index])),
+  );
+  const results = await Promise.allSettled(starting);
+  const failed = results.find((result) => result.status === 'rejected');
+  const loaded = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  if (failed === undefined) return loaded;
+  await Promise.all(loaded.map((model) => model.close({ abort: true })));
+  throw failed.reason;
+}
+
+/** Of engines that run on executors of their own nothing is known: each looks at the memory for itself. */
+async function sharesOf(
+  models: readonly NamedModel[],
+  engines: readonly FoundEngines[],
+  of: <T>(index: number, work: () => T | Promise<T>) => T | Promise<T>,
+): Promise<AvailableMemory[]> {
+  if (models.some(({ options }) => options.executorModule !== undefined)) return [];
+  const available = availableMemory();
+  const { memoryNeeds } = await import('../../engine/worker/load-executor.js');
+  const needs: MemoryNeeds[] = [];
+  for (const [index, { options }] of models.entries()) {
+    const { engine } = engines[index]!;
+    const isEncoder = engine.manifest.config.encoder !== undefined;
+    needs.push(
+      await of(index, async () =>
+        isEncoder
+          ? encoderNeeds(options, engine.directory)
+          : memoryNeeds(loadRequest(options, engines[index]!)),
+      ),
+    );
+  }
+  return splitMemory(available, needs);
+}
+
+/** An encoder has no cache whose size could be chosen. What only it needs is imported only for it. */
+async function startAny(
+  options: ModelOptions,
+  engines: FoundEngines,
+  memory: AvailableMemory | undefined,
+): Promise<RunningModel> {
+  if (engines.engine.manifest.config.encoder === undefined) return startModel(options, engines, memory);
+  const { startEncoder } = await import('./load-encoder-model.js');
+  return startEncoder(options, engines.engine);
+}
+
+async function encoderNeeds(options: ModelOptions, enginePath: string): Promise<MemoryNeeds> {
+  const { encoderMemoryNeeds } = await import('../../engine/encoder/load-encoder.js');
+  const { encoderParams } = await import('./load-encoder-model.js');
+  return encoderMemoryNeeds(enginePath, encoderParams(options));
+}
+
+/** Errors of the work with the model's name in front. */
+async function named<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error) {
+      retell(error, says`The model ${name} cannot be loaded: ${textOf(error)}`);
+    }
+    throw error;
+  }
+}

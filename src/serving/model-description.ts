@@ -1,0 +1,193 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
+import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
+import { longestSequence } from '../../engine/building/builder.js';
+import { type Engine, layOutWeights, openEngine } from '../../engine/building/engine.js';
+import { automaticOutputPrecision, automaticPrecision } from '../../engine/building/weight-precision.js';
+import { likelyExecutor } from '../../engine/executors/choose-executor.js';
+import type { OutputPrecision, WeightPrecision } from '../../engine/executors/executor.js';
+import type { ExecutorKind } from '../../engine/executors/executor-kind.js';
+import { availableMemory } from '../../kvcache/available-memory.js';
+import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import { planNetwork } from '../../models/architectures/index.js';
+import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
+import type { ModelConfig } from '../../models/model-config.js';
+import type { NetworkPlan } from '../../network/plan.js';
+
+/** What a model is, and what it takes on this machine. Bytes are whole numbers. */
+export interface ModelDescription {
+  path: string;
+  format: 'safetensors' | 'gguf' | 'engine';
+  architecture: string;
+  /** What it is for. */
+  task: 'generate' | 'embed' | 'score';
+  parameters: number;
+  /** Numbers of tensors of each type that the checkpoint stores; null for an engine directory. */
+  storedTypes: Record<string, number> | null;
+  hasChatTemplate: boolean | null;
+  vocabSize: number;
+  numLayers: number;
+  hiddenSize: number;
+  /** Null where every layer attends to the whole sequence; else the tokens that layers attend to, and how many such layers. */
+  attentionWindow: { tokens: number; layers: number } | null;
+  /** Tokens of the longest sequence. */
+  maxSeqLen: number;
+  /** What `--weights auto` runs, or what the engine directory holds. */
+  weights: WeightPrecision;
+  outputWeights: OutputPrecision;
+  weightBytes: number;
+  /** What would compute here. */
+  executor: ExecutorName;
+  /** Why that is not the fastest one, and how to get that; null: it is, or it was asked for. */
+  executorFallback: string | null;
+  /** Instruction set of the executor's kernels. */
+  instructionSet: string;
+  threads: number;
+  /** Null for an encoder, which has no cache. */
+  kvCache: KvDescription | null;
+}
+
+export interface KvDescription {
+  dtype: KvDtype;
+  bytesPerToken: number;
+  /** Memory that is left for the KV cache beside the weights: the default share of what is free now. */
+  bytes: number;
+  tokens: number;
+  /** How many sequences of so many tokens fit. */
+  sequences: { length: number; count: number }[];
+}
+
+const LENGTHS = [512, 2048, 8192, 32768, 131072];
+/** Blocks are whole; this is the default size of one. */
+const TOKENS_PER_BLOCK = 32;
+
+export interface DescriptionOptions {
+  /** A length of sequences that is shown beside some usual ones. */
+  length?: number | undefined;
+  /** See OptionalParams.executor. */
+  executor?: ExecutorChoice | undefined;
+  /** Type of the KV cache; absent: what the executor takes for these weights. */
+  kvDtype?: KvDtype | undefined;
+}
+
+/**
+ * Describes a model without loading or building it.
+ * @param path a Hugging Face directory, a GGUF file or a folder with one, or an engine directory
+ * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError; ParameterError for a cache that the executor
+ * which is named does not keep.
+ */
+export async function describeModel(
+  path: string,
+  { length, executor, kvDtype }: DescriptionOptions = {},
+): Promise<ModelDescription> {
+  const opened = existsSync(join(path, 'engine.json')) ? ofEngine(openEngine(path)) : ofCheckpoint(path);
+  const { config, plan, weights, outputWeights, weightBytes, ...rest } = opened;
+  const { encoder } = config;
+  const { kind, fallback } = await likelyExecutor({ executor, kvDtype });
+  const maxSeqLen = longestSequence(config);
+  const dtype = kvDtype ?? kind.kvDtypeFor(weights);
+  return {
+    path,
+    ...rest,
+    architecture: config.architecture,
+    task: encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score',
+    vocabSize: config.vocabSize,
+    numLayers: config.numLayers,
+    hiddenSize: config.hiddenSize,
+    attentionWindow: windowOf(config),
+    maxSeqLen,
+    weights,
+    outputWeights,
+    weightBytes,
+    executor: kind.name,
+    executorFallback: fallback,
+    ...(await kind.computesWith()),
+    kvCache: encoder === undefined ? await kvOf(plan, { kind, dtype, weightBytes, maxSeqLen, length }) : null,
+  };
+}
+
+function windowOf({
+  slidingWindow,
+  layerWindows,
+  numLayers,
+}: ModelConfig): ModelDescription['attentionWindow'] {
+  if (slidingWindow !== null) return { tokens: slidingWindow, layers: numLayers };
+  const windows = (layerWindows ?? []).filter((window) => window !== null);
+  return windows.length === 0 ? null : { tokens: windows[0]!, layers: windows.length };
+}
+
+interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'storedTypes' | 'hasChatTemplate'> {
+  config: ModelConfig;
+  plan: NetworkPlan;
+  weights: WeightPrecision;
+  outputWeights: OutputPrecision;
+  weightBytes: number;
+}
+
+function ofCheckpoint(path: string): Opened {
+  const checkpoint = openCheckpoint(path);
+  const { format, config, tensors, tokenizer } = checkpoint;
+  const plan = planNetwork(config);
+  const weights = automaticPrecision(checkpoint, plan);
+  const outputWeights = automaticOutputPrecision(weights);
+  const storedTypes: Record<string, number> = {};
+  for (const { type } of tensors.values()) storedTypes[type] = (storedTypes[type] ?? 0) + 1;
+  return {
+    format,
+    config,
+    plan,
+    parameters: parametersOf(plan),
+    storedTypes,
+    hasChatTemplate: tokenizer.chatTemplate !== null,
+    weights,
+    outputWeights,
+    weightBytes: layOutWeights(plan, weights, outputWeights).byteLength,
+  };
+}
+
+function ofEngine({ manifest, plan }: Engine): Opened {
+  const { config, precision, outputPrecision, weightsByteLength } = manifest;
+  return {
+    format: 'engine',
+    config,
+    plan,
+    parameters: parametersOf(plan),
+    storedTypes: null,
+    hasChatTemplate: null,
+    weights: precision,
+    outputWeights: outputPrecision,
+    weightBytes: weightsByteLength,
+  };
+}
+
+const parametersOf = ({ weights }: NetworkPlan) =>
+  weights.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
+
+interface Room {
+  kind: ExecutorKind;
+  dtype: KvDtype;
+  weightBytes: number;
+  maxSeqLen: number;
+  length: number | undefined;
+}
+
+async function kvOf(
+  plan: NetworkPlan,
+  { kind, dtype, weightBytes, maxSeqLen, length }: Room,
+): Promise<KvDescription> {
+  const bytesPerToken = kvBytesPerBlock(plan.caches, 1, dtype);
+  const available = availableMemory().bytes;
+  const room = (await kind.kvRoom?.(plan, available)) ?? Math.max(0, available - weightBytes);
+  const bytes = Math.floor(DEFAULT_KV_FRACTION * room);
+  const blocks = Math.floor(bytes / (bytesPerToken * TOKENS_PER_BLOCK));
+  const lengths = [...LENGTHS, maxSeqLen, ...(length === undefined ? [] : [length])]
+    .filter((wanted) => wanted <= maxSeqLen)
+    .sort((a, b) => a - b);
+  const sequences = [...new Set(lengths)].map((wanted) => ({
+    length: wanted,
+    count: Math.floor(blocks / Math.ceil(wanted / TOKENS_PER_BLOCK)),
+  }));
+  return { dtype, bytesPerToken, bytes, tokens: blocks * TOKENS_PER_BLOCK, sequences };
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { skeinVersion } from '../../base/package-info.js';
+import type { ManagerState } from '../../callbacks/gpt-manager-options.js';
+import type { Engine } from '../../engine/building/engine.js';
+import type { CloseOptions } from '../../host/in-process-host.js';
+import { WorkerStuckError } from '../../host/worker-supervisor.js';
+import { EngineEvents } from './engine-events.js';
+import { nameOf } from './model-name.js';
+import { ModelState } from './model-state.js';
+import type { EngineFacts, RunningModel } from './running-model.js';
+
+/** What a worker says of what computes in it. */
+type Computing = Pick<EngineFacts, 'executor' | 'executorFallback' | 'instructionSet' | 'threads'>;
+
+/** What keeps an engine in a worker. */
+interface EngineHost<Loaded> {
+  readonly ready: Promise<Loaded>;
+  /** As the engine runs, or ran last; null: it is not loaded yet. */
+  readonly info: Loaded | null;
+  readonly failure: Error | null;
+  /** Of the engine's process, with ModelOptions.isolate; null: there is none now, or the engine is a thread of this one. */
+  readonly pid: number | null;
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/** What the host is to call. */
+export interface HostListeners<Step> {
+  onStep: (step: Step) => void;
+  onStateChange: (state: ManagerState, failure: Error | null) => void;
+  onError: (error: Error) => void;
+}
+
+interface EngineStart<Host, Codec, Step> {
+  startHost: (listeners: HostListeners<Step>) => Host;
+  openCodec: () => Promise<Codec>;
+  /** Gives up starting. */
+  signal: AbortSignal | undefined;
+}
+
+/** An engine that runs, and what all models have of one. */
+interface StartedEngine<Host, Loaded, Codec, Step> {
+  host: Host;
+  /** As it was at the start. */
+  loaded: Loaded;
+  codec: Codec;
+  events: EngineEvents<Step>;
+  running: Pick<RunningModel, 'state' | 'onError' | 'isStuck' | 'close'>;
+}
+
+/**
+ * Starts an engine's worker and opens its tokenizer meanwhile; where one of them cannot be had, the other is closed.
+ * @throws what the host's `ready` rejects with, or openCodec; the reason of the signal.
+ */
+export async function startEngine<
+  Loaded extends Computing,
+  Host extends EngineHost<Loaded>,
+  Codec extends { close(): unknown },
+  Step,
+>({
+  startHost,
+  openCodec,
+  signal,
+}: EngineStart<Host & EngineHost<Loaded>, Codec, Step>): Promise<StartedEngine<Host, Loaded, Codec, Step>> {
+  signal?.throwIfAborted();
+  const events = new EngineEvents<Step>();
+  const state = new ModelState();
+  const host = startHost({
+    onStep: (step) => events.emitStats(step),
+    onStateChange: (engine, failure) => note(state, engine, failure, host.info),
+    onError: (error) => events.emitError(error),
+  });
+  state.pid = () => host.pid;
+  const opening = openCodec();
+  const close = async (options: CloseOptions = {}) => {
+    await host.close(options);
+    await opening.then(
+      (codec) => codec.close(),
+      () => {},
+    );
+  };
+  const [codec, loaded] = await Promise.all([opening, host.ready]).catch(async (error: unknown) => {
+    await close({ abort: true });
+    throw error;
+  });
+  if (signal?.aborted) await close({ abort: true });
+  signal?.throwIfAborted();
+  const isStuck = () => host.failure instanceof WorkerStuckError;
+  return {
+    host,
+    loaded,
+    codec,
+    events,
+    running: { state, onError: (listener) => events.onError(listener), isStuck, close },
+  };
+}
+
+/** An engine that dies while its tokenizer is still being read has died too: the state knows from the first worker on. */
+function note(
+  state: ModelState,
+  engine: ManagerState,
+  failure: Error | null,
+  computing: Computing | null,
+): void {
+  if (computing !== null) {
+    state.executor = { name: computing.executor, fallback: computing.executorFallback };
+  }
+  if (engine === 'running' && state.status !== 'ready') state.recover();
+  if (engine === 'restarting' && failure !== null) state.restart(failure);
+  if (engine === 'failed' && failure !== null) state.fail(failure);
+}
+
+/** @param model as its options name it. */
+export function engineFacts(model: string, engine: Engine, computing: Computing): EngineFacts {
+  const { executor, executorFallback, instructionSet, threads } = computing;
+  return {
+    name: nameOf(model),
+    fingerprint: fingerprint(engine),
+    enginePath: engine.directory,
+    executor,
+    executorFallback,
+    instructionSet,
+    threads,
+    weights: precisionsOf(engine),
+  };
+}
+
+/** Such as 'bf16', or 'int4, output int8'. */
+function precisionsOf({ manifest: { precision, outputPrecision } }: Engine): string {
+  return precision === outputPrecision ? precision : `${precision}, output ${outputPrecision}`;
+}
+
+function fingerprint(engine: Engine): string {
+  const identity = `${engine.manifest.source.hash}\0${precisionsOf(engine)}\0${skeinVersion()}`;
+  return `fp_${createHash('sha256').update(identity).digest('hex').slice(0, 12)}`;
+}

@@ -1,0 +1,54 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { cachedHeads, uniformPlan } from '../../../engine/executors/cache-layers.js';
+import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
+import { TinyNetworks } from '../../../tools/support/tiny-network.js';
+import { executorOptions } from '../../support/native-options.js';
+
+const networks = new TinyNetworks();
+afterAll(() => networks.remove());
+
+describe('uniformPlan', () => {
+  it('is the plan with what every layer keeps', () => {
+    const { plan } = networks.make({ numKvHeads: 2, headDim: 16 });
+    expect(uniformPlan(plan, 'native')).toEqual({
+      ...plan,
+      attention: { ...plan.attention, numKvHeads: 2, headDim: 16 },
+    });
+  });
+
+  it('refuses layers that keep different heads, by their numbers', () => {
+    const { plan } = networks.make({ numLayers: 3, ownHeads: [{}, {}, { numKvHeads: 1, headDim: 8 }] });
+    expect(() => uniformPlan(plan, 'native')).toThrow(
+      'The native executor keeps the same in all layers, but layer 0 of the plan keeps 2 heads of 16 numbers, and ' +
+        'layer 2 1 head of 8 numbers; the wasm executor runs such plans.',
+    );
+  });
+
+  it('refuses a plan with more or fewer caches than layers', () => {
+    const { plan } = networks.make();
+    expect(() => uniformPlan({ ...plan, caches: plan.caches.slice(1) }, 'native')).toThrow(
+      'The plan has 1 caches, but 2 layers that keep something.',
+    );
+    expect(() => uniformPlan({ ...plan, caches: [] }, 'native')).toThrow('The plan has 0 caches');
+  });
+});
+
+describe('cachedHeads', () => {
+  it('refuses values that are not as wide as keys', () => {
+    const { plan } = networks.make();
+    const caches = plan.caches.map((shape) => ({ ...shape, valueDim: 24 }));
+    expect(() => cachedHeads({ ...plan, caches }, 1, 'wasm')).toThrow(
+      'The wasm executor keeps values as wide as keys, but layer 1 of the plan has keys of 16 and values of 24 numbers.',
+    );
+  });
+});
+
+describe('the native executor', () => {
+  it('refuses a plan whose layers differ, when it is made and when it is measured', () => {
+    const tiny = networks.make({ ownHeads: [{ numKvHeads: 1 }] });
+    const wrong =
+      /^The native executor keeps the same in all layers, .* layer 0 .* 1 head of 16 numbers, and layer 1 2 heads/;
+    expect(() => new NativeExecutor(tiny, executorOptions({}))).toThrow(wrong);
+    expect(() => NativeExecutor.measure(tiny, executorOptions({}))).toThrow(wrong);
+  });
+});

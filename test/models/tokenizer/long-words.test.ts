@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { symbolsOf } from '../../../models/tokenizer/long-words.js';
+import { Random } from '../../../tools/soak/random.js';
+import {
+  ALPHABETS,
+  libraryOf,
+  MODEL_TOKENIZERS,
+  randomModel,
+  randomWord,
+  withModel,
+} from './library-tokenizer.js';
+
+describe.each(MODEL_TOKENIZERS)('the symbols of a word, with the tokenizer of %s', (_, file) => {
+  const { model } = libraryOf(file());
+
+  it.each(ALPHABETS.map((alphabet) => [alphabet]))('are those of the library, of %j', (alphabet) => {
+    const random = new Random(alphabet.length);
+    for (let i = 0; i < 12; i++) {
+      const word = randomWord(random, alphabet);
+      expect([...symbolsOf(word, model)]).toEqual(model.bpe(word));
+    }
+  });
+
+  it('are those of the library where one letter is repeated', () => {
+    for (const letter of ['a', 'Ġ', '▁', '=', '你', '\u{1f600}']) {
+      for (const length of [1, 2, 3, 31, 32, 33, 64, 1025, 3000]) {
+        const word = letter.repeat(length);
+        expect([...symbolsOf(word, model)]).toEqual(model.bpe(word));
+      }
+    }
+  });
+});
+
+describe('merges of no sense', () => {
+  it.each([
+    ['', 1],
+    ['</w>', 2],
+    // Behind half a character it would make a whole one.
+    ['\ude00', 3],
+  ])('give the symbols of the library, with %j at the end of a word', (suffix, seed) => {
+    const random = new Random(seed);
+    let merged = 0;
+    for (let i = 0; i < 120; i++) {
+      const alphabet = random.pick(ALPHABETS);
+      const json = withModel({ ...randomModel(random, alphabet, suffix), end_of_word_suffix: suffix });
+      const { model } = libraryOf(json);
+      const word = randomWord(random, alphabet, 1, 1500);
+      const symbols = [...symbolsOf(word, model)];
+      expect(symbols).toEqual(model.bpe(word));
+      expect(symbols.join('')).toBe(word + suffix);
+      if (symbols.length < [...word].length) merged++;
+    }
+    expect(merged).toBeGreaterThan(80);
+  });
+});

@@ -1,0 +1,276 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { parseExposition } from '../../tools/monitoring/exposition.js';
+import { tinyModelPath } from '../../tools/support/test-engine.js';
+import {
+  runCli,
+  type SkeinProcess,
+  startFakeServer,
+  startServer,
+  testCacheDir,
+} from './support/skein-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'skein-isolation-'));
+const servers: SkeinProcess[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.child.kill('SIGKILL');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const path = tinyModelPath('gqa');
+const TWO = { model: [`a=${path}`, `b=${path}`], isolate: 'true' };
+
+async function started(server: Promise<SkeinProcess>): Promise<SkeinProcess> {
+  servers.push(await server);
+  return server;
+}
+
+/** Two models, each in a process of its own, whose every iteration takes 5 ms; one that died comes back after a second. */
+const twoModels = (flags: Record<string, string> = {}) =>
+  started(
+    startFakeServer(
+      { ...TWO, ...flags } as never,
+      { vocabSize: 320, stepMs: 5 },
+      { workerRestart: { delayMs: 1000, factor: 1 } },
+    ),
+  );
+
+function complete(server: SkeinProcess, fields: object): Promise<Response> {
+  return fetch(`${server.url}/v1/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'ab', max_tokens: 200, temperature: 0, ignore_eos: true, ...fields }),
+  });
+}
+
+interface Streamed {
+  /** Pieces of the answer. */
+  text: string;
+  errors: string[];
+  isDone: boolean;
+}
+
+/** Reads a stream to its end; `onFirst` is called when its first piece has come. */
+async function stream(server: SkeinProcess, fields: object, onFirst = () => {}): Promise<Streamed> {
+  const response = await complete(server, { ...fields, stream: true });
+  expect(response.status).toBe(200);
+  const read: Streamed = { text: '', errors: [], isDone: false };
+  let rest = '';
+  for await (const bytes of response.body!.pipeThrough(new TextDecoderStream())) {
+    onFirst();
+    const lines = (rest + bytes).split('\n\n');
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const data = line.slice('data: '.length);
+      if (data === '[DONE]') {
+        read.isDone = true;
+        continue;
+      }
+      const event = JSON.parse(data) as {
+        error?: { message: string; code: string };
+        choices?: { text: string }[];
+      };
+      if (event.error) read.errors.push(`${event.error.code}: ${event.error.message}`);
+      else read.text += event.choices?.[0]?.text ?? '';
+    }
+  }
+  return read;
+}
+
+interface Health {
+  status: string;
+  reason?: string;
+  restarts: number;
+  models: Record<string, { status: string; pid?: number; restarts: number }>;
+}
+
+async function health(server: SkeinProcess): Promise<Health> {
+  return (await (await fetch(`${server.url}/health`)).json()) as Health;
+}
+
+const pidsOf = async (server: SkeinProcess) =>
+  Object.values((await health(server)).models).map(({ pid }) => pid!);
+
+const isGone = (pid: number) => {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+};
+
+/** Starts answers of both models, and resolves with them when the first pieces of all have come. */
+async function underLoad(server: SkeinProcess): Promise<Record<'a' | 'b', Promise<Streamed>[]>> {
+  const all: Promise<void>[] = [];
+  const begin = (fields: object) => {
+    const { promise, resolve } = withResolvers();
+    all.push(promise);
+    return stream(server, fields, resolve);
+  };
+  const answers = {
+    a: [1, 2, 3, 4].map((seed) => begin({ model: 'a', prompt: `a${seed}`, seed })),
+    b: [1, 2, 3, 4].map((seed) => begin({ model: 'b', prompt: `b${seed}`, seed })),
+  };
+  await Promise.all(all);
+  return answers;
+}
+
+function withResolvers() {
+  let resolve = () => {};
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+describe('engines in processes of their own', () => {
+  it.each([
+    ['SIGSEGV', /^engine_error: The engine failed: The engine's process was ended by SIGSEGV\.$/, {}],
+    ['SIGKILL', /^engine_error: The engine failed: The engine's process was ended by SIGKILL; /, {}],
+    [
+      'SIGSTOP',
+      /^engine_error: The engine failed: The engine's process finished no iteration within 1000 ms\.$/,
+      { watchdogTimeoutSeconds: '1' },
+    ],
+  ] as const)(
+    'one that ends by %s fails what it had, once each, and another follows; the other model misses no token',
+    async (signal, error, flags) => {
+      const server = await twoModels(flags);
+      const alone = await Promise.all(
+        ['a1', 'b1', 'b2', 'b3', 'b4'].map((prompt) => stream(server, { model: prompt[0], prompt })),
+      );
+      const before = await health(server);
+      const [pidOfA, pidOfB] = await pidsOf(server);
+      expect(new Set([pidOfA, pidOfB, server.child.pid]).size).toBe(3);
+      const answers = await underLoad(server);
+      process.kill(pidOfA!, signal);
+      for (const { text, errors, isDone } of await Promise.all(answers.a)) {
+        expect(errors).toEqual([expect.stringMatching(error)]);
+        expect(text.length).toBeGreaterThan(0);
+        expect(isDone).toBe(false);
+      }
+      const down = await fetch(`${server.url}/health`);
+      expect(down.status).toBe(200);
+      const { status, reason, models } = (await down.json()) as Health;
+      expect([status, models.a!.status, models.b!.status]).toEqual(['degraded', 'restarting', 'ready']);
+      expect(`engine_error: The engine failed: ${reason}`).toMatch(error);
+      expect((await fetch(`${server.url}/health?model=a`)).status).toBe(503);
+      // Sent while no engine of this model runs: it waits for the next one.
+      expect(await stream(server, { model: 'a', prompt: 'a1' })).toEqual(alone[0]);
+      expect(await Promise.all(answers.b)).toEqual(alone.slice(1));
+      const after = await health(server);
+      expect(after).toMatchObject({ status: 'ready', restarts: 1 });
+      expect(after.models.b).toEqual(before.models.b);
+      expect(after.models.a!.pid).not.toBe(pidOfA);
+      expect(isGone(pidOfA!)).toBe(true);
+      const pids = await pidsOf(server);
+      expect((await server.stop()).code).toBe(0);
+      for (const pid of pids) expect(isGone(pid)).toBe(true);
+    },
+  );
+
+  it('that cannot be started again ends the server, as it does where it is a thread', async () => {
+    const server = await started(
+      startFakeServer(
+        { model: path, isolate: 'true' },
+        { vocabSize: 320, stepMs: 5, loads: join(folder, 'loads') },
+        { workerRestart: { delayMs: 10, factor: 1 } },
+      ),
+    );
+    process.kill((await pidsOf(server))[0]!, 'SIGKILL');
+    const { code, stderr } = await server.ended;
+    expect(stderr).toMatch(/could not be started again in 5 attempts; the last one failed: load 6 fails/);
+    expect(code).toBe(1);
+  });
+
+  it('end with a server that is killed, whatever they are doing', async () => {
+    const server = await twoModels();
+    const pids = await pidsOf(server);
+    const answers = await underLoad(server);
+    const broken = Promise.allSettled([...answers.a, ...answers.b]);
+    server.child.kill('SIGKILL');
+    // Of the pipes of a server whose engines wrote to them the end is seen when all of these are gone.
+    expect(await server.ended).toMatchObject({ signal: 'SIGKILL' });
+    await expect.poll(() => pids.map(isGone)).toEqual([true, true]);
+    expect((await broken).map(({ status }) => status)).toEqual(new Array(8).fill('rejected'));
+  });
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'heed no %s: the answers under way are finished',
+    async (signal) => {
+      const server = await twoModels();
+      const pids = await pidsOf(server);
+      const answers = await underLoad(server);
+      // As a terminal does, and systemd: all processes get it. The first to hear of it must not be the first to end.
+      for (const pid of pids) process.kill(pid, signal);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      if (signal !== 'SIGHUP') server.child.kill(signal);
+      for (const answer of [...answers.a, ...answers.b]) {
+        expect(await answer).toMatchObject({ errors: [], isDone: true });
+      }
+      const { code, stderr } = await (signal === 'SIGHUP' ? server.stop() : server.ended);
+      expect(code).toBe(0);
+      expect(stderr).not.toMatch(/engine/);
+      expect(pids.map(isGone)).toEqual([true, true]);
+    },
+  );
+
+  it('are cut off at the end of the drain, in the middle of an iteration', async () => {
+    const server = await started(
+      startFakeServer(
+        { model: path, isolate: 'true', drainTimeoutSeconds: '0' },
+        { vocabSize: 320, stepMs: 600_000 },
+      ),
+    );
+    const [pid] = await pidsOf(server);
+    const whole = complete(server, { max_tokens: 2 });
+    const running = async () => {
+      const families = parseExposition(await (await fetch(`${server.url}/metrics`)).text());
+      return families.get('vllm:num_requests_running')!.samples[0]!.value;
+    };
+    await expect.poll(running).toBe(1);
+    const ended = server.stop();
+    expect((await whole).status).toBe(503);
+    expect((await ended).code).toBe(0);
+    expect(isGone(pid!)).toBe(true);
+  });
+
+  it('answer as threads do, and their memory is in the metrics, where a model of the file asks for it', async () => {
+    const config = join(folder, 'models.yaml');
+    const common = `model: ${path}, weights: bf16, kvCacheTokens: 4096`;
+    writeFileSync(
+      config,
+      `models:\n  - { name: alone, isolate: true, ${common} }\n  - { name: inside, ${common} }\n`,
+    );
+    const server = await started(startServer(['--config', config]));
+    const { models } = await health(server);
+    expect(models.alone!.pid).toBeGreaterThan(0);
+    expect(models.inside).not.toHaveProperty('pid');
+    const fields = { prompt: 'one two three', max_tokens: 40, temperature: 0.8, seed: 5, logprobs: 3 };
+    const answers = await Promise.all(
+      ['alone', 'inside'].map(async (model) => (await complete(server, { ...fields, model })).json()),
+    );
+    const choices = answers.map((answer) => (answer as { choices: object }).choices);
+    expect(choices[0]).toBeDefined();
+    expect(choices[0]).toEqual(choices[1]);
+    const regex = { structured_outputs: { regex: '[0-9]{12}' }, ignore_eos: false };
+    const guided = { ...fields, ...regex, model: 'alone' };
+    const text = (await (await complete(server, guided)).json()) as { choices: { text: string }[] };
+    expect(text.choices[0]!.text).toMatch(/^[0-9]{12}$/);
+    const families = parseExposition(await (await fetch(`${server.url}/metrics`)).text());
+    const { samples } = families.get('skein:engine_process_resident_memory_bytes')!;
+    expect(samples.map(({ labels }) => labels.model_name)).toEqual(['alone']);
+    expect(samples[0]!.value).toBeGreaterThan(2 ** 24);
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  it('take no turns with others, so that a weight for them is refused', async () => {
+    const flags = ['--isolate', '--compute-weight', '2', '--cache-dir', testCacheDir];
+    const { code, stderr } = await runCli(['serve', '--port', '0', '--model', path, ...flags]);
+    expect(code).toBeGreaterThan(0);
+    expect(stderr).toMatch(/compute-?weight is refused: an engine in a process of its own takes no turns/i);
+  });
+});

@@ -1,0 +1,63 @@
+/**
+ * Tests whose files share two processes, one after the other: hundreds of small files would otherwise cost a process, and
+ * the import of what they test, each. They start no server and no command line, change nothing global that they do not put
+ * back, and measure no memory.
+ */
+export const TOGETHER = [
+  'test/{base,callbacks,host,network}/**/*.test.ts',
+  'test/engine/!(container-limits|worker-death).test.ts',
+  'test/engine/{batch,building,decoding,encoder,guided,intake,loop,options,packed-call,request,schemes,simulation,speculation,worker}/**/*.test.ts',
+  'test/kvcache/**/*.test.ts',
+  'test/models/*/**/*.test.ts',
+  'test/scheduler/**/*.test.ts',
+  'test/src/{commands,generation,hub,top}/**/*.test.ts',
+  'test/src/server/*.test.ts',
+  'test/src/server/{documentation,metrics,openai}/**/*.test.ts',
+  'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
+  'test/{loadgen,tools/compare,tools/support}/!(http-load|benchmark|https).test.ts',
+];
+
+/** Tests of what npm does not install: real models, clients of Python, browsers, TensorFlow. They run with `npm run test:all`. */
+export const OUTSIDE = [
+  'test/bitwise/{encoders,smollm2,smollm2-drafts,smollm2-known-outputs}.test.ts',
+  'test/conformance/{encoders,smollm2}.test.ts',
+  'test/engine/executors/tensorflow/{faults,faults-manager,leaks,product-type,tensorflow-runner}.test.ts',
+  'test/loadgen/report-page.test.ts',
+  'test/reference/{beams,encoders,smollm2}.test.ts',
+  'test/src/gpu-memory.test.ts',
+  'test/src/serve-encoder.test.ts',
+  'test/src/clients/{openai-pip,openai-pip-responses,tool-calls}.test.ts',
+  'test/src/clients/matrix/*.test.ts',
+  'test/src/server/dashboard/browser.test.ts',
+];
+
+/**
+ * Tests that take long by their nature: soaks, random histories, fuzzing, matrices over instruction sets and settings, whole programs that
+ * crash and start again. They run with `npm run test:all`.
+ */
+export const LONG = [
+  'test/bitwise/{attention-windows,drafts,known-outputs,not-finite-weights,tiny,worker-death}.test.ts',
+  'test/conformance/{goldens,loop,rows}.test.ts',
+  'test/engine/{combinations,generation-loop-crowd,worker-death}.test.ts',
+  'test/engine/executors/native/{attention-window,batch-invariance,draft-rejection,sampling}.test.ts',
+  'test/engine/executors/native/kernels/*.test.ts',
+  'test/engine/simulation/**/*.test.ts',
+  'test/engine/speculation/drafts-in-a-crowd.test.ts',
+  'test/host/links/*.test.ts',
+  'test/kvcache/block-reuse-histories.test.ts',
+  'test/loadgen/benchmark.test.ts',
+  'test/models/checkpoints/fuzz.test.ts',
+  'test/models/tokenizer/hostile-tokenizer.test.ts',
+  'test/scheduler/random-histories.test.ts',
+  'test/src/{bench-terminal,damaged-engine,hostile-guides,isolation,operations}.test.ts',
+  'test/src/batch/batch.test.ts',
+  'test/src/clients/openai-types.test.ts',
+  'test/src/clients/tool-formats/*.test.ts',
+  'test/src/costs/*.test.ts',
+  'test/src/disconnects/*.test.ts',
+  'test/src/held/*.test.ts',
+  'test/src/hub/pull.test.ts',
+  'test/src/server/fuzz/*.test.ts',
+  'test/tools/{build-addon,guided-soak,soak}.test.ts',
+  'test/{examples,package,package-types}.test.ts',
+];

@@ -1,0 +1,79 @@
+import type { Bench } from './bench.js';
+
+/** A bench by its name: one line on what it measures, and its module, which is loaded when it is run. */
+export interface BenchEntry {
+  summary: string;
+  load(): Promise<{ bench: Bench }>;
+}
+
+export const BENCHES: Readonly<Record<string, BenchEntry>> = {
+  dashboard: {
+    summary: 'what the page at / costs: processor time of the server, frames of the browser',
+    // It is compiled with the types of a browser's page, which the other benches are not: hence the hidden name.
+    load: () => import('./dashboard/bench.js' as string),
+  },
+  encoder: {
+    summary: 'texts a second of all-MiniLM-L6-v2, beside transformers on torch',
+    load: () => import('./encoder/bench.js'),
+  },
+  executors: {
+    summary: 'the executors of this machine beside the native one, all in f32',
+    load: () => import('./executors/bench.js'),
+  },
+  guided: {
+    summary: 'what guides cost an iteration of 64 generating sequences',
+    load: () => import('./guided/bench.js'),
+  },
+  http: {
+    summary: 'what HTTP costs: the real server over an executor that computes nothing',
+    load: () => import('./http/bench.js'),
+  },
+  isolate: {
+    summary: 'what an engine in a process of its own costs beside one in a thread',
+    load: () => import('./isolate/bench.js'),
+  },
+  iteration: {
+    summary: 'one iteration of the native executor, split by kind of operation',
+    load: () => import('./iteration/bench.js'),
+  },
+  kernel: {
+    summary: 'kernels beside a register-only loop and plain reading',
+    load: () => import('./kernel/bench.js'),
+  },
+  kv: {
+    summary: 'generation with each type of the KV cache',
+    load: () => import('./kv/bench.js'),
+  },
+  loadgen: {
+    summary: 'what the load generator itself can do, beside other generators',
+    load: () => import('./loadgen/bench.js'),
+  },
+  'long-prompt': {
+    summary: "what users notice of a neighbour's very long prompt",
+    load: () => import('./long-prompt/bench.js'),
+  },
+  models: {
+    summary: 'what two models in one process take from each other',
+    load: () => import('./models/bench.js'),
+  },
+  overlap: {
+    summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
+    load: () => import('./overlap/bench.js'),
+  },
+  sampling: {
+    summary: 'what choosing tokens costs beside an iteration of 64 sequences',
+    load: () => import('./sampling/bench.js'),
+  },
+  schemes: {
+    summary: 'V1, in-flight and fused in-flight batching under Poisson arrivals',
+    load: () => import('./schemes/bench.js'),
+  },
+  speculation: {
+    summary: 'what prompt lookup and draft models bring, and what they cost',
+    load: () => import('./speculation/bench.js'),
+  },
+  start: {
+    summary: 'how long a start of skein serve takes, on what, and the memory it holds',
+    load: () => import('./start/bench.js'),
+  },
+};

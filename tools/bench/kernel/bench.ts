@@ -1,0 +1,64 @@
+import { availableParallelism } from 'node:os';
+import { countOf, listOf } from '../../compare/flags.js';
+import { defineBench, forEachKind } from '../bench.js';
+import { chooseTable, DTYPES, type Dtype, loadKernels } from './hooks.js';
+import { attentionTable, gemmTable, readingTable, roundingLine } from './tables.js';
+
+const FLAGS = {
+  isa: { argument: 'NAME', help: 'instruction set of the kernels (default: the best of this processor)' },
+  weights: { argument: 'LIST', default: DTYPES.join(','), help: `formats (default ${DTYPES.join(',')})` },
+  threads: {
+    argument: 'N',
+    default: String(availableParallelism()),
+    help: 'threads that read, beside one (default: all)',
+  },
+} as const;
+
+/**
+ * Measures the native kernels, in about half a minute. Each GEMM shape stands beside a register-only loop of the same
+ * instruction mix measured in the same run, the rate at which one row streams the weights beside plain reading, by one
+ * thread and by all.
+ */
+export const bench = defineBench({
+  flags: FLAGS,
+  document: 'docs/lab/kernels.md',
+  sections: forEachKind('kernels'),
+  run(flags, { report }) {
+    const kernels = loadKernels();
+    const isa = chooseTable(kernels, flags.isa);
+    const dtypes = dtypesOf(flags.weights);
+    const threads = [...new Set([1, countOf('threads', flags.threads)])];
+    report({
+      // Named by the kernels, not by the machine: a machine with AVX-512 can run those of AVX2 too.
+      section: `kernels-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`,
+      conditions: `kernels of ${isa}`,
+      lines: [
+        'One thread, the best of many short rounds of processor time; products as shares of a register-only loop of their own',
+        'instruction mix:',
+        '',
+        gemmTable(kernels, isa, dtypes),
+        '',
+        'Weights streamed from memory (a product of one row with 256 MiB of weights, k 1536), beside plain reading of 512 MiB, the',
+        'best of several distances of prefetching; wall clock, the best of 15 runs:',
+        '',
+        readingTable(kernels, isa, dtypes, threads),
+        '',
+        'Attention of one sequence on one thread, 9 heads of 64 over 3 heads of keys and values:',
+        '',
+        attentionTable(kernels, isa),
+        '',
+        roundingLine(kernels, isa, dtypes),
+      ],
+    });
+  },
+});
+
+/** @throws where a name of the list is no format of weights. */
+function dtypesOf(list: string): Dtype[] {
+  return listOf(list).map((name) => {
+    const dtype = DTYPES.find((known) => known === name);
+    if (dtype === undefined)
+      throw new Error(`--weights: expected some of ${DTYPES.join(', ')}, found '${name}'.`);
+    return dtype;
+  });
+}
