@@ -11,6 +11,8 @@ import { repository } from './support/documents.js';
 // The programs run as a reader runs them, with the model that comes with the package. (npm run typecheck checks their
 // types.)
 const env = { PATH: process.env.PATH, HOME: process.env.HOME, SKEIN_CACHE_DIR: testCacheDir, PORT: '0' };
+/** The demo model draws its tokens: one answer in some hundreds is a greeting of 27 characters and no story. */
+const aStory = /^[A-Z ][\s\S]{20,}/;
 const story = { messages: [{ role: 'user', content: 'Tell me a story about a cat' }] };
 
 function start(example: string, ...args: string[]): ChildProcess {
@@ -79,7 +81,7 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
         .map((frame) => JSON.parse(frame.slice(6)) as string)
         .join('');
     }
-    expect(answer).toMatch(/^[A-Z ][\s\S]{100,}/);
+    expect(answer).toMatch(aStory);
   });
 
   it('refuses what cannot be answered with a status and a sentence', async () => {
@@ -99,7 +101,7 @@ describe.each(['express.mjs', 'hono.mjs'])('%s', (example) => {
     });
     await Promise.all(leaving);
     const response = await post(url, JSON.stringify(story));
-    expect((await response.text()).length).toBeGreaterThan(100);
+    expect(await response.text()).toMatch(example === 'hono.mjs' ? /data: \[DONE\]\n\n$/ : aStory);
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
@@ -133,7 +135,7 @@ describe('the route handler of next/', () => {
     ]);
     const answer = await POST(request(JSON.stringify(story)));
     expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8');
-    expect((await answer.text()).length).toBeGreaterThan(100);
+    expect(await answer.text()).toMatch(aStory);
     const left = await POST(request(JSON.stringify(story)));
     const reader = left.body!.getReader();
     await reader.read();
