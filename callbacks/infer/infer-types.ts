@@ -1,0 +1,63 @@
+import type { Datatype } from './datatypes.js';
+
+/** Values beside a request, a tensor or a response, as the Open Inference Protocol has them. */
+export type InferParameters = Readonly<Record<string, string | number | bigint | boolean>>;
+
+/** A tensor on its way into a model or out of it. */
+export interface InferTensor {
+  readonly name: string;
+  readonly datatype: Datatype;
+  /** The batch dimension first, where the model has one. */
+  readonly shape: readonly number[];
+  /**
+   * The elements in row-major order, little-endian; for BYTES each element is its length, 4 bytes little-endian, and its
+   * bytes. This is the raw form of the protocol's binary extension and of gRPC: it is never copied to be sent.
+   */
+  readonly data: Uint8Array;
+}
+
+/** An output that the client asks for. */
+export interface RequestedOutput {
+  readonly name: string;
+  /** See `classification` of the protocol: the largest `count` elements with index and label; 0: the tensor itself. */
+  readonly classification: number;
+}
+
+/** The sequence that a request belongs to. */
+export interface InferSequence {
+  /** Never 0 and never '': that is no sequence. */
+  readonly id: bigint | string;
+  readonly start: boolean;
+  readonly end: boolean;
+}
+
+/** A request for tensors as every protocol makes it. */
+export interface InferRequest {
+  /** The client's id; '' where it gave none. */
+  readonly id: string;
+  readonly inputs: readonly InferTensor[];
+  /** Names of the outputs that are wanted; null: all of them. */
+  readonly outputs: readonly string[] | null;
+  readonly parameters: InferParameters;
+  readonly sequence: InferSequence | null;
+  /** 1 is the highest level; 0: the model's default. */
+  readonly priority: number;
+  /** Microseconds that it may wait in the queue; 0: the model's default. */
+  readonly timeoutUs: number;
+  /** Aborted when the client has left. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An answer, or one of several where the model is decoupled. */
+export interface InferResponse {
+  readonly outputs: readonly InferTensor[];
+  readonly parameters?: InferParameters;
+}
+
+/** Receives the answers to a request: any number of responses, and then either `end` or `fail`, once. */
+export interface InferListener {
+  response(response: InferResponse): void;
+  end(): void;
+  /** With an InferError where the request could not be answered. */
+  fail(error: Error): void;
+}

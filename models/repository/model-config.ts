@@ -1,0 +1,92 @@
+/**
+ * A model's configuration, complete: fields as Triton's `ModelConfig` message names them, and as GET
+ * /v2/models/M/config answers them. Fields that mean nothing here (`optimization`, `warmup`, ...) are read, kept and answered,
+ * and nothing else. 64-bit numbers are JavaScript numbers: microseconds and sizes stay below 2^53, which the reader checks.
+ * Source: https://github.com/triton-inference-server/common, protobuf/model_config.proto.
+ */
+export interface ModelConfig {
+  name: string;
+  /** As the author wrote it; '' where `backend` says it all. */
+  platform: string;
+  backend: string;
+  version_policy: VersionPolicy;
+  /** 0: the model takes no batches, and its shapes are whole. */
+  max_batch_size: number;
+  input: ModelInput[];
+  output: ModelOutput[];
+  instance_group: InstanceGroup[];
+  default_model_filename: string;
+  /** Each with a `string_value`, as Triton has them. */
+  parameters: Readonly<Record<string, { string_value: string }>>;
+  model_transaction_policy: { decoupled: boolean };
+  dynamic_batching?: DynamicBatching;
+  sequence_batching?: SequenceBatching;
+  ensemble_scheduling?: EnsembleScheduling;
+  response_cache?: { enable: boolean };
+  /** Whatever else the file says, as it was read. */
+  [other: string]: unknown;
+}
+
+/** `TYPE_INT32` and the like; TYPE_STRING is BYTES. */
+export type DataType =
+  `TYPE_${'BOOL' | 'UINT8' | 'UINT16' | 'UINT32' | 'UINT64' | 'INT8' | 'INT16' | 'INT32' | 'INT64' | 'FP16' | 'FP32' | 'FP64' | 'BF16' | 'STRING'}`;
+
+export interface ModelInput {
+  name: string;
+  data_type: DataType;
+  /** Without the batch dimension; -1: any size. */
+  dims: number[];
+  /** The shape that the backend is given in the place of `dims`. */
+  reshape?: { shape: number[] };
+  is_shape_tensor: boolean;
+  /** Requests whose sizes of this input differ go into one batch. */
+  allow_ragged_batch: boolean;
+  optional: boolean;
+}
+
+export interface ModelOutput {
+  name: string;
+  data_type: DataType;
+  dims: number[];
+  reshape?: { shape: number[] };
+  /** A file of the model's folder with a label a line, for classification; '': none. */
+  label_filename: string;
+  is_shape_tensor: boolean;
+}
+
+export type VersionPolicy =
+  | { latest: { num_versions: number } }
+  | { all: Record<string, never> }
+  | { specific: { versions: number[] } };
+
+export interface InstanceGroup {
+  name: string;
+  /** GPU kinds are refused by name: backends run on the processor. */
+  kind: 'KIND_AUTO' | 'KIND_CPU';
+  count: number;
+}
+
+export interface QueuePolicy {
+  timeout_action: 'REJECT' | 'DELAY';
+  /** 0: no timeout. */
+  default_timeout_microseconds: number;
+  /** A request's own timeout may shorten the default, never lengthen it. */
+  allow_timeout_override: boolean;
+  /** 0: no limit. */
+  max_queue_size: number;
+}
+
+export interface DynamicBatching {
+  preferred_batch_size: number[];
+  max_queue_delay_microseconds: number;
+  preserve_ordering: boolean;
+  /** 0: one level. */
+  priority_levels: number;
+  default_priority_level: number;
+  default_queue_policy: QueuePolicy;
+  priority_queue_policy: Readonly<Record<string, QueuePolicy>>;
+}
+
+/** Read and checked; run by the platform's second part. */
+export type SequenceBatching = Readonly<Record<string, unknown>>;
+export type EnsembleScheduling = Readonly<Record<string, unknown>>;

@@ -1,0 +1,56 @@
+import type { InferListener, InferRequest } from '../../callbacks/infer/infer-types.js';
+import type { ModelConfig } from '../../models/repository/model-config.js';
+
+/** A count of durations and their sum, as the protocol's statistics have them. */
+export interface StatisticDuration {
+  count: number;
+  ns: number;
+}
+
+/** Durations of the requests of a model. Source: the statistics extension of the protocol. */
+export interface InferStatistics {
+  success: StatisticDuration;
+  fail: StatisticDuration;
+  queue: StatisticDuration;
+  compute_input: StatisticDuration;
+  compute_infer: StatisticDuration;
+  compute_output: StatisticDuration;
+  cache_hit: StatisticDuration;
+  cache_miss: StatisticDuration;
+}
+
+/** Durations of the executions of one batch size. */
+export interface BatchStatistics {
+  batch_size: number;
+  compute_input: StatisticDuration;
+  compute_infer: StatisticDuration;
+  compute_output: StatisticDuration;
+}
+
+/** What is counted of a version of a model since it was loaded: GET /v2/models/M/stats and the metrics read the same numbers. */
+export interface VersionStatistics {
+  /** Milliseconds since 1970 of the latest request; 0: none yet. */
+  last_inference: number;
+  /** Rows of all successful requests: a request of batch size 4 counts 4. */
+  inference_count: number;
+  execution_count: number;
+  inference_stats: InferStatistics;
+  batch_stats: BatchStatistics[];
+}
+
+/** Reasons of failed requests, as nv_inference_request_failure has them. */
+export type FailureReason = 'REJECTED' | 'CANCELED' | 'BACKEND' | 'OTHER';
+
+/** A version of a model that answers requests for tensors, whatever it is: a batched model, a text model, an encoder. */
+export interface InferModel {
+  readonly config: ModelConfig;
+  readonly version: string;
+  statistics(): VersionStatistics;
+  /** Requests that wait or run. */
+  pending(): number;
+  failures(): Readonly<Record<FailureReason, number>>;
+  /**
+   * Answers a request through `on`, later. @throws InferError at once where the request does not fit the model's configuration.
+   */
+  infer(request: InferRequest, on: InferListener): void;
+}
