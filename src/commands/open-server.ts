@@ -12,14 +12,18 @@ import { ServerMetrics } from '../server/metrics/server-metrics.js';
 import { logEngines } from '../server/model-log.js';
 import { ServerState } from '../server/server-state.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
+import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
+import { modelRepository } from './model-repository.js';
 import type { ServerSecurity } from './server-security.js';
 
 /** The API of models that run. */
 export interface ServedApp {
   models: LiveModels;
+  /** The same models, and those that take tensors alone; it owns them, and closes them. */
+  repository: ServingRepository;
   app: ReturnType<typeof createApp>;
   state: ServerState;
   metrics: ServerMetrics;
@@ -30,7 +34,7 @@ export interface ServedApp {
 /** A server that listens. */
 export interface OpenServer {
   server: HttpServer;
-  models: LiveModels;
+  repository: ServingRepository;
   /** Resolves where an engine has failed for good. */
   failed: Promise<Error>;
 }
@@ -47,7 +51,7 @@ export async function openServer(
   config: Config,
   security: ServerSecurity & { allowedHosts: AllowedHosts },
 ): Promise<OpenServer> {
-  const { models, app, state, metrics, failed } = serveModels(running, config, security);
+  const { repository, app, state, metrics, failed } = serveModels(running, config, security);
   try {
     const server = await HttpServer.listen({
       app,
@@ -59,9 +63,9 @@ export async function openServer(
       stallLimitMs: 1000 * config.streamStallTimeoutSeconds,
       onStall: () => metrics.readerStalled(),
     });
-    return { server, models, failed };
+    return { server, repository, failed };
   } catch (error) {
-    await Promise.all(running.map(({ loaded }) => loaded.close()));
+    await repository.close({});
     throw error;
   }
 }
@@ -76,8 +80,9 @@ export function serveModels(
   const models = new LiveModels();
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
-    models.add(servedModel({ entry, loaded }, config));
   }
+  const describe = (entry: ConfiguredModel, loaded: RunningModel) => servedModel({ entry, loaded }, config);
+  const repository = modelRepository(running, config, models, describe, log);
   logEngines(models, log);
   const state = new ServerState(models);
   const metrics = new ServerMetrics(models, { process: true });
@@ -98,7 +103,7 @@ export function serveModels(
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeoutSeconds },
   });
-  return { models, app, state, metrics, failed: firstFailure(models) };
+  return { models, repository, app, state, metrics, failed: firstFailure(models) };
 }
 
 function memoryLedger(

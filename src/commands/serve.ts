@@ -7,8 +7,8 @@ import type { HttpServer } from '../server/http-server.js';
 import { checkAddress } from '../server/listen-address.js';
 import { isLoopbackName } from '../server/loopback.js';
 import { demoModelPath } from '../serving/demo-model.js';
-import type { LiveModels } from '../serving/model-directory.js';
-import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
+import type { ServingRepository } from '../serving/repository/serving-repository.js';
+import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadCount } from '../thread-count.js';
 import { loadConfigured } from './load-configured.js';
 import type { LoadedEntry } from './open-server.js';
@@ -26,7 +26,7 @@ export async function serve(config: Config): Promise<void> {
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
-  const { server, models: served, failed } = await openServer(running, config, security);
+  const { server, repository, failed } = await openServer(running, config, security);
   performance.mark('skein: listening');
   process.stdout.write(greeting(running, server.url));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
@@ -43,7 +43,7 @@ export async function serve(config: Config): Promise<void> {
       );
     }
   }
-  await end(server, served, loaded, failure);
+  await end(server, repository, failure);
 }
 
 async function importServer() {
@@ -57,22 +57,14 @@ const LAST_WORDS_MS = 3_000;
 /** How long the engine may take to end. */
 const ENGINE_END_MS = 5_000;
 
-/** What still runs is cancelled, its clients are told, and the engine is freed. Throws the failure, if there is one. */
-async function end(
-  server: HttpServer,
-  served: LiveModels,
-  loaded: readonly RunningModel[],
-  failure: Error | null,
-): Promise<void> {
-  const closed = Promise.all(
-    loaded.map((model) => model.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 })),
-  );
+/** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
+async function end(server: HttpServer, repository: ServingRepository, failure: Error | null): Promise<void> {
+  const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
   await server.drain(LAST_WORDS_MS);
   await server.close();
-  for (const { id } of served.list()) served.remove(id);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
-  if (await Promise.race([closed.then(() => loaded.some((model) => model.isStuck())), tooLong])) {
+  if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {
     if (failure !== null) process.stderr.write(`skein: ${failure.message}\n`);
     // Leaving in any other way would be to wait for the thread.
     process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');

@@ -30,6 +30,8 @@ export class ModelEntry {
   readonly #rows = new Map<string, Row>();
   /** Versions that answer, lowest first. */
   #live: readonly ServedVersion[] = [];
+  /** Versions that no request finds any more, and that still answer. */
+  readonly #leaving = new Set<ServedVersion>();
   #identity: string | null = null;
   /** Why the latest load failed; null: it did not, or there was none. */
   #problem: string | null = null;
@@ -81,6 +83,16 @@ export class ModelEntry {
     );
   }
 
+  /** Takes over a version that runs already, in the place of a load whose plan had this identity. */
+  adopt(version: ServedVersion, identity: string): void {
+    this.#replace([version], identity);
+  }
+
+  /** A version, or one that was to leave, is in a native call that does not return. */
+  isStuck(): boolean {
+    return [...this.#live, ...this.#leaving].some((version) => version.isStuck());
+  }
+
   /** Loads what the source says now; where that fails, what runs goes on. @throws InferError with the reason */
   async load(asked: AskedLoad): Promise<void> {
     try {
@@ -105,7 +117,8 @@ export class ModelEntry {
     this.#identity = null;
     for (const { model } of leaving)
       this.#rows.set(model.version, { state: 'UNLOADING', reason: 'unloading' });
-    await Promise.all(leaving.map((version) => version.close(options)));
+    await Promise.all(leaving.map((version) => this.#close(version, options)));
+    await Promise.all([...this.#leaving].map((version) => version.close(options)));
     for (const { model } of leaving)
       this.#rows.set(model.version, { state: 'UNAVAILABLE', reason: 'unloaded' });
   }
@@ -138,7 +151,16 @@ export class ModelEntry {
       this.#rows.set(version.model.version, { state: 'READY', reason: '' });
       this.#listener.added(version);
     }
-    for (const version of old) version.close().catch(() => {}); // its own listeners hear why it failed
+    for (const version of old) this.#close(version).catch(() => {}); // its own listeners hear why it failed
+  }
+
+  async #close(version: ServedVersion, options?: CloseOptions): Promise<void> {
+    this.#leaving.add(version);
+    try {
+      await version.close(options);
+    } finally {
+      if (!version.isStuck()) this.#leaving.delete(version);
+    }
   }
 
   #withdraw(versions: readonly ServedVersion[]): void {

@@ -10,6 +10,8 @@ export interface ServedVersion {
   readonly served: ServedModel | null;
   /** Takes no more requests, lets those that were taken end, and frees the model. */
   close(options?: CloseOptions): Promise<void>;
+  /** It is in a native call that does not return: the process cannot end but by being killed. */
+  isStuck(): boolean;
 }
 
 /** One load of a model, decided on and not begun. */

@@ -6,7 +6,7 @@ import type { IndexRow, LoadParameters, ModelRepository } from '../model-reposit
 import { CommandQueue } from './command-queue.js';
 import { Endpoints } from './endpoints.js';
 import { type EntryListener, ModelEntry } from './model-entry.js';
-import type { ModelSource } from './model-source.js';
+import type { ModelSource, ServedVersion } from './model-source.js';
 
 /** Who may change what is loaded: nobody, clients, or the folders by what lies in them. */
 export type ControlMode = 'none' | 'explicit' | 'poll';
@@ -92,11 +92,13 @@ export class ServingRepository implements ModelRepository {
     await this.#queue.run(name, 'unload', () => this.#unload(entry));
   }
 
-  /** Adds a model of the command line, which was loaded before the repository was there. */
-  async add(name: string, source: ModelSource): Promise<void> {
+  /** Adds a model of the command line, which runs already, as if by a plan of this identity. @throws an Error where there is one of its name */
+  adopt(name: string, source: ModelSource, version: ServedVersion, identity: string): void {
     if (this.#entries.has(name)) throw new Error(`There is a model '${name}' already.`);
-    this.#entries.set(name, new ModelEntry(name, { source, isOfFolder: false }, this.#options.listener));
-    await this.#load(name, {});
+    const entry = new ModelEntry(name, { source, isOfFolder: false }, this.#options.listener);
+    this.#entries.set(name, entry);
+    this.#endpoints.keep(name);
+    entry.adopt(version, identity);
   }
 
   /**
@@ -141,6 +143,11 @@ export class ServingRepository implements ModelRepository {
     for (const result of await Promise.allSettled(changes)) {
       if (result.status === 'rejected') this.#options.onError(result.reason as Error);
     }
+  }
+
+  /** Some model is in a native call that does not return. */
+  isStuck(): boolean {
+    return [...this.#entries.values()].some((entry) => entry.isStuck());
   }
 
   /** Takes no more changes and closes every model. */

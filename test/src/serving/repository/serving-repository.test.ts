@@ -47,10 +47,10 @@ class FakeFolder {
     const served: ServedVersion = {
       model: { version, config: { name } } as unknown as InferModel,
       served: null,
+      isStuck: () => false,
       close: async () => {
         await sleep(1);
-        if (!this.running.delete(served)) throw new Error('closed twice');
-        this.closed++;
+        if (this.running.delete(served)) this.closed++; // may be asked to end sooner
       },
     };
     this.running.add(served);

@@ -1,0 +1,83 @@
+import { InferError } from '../../callbacks/infer/infer-error.js';
+import type { Config, ConfiguredModel } from '../config.js';
+import type { ServerLog } from '../server/server-log.js';
+import type { LiveModels } from '../serving/model-directory.js';
+import type { LoadPlan, ModelSource } from '../serving/repository/model-source.js';
+import { ServingRepository } from '../serving/repository/serving-repository.js';
+import { textVersion } from '../serving/repository/text-version.js';
+import type { RunningModel } from '../serving/running-model.js';
+import type { ServedModel } from '../serving/served-model.js';
+import type { LoadedEntry } from './open-server.js';
+
+/** What the routes of texts are told of a model of the command line. */
+export type Describe = (entry: ConfiguredModel, loaded: RunningModel) => ServedModel;
+
+/** Identity of every load of a model of the command line: its options stay what they are. */
+const GIVEN = 'command line';
+
+/**
+ * The repository of a server: the models of the command line, which run already, and the folders of --model-repository. Models of texts
+ * come and go in `models` too.
+ */
+export function modelRepository(
+  running: readonly LoadedEntry[],
+  config: Config,
+  models: LiveModels,
+  describe: Describe,
+  log: ServerLog,
+): ServingRepository {
+  const repository = new ServingRepository({
+    mode: config.modelControlMode,
+    drainMs: 1000 * config.drainTimeoutSeconds,
+    listener: {
+      added: ({ served }) => {
+        if (served !== null) models.add(served);
+      },
+      removed: ({ served }) => {
+        if (served !== null) models.remove(served.id);
+      },
+    },
+    onError: (error) => log.error({ err: error }, 'model repository'),
+  });
+  for (const { entry, loaded } of running) {
+    const version = textVersion(entry.name, loaded, (one) => describe(entry, one));
+    repository.adopt(entry.name, givenSource(entry, config, describe, log), version, GIVEN);
+  }
+  return repository;
+}
+
+/** A model of the command line, loaded anew from what the command line says. */
+function givenSource(
+  entry: ConfiguredModel,
+  config: Config,
+  describe: Describe,
+  log: ServerLog,
+): ModelSource {
+  return {
+    plan: async (name, { config: given, files, values, addedInstances }): Promise<LoadPlan> => {
+      if (
+        given !== undefined ||
+        files !== undefined ||
+        Object.keys(values).length > 0 ||
+        addedInstances > 0
+      ) {
+        throw new InferError(
+          'it is a model of the command line, which takes no parameters; --model-repository has models that do',
+          'invalid',
+        );
+      }
+      return {
+        identity: GIVEN,
+        versions: ['1'],
+        start: async () => {
+          const { loadModels } = await import('../serving/load-models.js');
+          const { models: _, ...shared } = config;
+          const options = { ...shared, ...entry.options, model: entry.model };
+          const [loaded] = await loadModels([{ name, options }]);
+          loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
+          return textVersion(name, loaded!, (one) => describe(entry, one));
+        },
+      };
+    },
+  };
+}
