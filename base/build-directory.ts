@@ -53,6 +53,19 @@ export function publishBuildDirectory(directory: string, target: string): boolea
   return true;
 }
 
+/**
+ * The same where the target may exist: it is put aside by a rename and then removed, so that who has it open keeps its files.
+ * False where another process made one in between.
+ */
+export function replaceByBuild(directory: string, target: string): boolean {
+  if (existsSync(target)) {
+    const old = join(dirname(target), `.${basename(target)}.old-${process.pid}`);
+    renameSync(target, old);
+    rmSync(old, { recursive: true, force: true });
+  }
+  return publishBuildDirectory(directory, target);
+}
+
 /** Has a file or directory removed should the process end, by a signal too, before keepOnExit. */
 export function removeOnExit(path: string): void {
   if (open.size === 0) listen();

@@ -1,9 +1,12 @@
 import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
 import { isAlive, keepOnExit, removeOnExit } from './build-directory.js';
 
 /** Who holds a lock touches it as the work goes on; one that is silent for so long is given up. */
 const STALE_AFTER_MS = 10 * 60 * 1000;
+/** Time between two looks at a lock that another process holds. */
+const POLL_MS = 200;
 /** A lock that names nobody was written in part by a process that ended there. */
 const UNREADABLE_AFTER_MS = 5_000;
 
@@ -24,6 +27,19 @@ export class ProcessLock {
       }
       if (!isStale(path)) return null;
       rmSync(path, { force: true });
+    }
+  }
+
+  /**
+   * Waits until no other process holds it. @param onWait called once, where one does
+   * @throws as tryTake; the reason of the signal
+   */
+  static async take(path: string, onWait: () => void, signal?: AbortSignal): Promise<ProcessLock> {
+    for (let isSaid = false; ; isSaid = true) {
+      const lock = ProcessLock.tryTake(path);
+      if (lock !== null) return lock;
+      if (!isSaid) onWait();
+      await setTimeout(POLL_MS, undefined, { signal });
     }
   }
 

@@ -54,9 +54,10 @@ Models lie in the cache that all tools of the hub share; serve and build take th
 `;
 
 const SETUP_HELP = `
-Without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install tensorflow-cpu,
-or tensorflow[and-cuda] for a GPU); the binding is compiled, for which g++, make and python3 are needed. It is put into
-the cache of skein (SKEIN_CACHE_DIR); a project's own @tensorflow/tfjs-node-gpu or tfjs-node goes before it.
+tensorflow: without --from the TensorFlow of the active venv, or of the python in the PATH, is linked (pip install
+tensorflow-cpu, or tensorflow[and-cuda] for a GPU); the binding is compiled, for which g++, make and python3 are needed.
+onnx: the package onnxruntime-node, for the ONNX models of a --model-repository.
+Both are put into the cache of skein (SKEIN_CACHE_DIR); a project's own package goes before it.
 `;
 
 function serveCommand(): Command {
@@ -151,11 +152,17 @@ function infoCommand(): Command {
 
 function setupCommand(): Command {
   const command = new Command('setup')
-    .description('install what an executor needs beside this package')
-    .argument('<WHAT>', 'tensorflow')
-    .option('--from <PATH>', 'the libtensorflow to link: a site-packages folder, a venv, a python')
-    .option('--download', "take the package's own download of libtensorflow instead")
-    .option('--package <NAME>', 'tfjs-node-gpu, or tfjs-node in its place (default: tfjs-node-gpu)')
+    .description('install what an executor or a backend needs beside this package')
+    .argument('<WHAT>', 'tensorflow or onnx')
+    .option(
+      '--from <PATH>',
+      'tensorflow: the libtensorflow to link: a site-packages folder, a venv, a python',
+    )
+    .option('--download', "tensorflow: take the package's own download of libtensorflow instead")
+    .option(
+      '--package <NAME>',
+      'tensorflow: tfjs-node-gpu, or tfjs-node in its place (default: tfjs-node-gpu)',
+    )
     .option('--force', 'make it anew where it is there')
     .option('--quiet', 'say nothing but where it lies')
     .option('--json', 'print folder and versions as JSON');

@@ -29,10 +29,7 @@ export interface Backend {
   /** Why it cannot run here, with what would help; null: it can. */
   problem(): Promise<string | null>;
   /** What the files say of the model, for what the configuration leaves out. @throws BackendError for a model that cannot be read */
-  describe(
-    files: ModelFiles,
-    config: Pick<ModelConfig, 'default_model_filename' | 'parameters'>,
-  ): Promise<ToldConfig>;
+  describe(files: ModelFiles, config: Partial<ModelConfig>): Promise<ToldConfig>;
   /** Module that exports `openInstance`: an OpenInstance. */
   readonly entry: URL;
 }
