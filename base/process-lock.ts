@@ -2,12 +2,12 @@ import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeS
 import { hostname } from 'node:os';
 import { isAlive, keepOnExit, removeOnExit } from './build-directory.js';
 
-/** Who holds a lock touches it as the work goes on; one that is silent for so long is given up. */
+/** A lock's holder touches it while the work goes on; a lock untouched for this long is given up. */
 const STALE_AFTER_MS = 10 * 60 * 1000;
-/** A lock that names nobody was written in part by a process that ended there. */
+/** Age beyond which a lock without a process id is given up: its process ended while writing it. */
 const UNREADABLE_AFTER_MS = 5_000;
 
-/** Keeps processes from doing the same work side by side: a file that names the process, removed when that ends. */
+/** A lock against two processes doing the same work: a file that names the process, removed when the process ends. */
 export class ProcessLock {
   readonly #path: string;
 
@@ -15,7 +15,10 @@ export class ProcessLock {
     this.#path = path;
   }
 
-  /** Null where another process that lives holds it. @throws the system's error where it cannot be written. */
+  /**
+   * Takes the lock; null where another living process holds it. @throws the system's error where the file cannot be
+   * written.
+   */
   static tryTake(path: string): ProcessLock | null {
     for (;;) {
       if (create(path)) {
@@ -27,12 +30,12 @@ export class ProcessLock {
     }
   }
 
-  /** Says that the work goes on. */
+  /** Shows that the work goes on. */
   touch(): void {
     try {
       utimesSync(this.#path, new Date(), new Date());
     } catch {
-      // Taken over as stale: both go on.
+      // The lock was taken over as stale: both processes go on.
     }
   }
 
