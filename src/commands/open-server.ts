@@ -17,31 +17,31 @@ import type { ServedModel } from '../serving/served-model.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import type { ServerSecurity } from './server-security.js';
 
-/** The API of models that run. */
+/** The API of running models. */
 export interface ServedApp {
   models: LiveModels;
   app: ReturnType<typeof createApp>;
   state: ServerState;
   metrics: ServerMetrics;
-  /** Resolves where an engine has failed for good. */
+  /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface OpenServer {
   server: HttpServer;
   models: LiveModels;
-  /** Resolves where an engine has failed for good. */
+  /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
 }
 
-/** A model that runs, and what was configured for it. */
+/** A running model and its configuration. */
 export interface LoadedEntry {
   entry: ConfiguredModel;
   loaded: RunningModel;
 }
 
-/** Listens for the clients of models that run; closes the models where that fails. @throws ListenError. */
+/** Listens for clients of running models; closes the models if that fails. @throws ListenError. */
 export async function openServer(
   running: readonly LoadedEntry[],
   config: Config,
@@ -66,7 +66,7 @@ export async function openServer(
   }
 }
 
-/** The API of models that run, without a socket. */
+/** Makes the API of running models, without a socket. */
 export function serveModels(
   running: readonly LoadedEntry[],
   config: Config,
@@ -111,7 +111,7 @@ function memoryLedger(
   return new MemoryLedger({ limit, isShared: apiKeys.count > 1 });
 }
 
-/** Resolves with the reason where an engine has failed for good; of several models it says which. */
+/** Resolves with the first error of an engine that failed for good; with several models the error names the model. */
 function firstFailure(models: ModelDirectory): Promise<Error> {
   return new Promise((resolve) => {
     followModels(models, ({ model: { id, state } }) => {

@@ -15,7 +15,7 @@ export interface SetupFlags {
   quiet?: boolean;
 }
 
-/** skein setup tensorflow: prints the folder. @throws UsageError, TensorFlowError. */
+/** Runs skein setup tensorflow: prints the folder. @throws UsageError, TensorFlowError. */
 export async function setup(what: string, flags: SetupFlags): Promise<void> {
   if (what !== 'tensorflow') throw new UsageError(`There is no setup of '${what}'; there is: tensorflow.`);
   if (flags.download && flags.from !== undefined) {
