@@ -78,7 +78,8 @@ export interface DescriptionOptions {
 /**
  * Describes a model without loading or building it.
  * @param path a Hugging Face directory, a GGUF file or a folder with one, or an engine directory
- * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError; ParameterError for a cache type that the executor lacks.
+ * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError; ParameterError for a cache type that the
+ * executor lacks.
  */
 export async function describeModel(
   path: string,

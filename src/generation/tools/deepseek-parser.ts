@@ -132,11 +132,7 @@ export class DeepSeekParser extends CallTextParser {
   }
 }
 
-/**
- * Name of the function in `function<sep>f
- * ```json
- * ` or `f<sep>`; null for any other text.
- */
+/** Name of the function in `function<sep>f\n```json\n` or `f<sep>`; null for any other text. */
 function nameOf(head: string): string | null {
   const [before, after, more] = head.split(CALL_SEPARATOR);
   if (before === undefined || after === undefined || more !== undefined) return null;
