@@ -3,7 +3,7 @@ export const MAX_COUNT = 2 ** 31 - 1;
 
 /** Accepted values of an option: a description in words and a check. */
 export interface Values<T = unknown> {
-  /** How a value is written in text, as in a flag or a variable; an object cannot be. */
+  /** Form of a value in text, as in a flag or a variable; an object has none. */
   kind: 'text' | 'number' | 'switch' | 'list' | 'object';
   /** Description that reads well after "it must be". */
   expected: string;

@@ -107,13 +107,14 @@ export interface Formation {
   /** Number of requests that wait in the queue, listed or not. */
   queued: number;
   /**
-   * The requests that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error'; when, in
-   * milliseconds from timeMs (0 or below); then what a row has, as far as the host knows it.
+   * Requests that ended since the formation before, MAX_ENDED of them at most: id, label and finish reason, or 'error';
+   * when, in milliseconds from timeMs (0 or below); then what a row has, as far as the host knows it.
    */
   ended: FormationEnd[];
   /**
-   * What happened to requests since the formation before, the latest 512 of it: id; 0 for a chunk of its context, 1 for a
-   * pause, 2 for the last chunk of a context, with which it generates; begin and end in milliseconds from timeMs (0 or below); context tokens before, and those of the chunk.
+   * Steps of requests since the formation before, the latest 512 of it: id; 0 for a chunk of its context, 1 for a
+   * pause, 2 for the last chunk of a context, with which it generates; begin and end in milliseconds from timeMs (0 or
+   * below); context tokens before, and those of the chunk.
    */
   steps: FormationStep[];
   totals: FlightTotals;
@@ -124,6 +125,7 @@ export interface Formation {
   blocks: { count: number; tokensPerBlock: number; runs: number[] };
 }
 
+/** Receives a formation. */
 export type FormationListener = (formation: Formation) => void;
 
 export const MAX_QUEUED_ROWS = 256;

@@ -57,4 +57,5 @@ export interface ManagerFields extends GivenFields<typeof MANAGER_OPTIONS>, Fiel
   optionalParams?: OptionalParams;
 }
 
+/** Options of a GptManager, with callbacks as functions or in a module. */
 export type GptManagerOptions = (FunctionCallbacks | ModuleCallbacks) & ManagerFields;

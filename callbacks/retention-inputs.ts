@@ -5,7 +5,7 @@ import { checkRange, ParameterError } from './sampling-params.js';
 import type { Tensor } from './types.js';
 
 /**
- * How long the request's cached blocks are worth keeping, or null where the request does not say.
+ * Reads how long the request's cached blocks are worth keeping; null where the request does not say.
  *
  *   retention_ranges  [1, n, 4]  a row per range of the prompt: start, end (-1: the prompt's end), priority 0..100,
  *                                milliseconds until the default priority holds again (0: never)

@@ -69,7 +69,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
   timeLimitMs?: number;
   /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1, default 0n. */
   cacheSalt?: bigint;
-  /** How long the request's blocks are worth keeping in the cache. */
+  /** Retention of the request's blocks: how long they are worth keeping in the cache. */
   retention?: Retention;
   /** Name of a logits post-processor of the manager's logitsPostProcessorModule. */
   logitsPostProcessor?: string;
@@ -119,7 +119,7 @@ export interface TokenTiming {
   lastTokenMs: number | null;
   /** Number of iterations in which the request ran. */
   numIterations: number;
-  /** How often the request's blocks were taken away for others; it then went on with the same tokens. */
+  /** Number of times that the request's blocks were taken away for others; it then went on with the same tokens. */
   numPauses: number;
   /** Full blocks of the prompt that the cache had; missedBlocks: those that it could have had but had not. */
   reusedBlocks: number;

@@ -4,11 +4,13 @@ import type { RequestFailure } from './request-failure.js';
 /** Data of a tensor that crosses the callback border. bool is Uint8Array, u64 is BigUint64Array. */
 export type TensorData = Int32Array | Float32Array | BigUint64Array | Uint8Array;
 
+/** A tensor: its dimensions, and its elements in row-major order. */
 export interface Tensor {
   shape: number[];
   data: TensorData;
 }
 
+/** A tensor with a name, as responses carry it. */
 export interface NamedTensor extends Tensor {
   name: string;
 }

@@ -34,6 +34,7 @@ type ManagerOptions = Omit<
   keyof FunctionCallbacks | keyof ModuleCallbacks | 'terminateReqId'
 >;
 
+/** Options of an InProcessHost: those of a GptManager without callbacks, and those of the queue. */
 export interface InProcessHostOptions extends ManagerOptions {
   /** Number of requests that may wait beside those in the engine before submit throws QueueFullError; default 256. */
   maxQueueSize?: number;

@@ -30,7 +30,7 @@ export class Encoder {
   }
 
   /**
-   * Loads a model. The first time it is built, into the cache.
+   * Loads a model. At the first load it is built into the cache.
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError.
    */
   static async load(options: EncoderOptions): Promise<Encoder> {

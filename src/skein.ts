@@ -138,7 +138,7 @@ export class Skein {
   }
 
   /**
-   * Loads a model. The first time it is built, into the cache. Where another executor than the fastest computes, a
+   * Loads a model. At the first load it is built into the cache. Where another executor than the fastest computes, a
    * process warning says so once; `info.executorFallback` has the same sentence.
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError. The
    * message says in one sentence what is wrong.

@@ -33,7 +33,7 @@ export interface BackendOptions {
 export const BACKEND_NAMES = ['chat', 'completions', 'responses', 'kserve', 'raw'] as const;
 export type BackendName = (typeof BACKEND_NAMES)[number];
 
-/** One API: how its requests are written and its answers are read. Stateless. */
+/** Backend of one API: writes its requests and reads its answers. Stateless. */
 export interface Backend {
   readonly path: string;
   /** Body of a turn's request. `earlier`: messages of the conversation so far. */

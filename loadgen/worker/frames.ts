@@ -1,7 +1,7 @@
 import type { BackendOptions } from '../backends/backend.js';
 import type { Sample } from '../samples.js';
 
-/** How an https server's certificate is checked, in the form of node:tls. */
+/** Checks of an https server's certificate, in the form of node:tls. */
 export interface TlsOptions {
   /** Authorities as PEM text. */
   ca?: string;

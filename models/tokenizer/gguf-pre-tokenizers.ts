@@ -1,8 +1,8 @@
 import type { ComponentJson } from './tokenizer-json.js';
 
 /**
- * How a byte-level BPE cuts text into words before it merges. GGUF only names the way (tokenizer.ggml.pre); llama.cpp's
- * llama-vocab.cpp, and the tokenizer.json files that the names were made for, define the names.
+ * Rules by which a byte-level BPE cuts text into words before it merges. GGUF only names them (tokenizer.ggml.pre);
+ * llama.cpp's llama-vocab.cpp, and the tokenizer.json files that the names were made for, define the names.
  */
 export interface PreTokenization {
   preTokenizer: ComponentJson;

@@ -3,7 +3,7 @@ import { type ComponentJson, flattenComponents, TokenizerError } from './tokeniz
 const utf8 = new TextEncoder();
 const METASPACE = '\u2581';
 
-/** How texts of vocabulary entries stand for bytes, from the decoder of tokenizer.json. */
+/** Bytes that texts of vocabulary entries stand for, by the decoder of tokenizer.json. */
 export interface TokenSpelling {
   /** The bytes of a vocabulary entry. */
   bytesOf(text: string): Uint8Array;

@@ -4,7 +4,7 @@ import { SkeinError } from '../../base/skein-error.js';
 export interface Asker {
   /** Name of the model in requests. */
   model: string;
-  /** Where and how the model runs, in a line. */
+  /** Description of where and how the model runs, in a line. */
   about: string;
   /** Number of tokens of the longest sequence; null where the server does not say. */
   maxSeqLen: number | null;

@@ -18,7 +18,7 @@ export interface ChatState {
   lastStats: string | null;
 }
 
-/** What happens after a command: the next message, another answer to the last question, or the end. */
+/** Next step after a command: the next message, another answer to the last question, or the end. */
 export type AfterCommand = 'next' | 'ask' | 'leave';
 
 interface ChatCommand {

@@ -32,7 +32,7 @@ export function heldMemoryLimit({
   return Math.floor(Math.max(share, LEAST_BESIDE_LARGEST + largestBodyMemory(maxBodyBytes)));
 }
 
-/** The same limit, computed beside models that are loaded. */
+/** The default limit computed beside models that are loaded. */
 export function heldMemoryLimitBeside(loaded: readonly RunningModel[], maxBodyBytes: number): number {
   return heldMemoryLimit({
     availableBytes: availableMemory().bytes,

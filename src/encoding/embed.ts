@@ -4,6 +4,7 @@ import { InvalidRequestError } from '../generation/errors.js';
 import type { EncoderInput } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
 
+/** Options of embedding texts. */
 export interface EmbedOptions {
   /** Number of values of each embedding, for Matryoshka models. Default: all. */
   dimensions?: number | undefined;

@@ -1,6 +1,7 @@
 import { encode, type OnAccepted, truncation } from './embed.js';
 import type { EncoderModel } from './encoder-model.js';
 
+/** Options of scoring documents. */
 export interface ScoreOptions {
   /** Number of tokens to which pairs are cut, as in EmbedOptions; the longer text is cut first. */
   truncatePromptTokens?: number | undefined;

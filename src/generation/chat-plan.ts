@@ -37,7 +37,7 @@ export interface ChatAsk {
   messages: readonly ChatMessage[];
   /** Functions that the model may call. */
   tools?: readonly FunctionTool[] | undefined;
-  /** Whether functions are called. Default auto. */
+  /** Choice whether functions are called. Default auto. */
   toolChoice?: ToolChoice | undefined;
   /** Allows several calls in an answer; false: at most one. Default true. */
   parallelToolCalls?: boolean | undefined;
@@ -60,7 +60,7 @@ export interface ChatPlan {
   guide: Guide | undefined;
   /** Special tokens that the parser reads as text. */
   shownTokens: readonly string[];
-  /** How an answer's reasoning begins; null: answers have no reasoning. */
+  /** Beginning of an answer's reasoning; null: answers have no reasoning. */
   reasoning: ReasoningStart | null;
   /** Form of call ids that the template expects. */
   callIds: 'openai' | 'mistral';

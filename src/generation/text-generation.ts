@@ -9,7 +9,7 @@ import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
 import type { TextModel } from './text-model.js';
 import { TextStream } from './text-stream.js';
 
-/** How tokens are chosen. Every default changes nothing, except that of temperature, which is 1. */
+/** Options of how tokens are chosen. Every default changes nothing, except that of temperature, which is 1. */
 export interface SamplingOptions {
   /** Divisor of the logits; 0 = greedy. Default 1. */
   temperature?: number | undefined;
@@ -109,13 +109,16 @@ export interface TokenLogProb {
   logProb: number;
 }
 
+/** Log-prob of a generated token, with its place in the text and the most probable tokens there. */
 export interface TextLogProb extends TokenLogProb {
   /** Offset of the token's text in the generated text, in UTF-16 units. */
   offset: number;
   top: readonly TokenLogProb[];
 }
 
+/** A piece of an answer. */
 export interface TextPiece {
+  /** Text that is new since the last piece. */
   text: string;
   /**
    * Tokens of this piece. Their text may come in a later piece, where it is half a character or could begin a stop

@@ -101,6 +101,6 @@ export interface TextModel {
   endTokens: readonly number[];
   /** Format in which the model writes calls of functions; absent or auto: the template's. */
   toolCallParser?: ToolFormatName | 'auto';
-  /** How reasoning is told from answers; absent or auto: as the template shows. */
+  /** Way to tell reasoning from answers; absent or auto: as the template shows. */
   reasoningParser?: ReasoningParserName | 'auto';
 }

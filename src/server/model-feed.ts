@@ -25,7 +25,7 @@ export interface Subscription {
  * rights. Without a listener nothing is asked of the engine and no timer runs.
  *
  *   event: stats        the batch manager's JSON, when an iteration has been; none while the engine is idle
- *   event: formation    what is in flight; repeated with a new time as a heartbeat when nothing else was sent
+ *   event: formation    the requests in flight; repeated with a new time as a heartbeat when nothing else was sent
  */
 export class ModelFeed {
   readonly #model: string;

@@ -45,7 +45,7 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
    * OptionalParams.draftEnginePath.
    */
   draftModel?: string | undefined;
-  /** How prompts share an iteration; default SHORTEST_FIRST. Needs chunkedPrefill. */
+  /** Policy by which prompts share an iteration; default SHORTEST_FIRST. Needs chunkedPrefill. */
   chunkingPolicy?: ChunkingPolicy | undefined;
   /**
    * Milliseconds that an iteration may spend on prompts which it does not end; default: what suits the executor. Needs
@@ -96,7 +96,7 @@ export async function findEngines(options: ModelOptions): Promise<FoundEngines> 
   return { engine, draft };
 }
 
-/** What the worker will be asked to load. */
+/** Load request for the worker. */
 export function loadRequest(options: ModelOptions, engines: FoundEngines): LoadRequest {
   const { enginePath, optionalParams = {}, modelType, maxBeamWidth } = hostOptions(engines, options);
   return { enginePath, params: optionalParams, modelType, maxBeamWidth };

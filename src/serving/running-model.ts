@@ -62,7 +62,7 @@ export interface EngineCounts extends RequestCounts {
 
 /** Numbers of an engine. `Step` is what the engine reports of each step: of an iteration, or of a batch. */
 export interface ModelStatistics<Counts extends RequestCounts, Step> {
-  /** The numbers as they are now. */
+  /** The present numbers. */
   counts(): Counts;
   /** Calls the listener after each step, until the function that it returns is called. */
   onStats(listener: (step: Step) => void): () => void;

@@ -6,7 +6,7 @@ export const THINK_BEGIN = '<think>';
 export const THINK_END = '</think>';
 
 /**
- * How an answer begins.
+ * Beginning of an answer:
  *
  *   open     with reasoning: the prompt opened it, or the model always thinks
  *   maybe    with reasoning if it opens it

@@ -3,7 +3,7 @@ import { mentions } from '../tools/detect-format.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
 
 /**
- * How reasoning is told from the answer.
+ * Ways to tell reasoning from the answer.
  *
  *   none          there is none
  *   qwen3         between markers; the prompt may hold the first one
@@ -13,7 +13,7 @@ export const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'none'] as const;
 export type ReasoningParserName = (typeof REASONING_PARSER_NAMES)[number];
 
 /**
- * How a model marks its reasoning, as its template shows: templates of reasoning models open it, or remove it from
+ * Finds how a model marks its reasoning, by its template: templates of reasoning models open it, or remove it from
  * earlier answers.
  */
 export function reasoningStyle(
@@ -27,7 +27,7 @@ export function reasoningStyle(
 /** Tokens at a prompt's end that can hold the markers and the text around them. */
 const TAIL = 16;
 
-/** How the answer to this prompt begins; null: without reasoning. */
+/** Finds how the answer to this prompt begins; null: without reasoning. */
 export function reasoningStart(
   style: ReasoningParserName,
   codec: TextCodec,

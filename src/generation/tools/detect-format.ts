@@ -1,7 +1,7 @@
 import { CALLS_BEGIN } from './deepseek-parser.js';
 import type { ToolFormatName } from './types.js';
 
-/** How a model is told of functions, and the format of its calls. */
+/** Way in which a model is told of functions, and the format of its calls. */
 export interface ToolStyle {
   format: ToolFormatName;
   /** True where the template describes functions and writes calls and results; otherwise the messages must. */
@@ -20,8 +20,8 @@ const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[]
 ];
 
 /**
- * How a model calls functions, by its template. A template that knows functions, but writes calls in an unknown format,
- * is not used for them: the model would answer with calls that nobody can read.
+ * Finds how a model calls functions, by its template. A template that knows functions, but writes calls in an unknown
+ * format, is not used for them: the model would answer with calls that nobody can read.
  * @param source the chat template; null: none. @param chosen the operator's choice.
  */
 export function toolStyle(source: string | null, chosen: ToolFormatName | 'auto'): ToolStyle {

@@ -9,7 +9,7 @@ export interface FunctionTool {
 }
 
 /**
- * Whether functions are called.
+ * Choice whether functions are called:
  *
  *   none       never
  *   auto       as the model likes
