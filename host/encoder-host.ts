@@ -23,21 +23,21 @@ import { WorkerSupervisor } from './worker-supervisor.js';
 
 export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModule'> {
   encoderModule?: string | URL | undefined;
-  /** Requests that wait or run before `encode` throws QueueFullError; default 256. */
+  /** Number of requests that may wait or run before `encode` throws QueueFullError; default 256. */
   maxQueueSize?: number | undefined;
-  /** See OptionalParams of the GptManager: they mean the same. */
+  /** Options with the meaning that OptionalParams of the GptManager gives them. */
   isolate?: boolean | undefined;
   workerRestart?: WorkerRestartOptions | false | undefined;
   watchdogTimeoutMs?: number | undefined;
   terminateTimeoutMs?: number | undefined;
   onStateChange?: (state: ManagerState, failure: Error | null) => void;
-  /** Failures that belong to no request, such as a callback that threw. Not given: they are warnings of the process. */
+  /** Called with failures that belong to no request, such as a callback that threw. Default: a process warning. */
   onError?: (error: Error) => void;
-  /** After each batch. */
+  /** Called after each batch. */
   onBatch?: (batch: EncoderBatch) => void;
 }
 
-/** What a batch was made of, and how long its forward took. */
+/** Size of a batch and duration of its forward. */
 export interface EncoderBatch {
   sequences: number;
   tokens: number;
@@ -49,34 +49,36 @@ interface Entry extends EncoderWork {
   sequences: readonly EncoderSequence[];
   rows: (Float32Array | null)[];
   missing: number;
-  /** Some of it has been given to the worker. */
+  /** True once the worker was given a part of the request. */
   hasStarted: boolean;
   resolve(rows: Float32Array[]): void;
   reject(error: unknown): void;
   release(): void;
 }
 
-/** Batches that the worker has: one that it computes and one that waits, so that it never waits for this thread. */
+/**
+ * Batches given to the worker at once: one that it computes and one that waits, so that it never waits for this thread.
+ */
 const BATCHES_AHEAD = 2;
 
 /**
- * An encoder in a worker of its own, a thread or a process, for this process. Batches are formed here, from whatever waits when the worker
- * can take another: requests join and leave between two batches.
+ * An encoder in a worker of its own, a thread or a process. Batches are formed here, from whatever waits when the
+ * worker can take another: requests join and leave between two batches.
  *
  *   encode -> waiting requests -> takeEncoderBatch -> worker -> rows -> each request's promise, with its last row
  *
  * Should the worker die, requests of which it had a part fail with a RequestError; the others go to the next worker, or
- * fail with a HostClosedError where there will be none.
+ * fail with a HostClosedError where there is no next one.
  */
 export class EncoderHost {
-  /** Settles when the encoder is loaded; rejects where it cannot be. */
+  /** Resolves when the encoder is loaded; rejects if it cannot be. */
   readonly ready: Promise<EncoderInfo>;
   readonly #options: EncoderHostOptions;
   readonly #errors: ErrorReporter;
   readonly #supervisor: WorkerSupervisor<EncoderInfo, EncoderAnswer, EncoderCommand>;
-  /** In order of arrival, until the last row. */
+  /** Requests in order of arrival, until their last row. */
   readonly #entries = new Set<Entry>();
-  /** Batches that the worker has, oldest first. */
+  /** Batches given to the worker, oldest first. */
   #posted: EncoderPick<Entry>[][] = [];
   #state: ManagerState = 'starting';
   #failure: Error | null = null;
@@ -96,7 +98,7 @@ export class EncoderHost {
       this.#resolveReady = resolve;
       this.#rejectReady = reject;
     });
-    this.ready.catch(() => {}); // whoever awaits it hears of it; nobody has to
+    this.ready.catch(() => {}); // callers who await `ready` hear of it; the others need not
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
@@ -131,7 +133,7 @@ export class EncoderHost {
     return this.#failure;
   }
 
-  /** The encoder as it runs, or ran last; null: it is not loaded yet. */
+  /** Properties of the encoder as it runs, or ran last; null: it is not loaded yet. */
   get info(): EncoderInfo | null {
     return this.#info;
   }
@@ -146,12 +148,12 @@ export class EncoderHost {
     return this.#supervisor.pid;
   }
 
-  /** Requests of which the worker has had nothing yet. */
+  /** Number of requests of which the worker has been given nothing. */
   get queued(): number {
     return this.#entries.size - this.running;
   }
 
-  /** Requests of which the worker has had a part. */
+  /** Number of requests of which the worker has been given a part. */
   get running(): number {
     let count = 0;
     for (const entry of this.#entries) if (entry.hasStarted) count++;
@@ -159,9 +161,9 @@ export class EncoderHost {
   }
 
   /**
-   * The rows of these sequences, in their order. An aborted signal rejects with its reason, at once.
-   * @throws QueueFullError, HostClosedError at once; rejects with a RequestError for what is wrong with a sequence, and
-   *   where the engine fails
+   * Computes the rows of sequences, in their order. An aborted signal rejects at once with its reason.
+   * @throws QueueFullError, HostClosedError at once; rejects with a RequestError for an invalid sequence, and where the
+   * engine fails
    */
   encode(sequences: readonly EncoderSequence[], signal?: AbortSignal): Promise<Float32Array[]> {
     if (this.#isClosed || this.#state === 'failed' || this.#state === 'stopped') {
@@ -195,7 +197,7 @@ export class EncoderHost {
     });
   }
 
-  /** Takes no more requests, lets those that were taken end, and ends the worker. May be called again, to abort. */
+  /** Takes no more requests, lets accepted ones end, and ends the worker. A second call may abort what still runs. */
   async close({ abort = false, timeoutMs, terminateAfterMs }: CloseOptions = {}): Promise<void> {
     this.#isClosed = true;
     const timers: NodeJS.Timeout[] = [];
@@ -227,7 +229,7 @@ export class EncoderHost {
     this.#schedule();
   }
 
-  /** Once for all requests that come in one turn of the event loop, so that they share a batch. */
+  /** Schedules one batch for all requests that come in one turn of the event loop. */
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -250,7 +252,7 @@ export class EncoderHost {
 
   #receive({ rows, errors, forwardMs }: EncoderAnswer): void {
     const picks = this.#posted.shift() ?? [];
-    // The worker's next batch first, then what those who wait do with their rows.
+    // The worker gets its next batch first; then the requests' own code handles their rows.
     this.#post();
     const width = this.#info!.outputWidth;
     let tokens = 0;
@@ -312,7 +314,7 @@ export class EncoderHost {
   }
 }
 
-/** What the native executor would refuse a whole batch for. */
+/** Why a sequence would make the native executor refuse its whole batch; null: it is valid. */
 function whyInvalid(
   sequences: readonly EncoderSequence[],
   { limits, vocabSize, tokenTypes }: EncoderInfo,

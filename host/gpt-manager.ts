@@ -37,14 +37,14 @@ type GenerationWorker = WorkerLink<HostMessage>;
  * the reason, and another worker is started (OptionalParams.workerRestart). Meanwhile no callback is called.
  */
 export class GptManager {
-  /** Settles when the engine is loaded for the first time; rejects with the reason where it cannot be. */
+  /** Resolves when the engine is loaded for the first time; rejects with the reason if it cannot be. */
   readonly ready: Promise<EngineInfo>;
-  /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
+  /** Resolves when no worker runs and none will be started, for whatever reason: see state and failure. */
   readonly ended: Promise<void>;
   readonly #options: GptManagerOptions;
   readonly #sendNewTokens: SendNewTokens | undefined;
   readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
-  /** With callbacks in a module: what the worker has of theirs. */
+  /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new CacheResets();
   readonly #errors: ErrorReporter;
@@ -52,7 +52,7 @@ export class GptManager {
   #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
   #failure: Error | null = null;
-  /** Of the latest worker that was loaded. */
+  /** Properties of the engine of the latest worker that was loaded. */
   #info: EngineInfo | null = null;
   #terminateReason: string | null = null;
   #resolveReady!: (info: EngineInfo) => void;
@@ -61,7 +61,7 @@ export class GptManager {
 
   /**
    * Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`.
-   * @param sendNewTokens a short cut for the host of this project, with callbacks that are functions.
+   * @param sendNewTokens a short cut for the in-process host, with callbacks that are functions.
    */
   constructor(options: GptManagerOptions, sendNewTokens?: SendNewTokens) {
     checkManagerOptions(options);
@@ -72,7 +72,7 @@ export class GptManager {
       this.#resolveReady = resolve;
       this.#rejectReady = reject;
     });
-    this.ready.catch(() => {}); // whoever awaits it hears of it; nobody has to
+    this.ready.catch(() => {}); // callers who await `ready` hear of it; the others need not
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
@@ -110,7 +110,10 @@ export class GptManager {
     return this.#failure;
   }
 
-  /** The engine as it runs, or ran last: another worker may have come to another executor. null: it is not loaded yet. */
+  /**
+   * Properties of the engine as it runs, or ran last: another worker may use another executor. null: it is not loaded
+   * yet.
+   */
   get info(): EngineInfo | null {
     return this.#info;
   }
@@ -120,32 +123,35 @@ export class GptManager {
     return this.#supervisor.restarts;
   }
 
-  /** With optionalParams.isolate: the id of the engine's process; null while there is none, and where it is a thread. */
+  /**
+   * Id of the engine's process, with optionalParams.isolate; null while there is none, and where the engine is a
+   * thread.
+   */
   get pid(): number | null {
     return this.#supervisor.pid;
   }
 
-  /** Requests given to the worker whose final response has not come (0 with callbacks in a module). */
+  /** Number of requests given to the worker whose final response has not come (0 with callbacks in a module). */
   get numInFlight(): number {
     return this.#bridge?.numInFlight ?? 0;
   }
 
-  /** "I may have new requests or stop signals": the callbacks are asked at once instead of at the next poll. */
+  /** Asks the callbacks for requests and stop signals at once instead of at the next poll. */
   wake(): void {
     this.#bridge?.wake();
   }
 
   /**
    * Ends one sequence of a request that asked for several (num_return_sequences, best_of not above it), by its
-   * sequence_index; the others go on. An id that is not in flight is ignored. Not with a callbackModule.
+   * sequence_index; the others go on. Unknown ids are ignored. Not with a callbackModule.
    */
   stopSequence(requestId: bigint, sequenceIndex: number): void {
     this.#bridge?.stopSequence(requestId, sequenceIndex);
   }
 
   /**
-   * Calls `listener` with what is in flight, at most once in `intervalMs` while iterations run, and once more when all has
-   * come to rest; null ends it. There is one listener; without one nothing is put together.
+   * Calls `listener` with the requests in flight, at most once in `intervalMs` while iterations run, and once more when
+   * all have ended; null ends it. There is one listener; without one no formation is made.
    */
   watchFormation(listener: ((formation: EngineFormation) => void) | null, intervalMs = 200): void {
     this.#watch = listener === null ? null : { listener, intervalMs: Math.max(1, intervalMs) };
@@ -153,17 +159,17 @@ export class GptManager {
   }
 
   /**
-   * Forgets every block of the KV cache that later requests could find, between two iterations, and resolves with how
-   * many they were. Running requests keep what they hold; it is found by nobody any more. 0 while no worker runs: the
-   * next one begins with nothing. Rejects where the worker dies before it answers.
+   * Forgets, between two iterations, every block of the KV cache that later requests could reuse, and resolves with the
+   * number of these blocks. Running requests keep their blocks, but nobody else finds them. Resolves with 0 while no
+   * worker runs: the next one begins with an empty cache. Rejects if the worker dies before it answers.
    */
   resetCache(): Promise<number> {
     return this.#cacheResets.ask((askId) => this.#supervisor.post({ type: 'resetCache', askId }));
   }
 
   /**
-   * Takes no more requests and resolves once the active ones have ended and the worker is gone. Calling it again
-   * gives the same promise. After a failure it resolves too: there is nothing left to end.
+   * Takes no more requests and resolves once the active ones have ended and the worker is gone. Further calls return
+   * the same promise. It resolves after a failure too: there is nothing left to end.
    */
   shutdown(): Promise<void> {
     if (this.#stopTaking()) this.#supervisor.shutdown();
@@ -171,8 +177,8 @@ export class GptManager {
   }
 
   /**
-   * Ends at once: what is active gets its final response with this reason. Resolves when the worker is gone, or when
-   * it did not end within terminateTimeoutMs, because it is in a native call: then the state is 'failed'.
+   * Ends at once: active requests get a final response with this reason. Resolves when the worker is gone, or when it
+   * did not end within terminateTimeoutMs because it is in a native call: then the state is 'failed'.
    */
   terminate(reason = 'The manager was terminated.'): Promise<void> {
     this.#stopTaking();
@@ -181,7 +187,7 @@ export class GptManager {
     return this.ended;
   }
 
-  /** False if it was done before. */
+  /** Stops taking requests. Returns false if that was done before. */
   #stopTaking(): boolean {
     if (this.#state !== 'starting' && this.#state !== 'running' && this.#state !== 'restarting') return false;
     this.#bridge?.stopTaking();
@@ -194,7 +200,8 @@ export class GptManager {
       case 'iteration':
         this.#bridge?.handleIteration(message);
         break;
-      // With callbacks in a module; otherwise the bridge does these two in their order with the other callbacks.
+      // These two come here with callbacks in a module; otherwise the bridge handles them in order with the other
+      // callbacks.
       case 'stats':
         this.#tell('onIterationStats', () => this.#options.onIterationStats?.(message.stats));
         break;
@@ -261,7 +268,7 @@ export class GptManager {
     });
   }
 
-  /** The worker is gone and with it all its requests. */
+  /** Handles the loss of the worker and with it of all its requests. */
   #lose(error: Error): void {
     const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
     this.#moduleRequests.fail(reason);
@@ -297,7 +304,7 @@ export class GptManager {
     this.#tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
   }
 
-  /** A callback in this thread that brings nothing: whatever becomes of it, the manager goes on. */
+  /** Calls a callback that only observes: if it fails, the manager goes on. */
   #tell(callback: string, call: () => unknown): void {
     tellGuarded({ callback }, call, (error) => this.#errors.report(error));
   }

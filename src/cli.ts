@@ -25,11 +25,11 @@ import { watchMemory } from './refused-memory.js';
 import { helpBehind, wrapHelp } from './terminal/help.js';
 import { outputProblem, watchStandardOutput } from './terminal/standard-output.js';
 
-/** What was asked for is understood, and fails: a model that is not there, a port in use, too little memory. */
+/** Exit code for a valid command that failed: a missing model, a port in use, too little memory. */
 const EXIT_FAILURE = 1;
 /**
- * What was asked for is not understood: a name that there is not, a value that its option does not take, a
- * configuration file that cannot be read. Known before anything is begun.
+ * Exit code for an invalid command: an unknown name, a value that an option does not take, a configuration file that
+ * cannot be read. Found before any work begins.
  */
 const EXIT_USAGE = 2;
 
@@ -69,7 +69,7 @@ function serveCommand(): Command {
     const file = typeof flags.config === 'string' ? flags.config : undefined;
     const config = loadConfig({ flags, environment: process.env, file });
     performance.mark('skein: options read');
-    // Each command loads what it needs and no other does.
+    // Each command imports what it needs when it runs.
     const { serve } = await import('./commands/serve.js');
     await serve(config);
   });
@@ -187,7 +187,7 @@ async function benchCommand(): Promise<Command> {
   const command = new Command('bench').description(
     'load an OpenAI-compatible server and report latencies and throughput',
   );
-  // The many options of bench are of no use to any other command.
+  // Defining the many options of bench would slow the start of every other command.
   if (['bench', 'completion'].includes(process.argv[2] ?? ''))
     (await import('./commands/bench-command.js')).defineBench(command);
   return command;
@@ -220,7 +220,7 @@ async function program(): Promise<Command> {
   return root;
 }
 
-/** Commander's sentence, with the options there are where it has no suggestion. */
+/** Commander's sentence, with a list of the options where it suggests none. */
 function usageMessage(error: CommanderError, root: Command): string {
   const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
   const command = root.commands.find((candidate) => candidate.name() === process.argv[2]) ?? root;
@@ -249,7 +249,7 @@ async function main(): Promise<number> {
     await root.parseAsync();
     const problem = await outputProblem();
     if (problem !== null) throw new Error(problem);
-    // A command that ended as it should may have set an exit code of its own.
+    // A command that succeeded may have set its own exit code.
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) {

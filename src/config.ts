@@ -27,7 +27,7 @@ export { UsageError };
 
 type OptionsOfAll = Omit<OptionValues, 'model' | 'servedModelName'>;
 
-/** A model to serve, with the options that are its own. */
+/** A model to serve, with its own options. */
 export interface ConfiguredModel extends ModelEntry {
   options: Partial<OptionsOfAll>;
 }
@@ -48,13 +48,13 @@ export interface ConfigSources {
 
 interface Given {
   value: unknown;
-  /** How the user wrote the option, for errors. */
+  /** Spelling of the option in its source, for errors. */
   where: string;
 }
 
 /**
- * The configuration, each option from the first source that has it: flag, environment, file, default.
- * @throws UsageError naming the source and what would be right.
+ * Loads the configuration, each option from the first source that has it: flag, environment, file, default.
+ * @throws UsageError naming the source and the expected value.
  */
 export function loadConfig(sources: ConfigSources): Config {
   const refused = refusalOfVariables(sources.environment ?? {});
@@ -110,7 +110,7 @@ function checkedValue(option: Option, given: Given | undefined): unknown {
   throw new UsageError(valueError(option, given));
 }
 
-/** The models of flags and environment go before those of a file, all of them. */
+/** Models of flags and environment take the place of all those of a file. */
 function modelsOf(
   texts: OptionValues['model'],
   names: OptionValues['servedModelName'],
@@ -138,7 +138,7 @@ function modelsOf(
   return models;
 }
 
-/** The model that comes with the package. @throws UsageError where the package was made without it. */
+/** The model that comes with the package. @throws UsageError where the package has none. */
 function demoModel(): ConfiguredModel {
   const model = demoModelPath();
   if (model !== null) return { name: DEMO_MODEL_NAME, aliases: [], model, options: {} };
@@ -156,7 +156,7 @@ function configured({ options, ...entry }: FileEntry, where: string): Configured
   return { ...entry, options: own };
 }
 
-/** By its name, or by an alias. @throws UsageError where it is given by both. */
+/** Value of an option from its flag or an alias. @throws UsageError where both are given. */
 function fromFlag({ name, values, flag }: Option, flags: ConfigSources['flags']): Given | undefined {
   const names = [name, ...(flag.aliases ?? [])].filter((one) => flags?.[one] !== undefined);
   const [called, second] = names;
@@ -184,7 +184,7 @@ function asList(value: unknown): unknown {
   return typeof value === 'string' ? [value] : value;
 }
 
-/** Text as the option's own type. What does not look like it stays text, for the schema to refuse. */
+/** Converts text to the option's type. Text that does not fit stays text, which the check refuses. */
 function fromText(kind: Option['values']['kind'], value: unknown): unknown {
   if (typeof value !== 'string') return value;
   const text = value.trim();

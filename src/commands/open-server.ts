@@ -19,7 +19,7 @@ import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { modelRepository } from './model-repository.js';
 import type { ServerSecurity } from './server-security.js';
 
-/** The API of models that run. */
+/** The API of running models. */
 export interface ServedApp {
   models: LiveModels;
   /** The same models, and those that take tensors alone; it owns them, and closes them. */
@@ -27,11 +27,11 @@ export interface ServedApp {
   app: ReturnType<typeof createApp>;
   state: ServerState;
   metrics: ServerMetrics;
-  /** Resolves where an engine has failed for good. */
+  /** Resolves with the error when an engine has failed for good. */
   failed: Promise<Error>;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface OpenServer {
   server: HttpServer;
   repository: ServingRepository;
@@ -39,13 +39,13 @@ export interface OpenServer {
   failed: Promise<Error>;
 }
 
-/** A model that runs, and what was configured for it. */
+/** A running model and its configuration. */
 export interface LoadedEntry {
   entry: ConfiguredModel;
   loaded: RunningModel;
 }
 
-/** Listens for the clients of models that run; closes the models where that fails. @throws ListenError. */
+/** Listens for clients of running models; closes the models if that fails. @throws ListenError. */
 export async function openServer(
   running: readonly LoadedEntry[],
   config: Config,
@@ -70,7 +70,7 @@ export async function openServer(
   }
 }
 
-/** The API of models that run, without a socket. */
+/** Makes the API of running models, without a socket. */
 export function serveModels(
   running: readonly LoadedEntry[],
   config: Config,
@@ -116,7 +116,7 @@ function memoryLedger(
   return new MemoryLedger({ limit, isShared: apiKeys.count > 1 });
 }
 
-/** Resolves with the reason where an engine has failed for good; of several models it says which. */
+/** Resolves with the first error of an engine that failed for good; with several models the error names the model. */
 function firstFailure(models: ModelDirectory): Promise<Error> {
   return new Promise((resolve) => {
     followModels(models, ({ model: { id, state } }) => {

@@ -14,7 +14,7 @@ import { loadConfigured } from './load-configured.js';
 import type { LoadedEntry } from './open-server.js';
 import { allowedHosts, readSecurity } from './server-security.js';
 
-/** skein serve: runs until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
+/** Runs skein serve until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
   const keysAndOrigins = readSecurity(config);
   const address = await checkAddress(config.host, config.port);
@@ -22,7 +22,7 @@ export async function serve(config: Config): Promise<void> {
   const interruption = listenForInterruption('interrupted while loading');
   const { models } = config;
   const loading = loadConfigured(config, interruption.signal);
-  // The engine's thread is at work by now; the modules that answer clients are read beside it.
+  // While the engine's thread loads, this thread imports the modules that answer clients.
   const [loaded, { openServer }] = await Promise.all([loading, importServer()]);
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
@@ -52,9 +52,9 @@ async function importServer() {
   return module;
 }
 
-/** How long an answer that is cut off, or failed, may take to say so to its client. */
+/** Milliseconds that an answer which is cut off, or failed, may take to tell its client. */
 const LAST_WORDS_MS = 3_000;
-/** How long the engine may take to end. */
+/** Milliseconds that the engine may take to end. */
 const ENGINE_END_MS = 5_000;
 
 /** What still runs is cancelled, its clients are told, and the models are freed. Throws the failure, if there is one. */
@@ -66,7 +66,7 @@ async function end(server: HttpServer, repository: ServingRepository, failure: E
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
   if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {
     if (failure !== null) process.stderr.write(`skein: ${failure.message}\n`);
-    // Leaving in any other way would be to wait for the thread.
+    // Any other exit would wait for the thread.
     process.stderr.write('skein: the engine is in a native call that does not return; killing the process\n');
     process.kill(process.pid, 'SIGKILL');
   }
@@ -98,7 +98,7 @@ function madeOf({ task, dimensions }: EncoderInfoOfModel): string {
   return task === 'score' ? 'scores of pairs' : `embeddings of ${dimensions} values, from texts`;
 }
 
-/** Resolves at the first signal; the second ends the process where it stands, as it does without a handler. */
+/** Resolves at the first signal; a second one ends the process at once, as without a handler. */
 function untilSignal(): Promise<null> {
   const signals = ['SIGINT', 'SIGTERM'] as const;
   return new Promise((resolve) => {

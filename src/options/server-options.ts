@@ -9,17 +9,17 @@ import {
 } from '../../base/option-values.js';
 import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
 
-/** A setting that the engine knows nothing of, under its plain name. */
+/** An option of the server or a model that the engine does not know, under its plain name. */
 export interface ServerOption<T = unknown, Configured = unknown> {
   values: Values<T>;
-  /** model: an entry of `models` in a file may have one of its own. */
+  /** Level of the option; model: each entry of `models` in a file may have its own. */
   level: 'server' | 'model';
   flag: FlagSpec;
-  /** `skein batch`, which has no clients, takes it too. */
+  /** True where `skein batch`, which has no clients, takes the option too. */
   isForBatch: boolean;
-  /** What the host in this process calls it, where that is another name. */
+  /** Name of the option in the in-process host, where that differs; else null. */
   hostField: string | null;
-  /** For the type alone: there is no such field. */
+  /** Exists for the type alone; no object has this field. */
   readonly configured?: Configured;
 }
 
@@ -58,7 +58,7 @@ const REQUESTS = 'Requests and answers';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
 
-/** Of the server's part, what Skein.load takes too. */
+/** Options of the server's part that Skein.load takes too. */
 export const LOADING_OPTIONS = {
   /** Branch, tag or commit of a `model` from the hub; default main. */
   revision: ofModel(NAME, {
@@ -83,7 +83,7 @@ export const LOADING_OPTIONS = {
     isForAsking: true,
     help: 'precision of the embedding and the output layer; auto is that of the weights, int8 with int4',
   }),
-  /** Where engines built from models are kept; default: the user's cache directory. */
+  /** Folder for engines built from models; default: the user's cache directory. */
   cacheDir: ofServer(NAME, {
     group: 'Models',
     metavar: 'DIR',
@@ -91,7 +91,10 @@ export const LOADING_OPTIONS = {
     defaultText: "the user's cache directory",
     isForAsking: true,
   }),
-  /** Requests that wait beside those in the engine before more are refused with a QueueFullError; default 256. */
+  /**
+   * Number of requests that may wait beside those in the engine before more are refused with a QueueFullError; default
+   * 256.
+   */
   maxQueuedRequests: ofModel(
     LONGEST_QUEUE,
     {
@@ -103,7 +106,7 @@ export const LOADING_OPTIONS = {
     },
     { hostField: 'maxQueueSize' },
   ),
-  /** The same for the requests of one queueKey; default: as many as of all. */
+  /** Number of requests of one queueKey that may wait; default: maxQueuedRequests. */
   maxQueuedRequestsPerKey: ofServer(
     LONGEST_QUEUE,
     {
@@ -115,7 +118,7 @@ export const LOADING_OPTIONS = {
     },
     { isForBatch: false, hostField: 'maxQueueSizePerKey' },
   ),
-  /** Whose request goes next is decided by deficit round robin over queueKeys, in tokens; default false. */
+  /** Chooses the next request by deficit round robin over queueKeys, in tokens; default false. */
   fairQueueing: ofServer(
     SWITCH,
     {
@@ -127,7 +130,7 @@ export const LOADING_OPTIONS = {
   ),
 };
 
-/** What the server alone takes. */
+/** Options of the server alone. */
 const SERVING_OPTIONS = {
   model: ofServer(PATHS, {
     group: 'Models',

@@ -29,29 +29,29 @@ export interface AppOptions {
   metrics: ServerMetrics;
   version: string;
   log: ServerLog;
-  /** One line for each request; default: `log`. */
+  /** Log with one line for each request; default: `log`. */
   accessLog?: ServerLog;
-  /** Default: none, and everyone is welcome. */
+  /** Valid API keys; default: none are needed. */
   apiKeys?: ApiKeys;
-  /** Web pages that may use the server beside its own; default: those of this machine. */
+  /** Web pages, beside the server's own, that may use the server; default: those of this machine. */
   corsOrigins?: AllowedOrigins;
-  /** Names that the server has beside those of the loopback; default: any. */
+  /** Names of the server beside those of the loopback; default: any. */
   allowedHosts?: AllowedHosts;
-  /** Where the requests that are being answered are found; default: a registry of the app's own. */
+  /** Registry of the requests that are being answered; default: one of the app's own. */
   requests?: RequestRegistry;
   maxBodyBytes?: number;
-  /** What all requests hold together; default: one without a limit. */
+  /** Ledger of what all requests hold together; default: one without a limit. */
   ledger?: MemoryLedger;
-  /** Default: no limit. */
+  /** Most milliseconds of an answer; default: no limit. */
   requestTimeoutMs?: number | null;
   feed?: Partial<FeedOptions>;
   eventStream?: Partial<EventStreamOptions>;
 }
 
-/** Asked every few seconds by machines: their lines would bury the others. */
+/** Paths that machines ask every few seconds: their lines would bury the others. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 
-/** The HTTP API as a Hono app; it knows nothing of sockets. */
+/** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
   const context: ServerContext = {
@@ -77,7 +77,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
     const apiError = leftEarly(c) ? clientLeft() : toApiError(error);
     metrics.refused(apiError.apiCode);
-    // A 503 is a refusal, and /health says why.
+    // A 503 is a refusal, whose reason /health tells.
     if (apiError.status === 500) {
       log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
     }
@@ -108,13 +108,15 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   return app;
 }
 
-/** The client went before its whole body had come: whoever reads it gets an error, which is nobody's failure. */
+/** True where the client left before its whole body had come: reading the body then fails, which is nobody's fault. */
 function leftEarly(c: Context<AppEnv>): boolean {
   const incoming = c.env?.incoming;
   return incoming?.destroyed === true && !incoming.complete;
 }
 
-/** The client's X-Request-Id, where it is one, or a new one; it comes back with every answer. */
+/**
+ * Sets the request's id, the client's X-Request-Id if it is valid, else a new one, and returns it with every answer.
+ */
 async function requestIds(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
   const given = c.req.header('x-request-id');
   const id = given !== undefined && /^[\x21-\x7e]{1,128}$/.test(given) ? given : `req-${randomUUID()}`;
@@ -124,7 +126,7 @@ async function requestIds(c: Context<AppEnv>, next: () => Promise<void>): Promis
   c.res.headers.set('x-request-id', id);
 }
 
-/** Counts and times each exchange up to its last byte, a stream's too, and writes the access log. */
+/** Counts and times each exchange up to its last byte, even of a stream, and writes the access log. */
 function observeHttp(metrics: ServerMetrics, log: ServerLog) {
   const handlerOf = handlerNames(ROUTES);
   return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {
@@ -144,9 +146,9 @@ function observeHttp(metrics: ServerMetrics, log: ServerLog) {
         method,
         path: c.req.path,
         status,
-        // Microseconds are as fine as it means something.
+        // Finer than microseconds would mean nothing.
         durationMs: rounded(durationMs),
-        // false: the client left before the last byte.
+        // false where the client left before the last byte.
         isWhole: outgoing?.writableFinished ?? true,
       };
       if (PROBES.has(handler)) log.debug(fields, 'request');
