@@ -102,6 +102,7 @@ export function serveModels(
     ledger,
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
     eventStream: { stallLimitMs: 1000 * config.streamStallTimeoutSeconds },
+    platform: { repository, serverId: config.serverId, allowsUpload: config.allowModelUpload },
   });
   return { models, repository, app, state, metrics, failed: firstFailure(models) };
 }

@@ -7,6 +7,7 @@ import { bodyLimit } from './body-limit.js';
 import { MemoryLedger } from './held-memory.js';
 import { holdMemory } from './hold-memory.js';
 import { type AllowedHosts, requireKnownHost } from './host-check.js';
+import { errorAnswer, isOfProtocol, notFound, statusOf } from './kserve/errors.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import type { FeedOptions } from './model-feed.js';
 import { ModelFeeds } from './model-feeds.js';
@@ -18,6 +19,7 @@ import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } 
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RequestRegistry } from './request-registry.js';
 import { ROUTES } from './routes/index.js';
+import { KSERVE_ROUTES } from './routes/kserve.js';
 import { handlerNames, mountRoutes, openPaths } from './routes/mount.js';
 import type { AppEnv, ServerContext } from './routes/route.js';
 import type { ServerLog } from './server-log.js';
@@ -46,7 +48,11 @@ export interface AppOptions {
   requestTimeoutMs?: number | null;
   feed?: Partial<FeedOptions>;
   eventStream?: Partial<EventStreamOptions>;
+  /** Serves the Open Inference Protocol; default: its routes are not there. */
+  platform?: ServerContext['platform'];
 }
+
+const ALL_ROUTES = [...ROUTES, ...KSERVE_ROUTES];
 
 /** Paths that machines ask every few seconds: their lines would bury the others. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
@@ -54,6 +60,7 @@ const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
   const { log, metrics, state, apiKeys = new ApiKeys([]), ledger = new MemoryLedger() } = options;
+  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
   const context: ServerContext = {
     models: options.models,
     state,
@@ -65,6 +72,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     feeds: new ModelFeeds(options.models, options.feed),
     requests: options.requests ?? new RequestRegistry(),
     requestTimeoutMs: options.requestTimeoutMs ?? null,
+    maxBodyBytes,
+    platform: options.platform ?? null,
     routes: ROUTES,
     observe: (request) => metrics.observe(request),
     eventStream: {
@@ -75,6 +84,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   };
   const app = new Hono<AppEnv>();
   const respondToError = (error: unknown, c: Context<AppEnv>): Response => {
+    if (isOfProtocol(c.req.path) && !leftEarly(c)) return respondInProtocol(error, c);
     const apiError = leftEarly(c) ? clientLeft() : toApiError(error);
     metrics.refused(apiError.apiCode);
     // A 503 is a refusal, whose reason /health tells.
@@ -83,19 +93,27 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     }
     return apiError.response();
   };
+  const respondInProtocol = (error: unknown, c: Context<AppEnv>): Response => {
+    const status = statusOf(error);
+    metrics.refused(`infer_${status}`);
+    if (status === 500) {
+      log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
+    }
+    return errorAnswer(error);
+  };
   app.onError(respondToError);
   app.notFound((c) => {
+    if (isOfProtocol(c.req.path)) return respondInProtocol(notFound(), c);
     const message = `There is no ${c.req.method} ${c.req.path} on this server.`;
     return respondToError(new ApiError(404, message, { code: 'not_found' }), c);
   });
 
   app.use(requestIds);
   app.use(observeHttp(metrics, options.accessLog ?? log));
-  const { corsOrigins = [LOOPBACK_ORIGINS], maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options;
   app.use(requireKnownHost(options.allowedHosts ?? '*'));
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
   app.use(refuseOtherPages(corsOrigins));
-  app.use(requireApiKey(apiKeys, openPaths(ROUTES)));
+  app.use(requireApiKey(apiKeys, openPaths(ALL_ROUTES)));
   app.use(async (c, next) => {
     if (c.req.method === 'POST' && state.status === 'draining') throw shuttingDown(state.drainEndsInMs);
     await next();
@@ -104,7 +122,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const onError = (c: Context) => respondToError(bodyTooLarge(maxBodyBytes), c);
   app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs: options.eventStream?.stallLimitMs, onError }));
 
-  mountRoutes(app, context);
+  mountRoutes(app, context, ALL_ROUTES);
   return app;
 }
 
@@ -128,7 +146,7 @@ async function requestIds(c: Context<AppEnv>, next: () => Promise<void>): Promis
 
 /** Counts and times each exchange up to its last byte, even of a stream, and writes the access log. */
 function observeHttp(metrics: ServerMetrics, log: ServerLog) {
-  const handlerOf = handlerNames(ROUTES);
+  const handlerOf = handlerNames(ALL_ROUTES);
   return async (c: Context<AppEnv>, next: () => Promise<void>): Promise<void> => {
     const startMs = performance.now();
     await next();

@@ -18,7 +18,7 @@ export function bodyTooLarge(maxBytes: number): ApiError {
  * Counts a body, and refuses one that cannot be parsed and walked without a stall. Others get their turn between two
  * slices. @throws ApiError 400.
  */
-async function checkedSize(bytes: Uint8Array): Promise<JsonSize> {
+export async function checkedSize(bytes: Uint8Array): Promise<JsonSize> {
   const size = new JsonSize();
   for (let start = 0; start < bytes.length; start += SLICE) {
     if (start > 0) await nextTurn();

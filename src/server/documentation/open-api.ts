@@ -36,7 +36,7 @@ export async function openApiDocument(routes: readonly Route[], version: string)
     description: 'X-Api-Key: KEY, the same key in another header.',
   });
   for (const route of routes) {
-    const config = await route.describe();
+    const config = await route.describe!();
     const request = { ...config.request, headers: requestHeaders };
     // These refusals happen before a route gets the request.
     const responses = { ...config.responses, ...errors(403), ...(request.body && errors(408)) };

@@ -1,18 +1,21 @@
 import type { Hono } from 'hono';
+import { isOfProtocol } from '../kserve/errors.js';
 import { ApiError } from '../openai/errors.js';
 import type { AppEnv, Route, ServerContext } from './route.js';
 
 /** Adds the routes to the app, and behind them the refusal of other methods of their paths. */
-export function mountRoutes(app: Hono<AppEnv>, context: ServerContext): void {
+export function mountRoutes(app: Hono<AppEnv>, context: ServerContext, routes: readonly Route[]): void {
   const allowed = new Map<string, string[]>();
-  for (const route of context.routes) {
+  for (const route of routes) {
     app.on(route.method.toUpperCase(), route.pattern, (c) => route.handle(c, context));
     const methods = allowed.get(route.pattern) ?? [];
     allowed.set(route.pattern, [...methods, route.method.toUpperCase()]);
   }
   for (const [pattern, methods] of allowed) {
     app.all(pattern, (c) => {
-      const message = `${c.req.path} takes ${methods.join(' or ')}, not ${c.req.method}.`;
+      const message = isOfProtocol(c.req.path)
+        ? 'Method Not Allowed'
+        : `${c.req.path} takes ${methods.join(' or ')}, not ${c.req.method}.`;
       const headers = { allow: methods.join(', ') };
       throw new ApiError(405, message, { code: 'method_not_allowed', headers });
     });

@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type * as z from 'zod';
+import type { ModelRepository } from '../../serving/model-repository.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
 import type { ServerMetrics } from '../metrics/server-metrics.js';
 import type { ModelFeeds } from '../model-feeds.js';
@@ -35,6 +36,10 @@ export interface ServerContext extends RouteContext {
   requests: RequestRegistry;
   /** Most milliseconds that an answer may take; null: no limit. */
   requestTimeoutMs: number | null;
+  /** Bytes of the longest body. */
+  maxBodyBytes: number;
+  /** The Open Inference Protocol's server; null: its routes are not there. */
+  platform: { repository: ModelRepository; serverId: string; allowsUpload: boolean } | null;
   /** All routes, for the description of the API. */
   routes: readonly Route[];
 }
@@ -49,8 +54,8 @@ export interface Route {
   /** True where no API key is needed. */
   open: boolean;
   handle(c: Context<AppEnv>, context: ServerContext): Promise<Response>;
-  /** Makes the description for createRoute of @hono/zod-openapi. */
-  describe(): Promise<RouteConfig>;
+  /** The description for createRoute of @hono/zod-openapi; null: the route belongs to a protocol that has a description of its own. */
+  describe: (() => Promise<RouteConfig>) | null;
 }
 
 export type Responses = RouteConfig['responses'];

@@ -22,6 +22,7 @@ const MOST_TEXTS = 2048;
 export class EncoderInfer implements InferModel {
   readonly config: ModelConfig;
   readonly version = '1';
+  readonly modelDirectory = null;
   /** The model as every protocol has to ask it, so that its requests are counted. */
   readonly counted: EncoderModel;
   readonly #counters = new InferenceCounters();

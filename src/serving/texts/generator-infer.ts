@@ -33,6 +33,7 @@ const DEFAULT_MAX_TOKENS = 16;
 export class GeneratorInfer implements InferModel {
   readonly config: ModelConfig;
   readonly version = '1';
+  readonly modelDirectory = null;
   readonly #model: TextModel;
   readonly #counts: () => RequestCounts;
   readonly #counters = new InferenceCounters();
