@@ -19,6 +19,8 @@ export type Downward<Command> =
       script: string;
       /** What the script gets beside its wires. */
       data: object;
+      /** Whose worker it is, as a sentence says it. */
+      owner: string;
       /** How often the heartbeat is looked at, in milliseconds; 0: nobody wants to know of it. */
       beatMs: number;
     }

@@ -23,8 +23,11 @@ export interface WorkerLink<Command> {
   /** Of the worker's process; null where it is a thread of this one. */
   readonly pid: number | null;
   readonly heartbeat: BeatReader;
-  /** Sends a message and wakes the worker. Throws where the message cannot be copied to it; then nothing was sent. */
-  post(message: Command | { type: 'shutdown' }): void;
+  /**
+   * Sends a message and wakes the worker. Throws where the message cannot be copied to it; then nothing was sent.
+   * @param transfer buffers of the message that become the worker's where it is a thread; to a process they are copied
+   */
+  post(message: Command | { type: 'shutdown' }, transfer?: readonly ArrayBuffer[]): void;
   /** Hands on what the worker's messages are so far, and nothing of what it sends from now on. */
   desert(): void;
   /** Ends the worker in the middle of whatever it does. onExit tells when it is gone. */
