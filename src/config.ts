@@ -34,7 +34,7 @@ export interface ConfiguredModel extends ModelEntry {
 
 /** Every option with its value, and the models. */
 export interface Config extends OptionsOfAll {
-  /** The models, at least one; no two of a name. Requests that name none get the first. */
+  /** The models, at least one where there is no model repository; no two of a name. Requests that name none get the first. */
   models: readonly ConfiguredModel[];
 }
 
@@ -71,7 +71,36 @@ export function loadConfig(sources: ConfigSources): Config {
     if (given !== undefined) where[name] = given.where;
   }
   const { model, servedModelName, ...options } = config as OptionValues;
+  checkRepository(options);
+  if (options.modelRepository !== undefined && model === undefined && models === undefined) {
+    if (servedModelName === undefined) return { ...options, models: [] };
+    throw new UsageError(`${where.servedModelName} names a model of --model, and there is none.`);
+  }
   return { ...options, models: modelsOf(model, servedModelName, models, where) };
+}
+
+/** @throws UsageError for options of the model repository that do nothing beside the others */
+function checkRepository({
+  modelRepository,
+  modelControlMode,
+  loadModel,
+  allowModelUpload,
+}: OptionsOfAll): void {
+  if (loadModel !== undefined && modelControlMode !== 'explicit') {
+    throw new UsageError(
+      '--load-model names models to load with --model-control-mode explicit; without it all are loaded.',
+    );
+  }
+  if (allowModelUpload && modelControlMode !== 'explicit') {
+    throw new UsageError(
+      '--allow-model-upload needs --model-control-mode explicit: only then clients load models.',
+    );
+  }
+  if (modelRepository !== undefined) return;
+  if (loadModel !== undefined) throw new UsageError('--load-model needs --model-repository.');
+  if (modelControlMode === 'poll') {
+    throw new UsageError('--model-control-mode poll needs --model-repository: it is what is looked at.');
+  }
 }
 
 /** What was given, or the default. @throws UsageError */

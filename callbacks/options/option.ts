@@ -3,6 +3,7 @@ import type { Values } from '../../base/option-values.js';
 /** What belongs together in `--help` and in the documents, in their order. */
 export const GROUPS = [
   'Models',
+  'Model repository',
   'Address and access',
   'Requests and answers',
   'Batching',

@@ -53,6 +53,7 @@ const TEXTS = listOf('a text that is not empty, or a list of such');
 const NAMES = listOf('a name, or a list of names');
 const OF_CLIENTS = { isForBatch: false };
 const ACCESS = 'Address and access';
+const REPOSITORY = 'Model repository';
 const REQUESTS = 'Requests and answers';
 const DAY_SECONDS = 86_400;
 const LONGEST_QUEUE = wholeNumber(1, 1_000_000);
@@ -141,6 +142,64 @@ const SERVING_OPTIONS = {
     help: 'the name that clients ask for, where there is one model; again for further names of it',
     defaultText: "the model's folder or file name",
   }),
+  modelRepository: ofServer(
+    listOf('a folder, or a list of folders'),
+    {
+      group: REPOSITORY,
+      metavar: 'DIR',
+      help: 'folder of models as Triton lays them out, NAME/config.pbtxt and NAME/1/...; repeated, several; code in these folders is run',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  modelControlMode: ofServer(
+    oneOf('none', 'explicit', 'poll'),
+    {
+      group: REPOSITORY,
+      default: 'none',
+      help: 'what changes the models of the folders that are loaded: nothing once all are; clients, who load and unload them; or the folders, which are looked at again and again',
+    },
+    OF_CLIENTS,
+  ),
+  loadModel: ofServer(
+    NAMES,
+    {
+      group: REPOSITORY,
+      metavar: 'NAME',
+      help: 'with --model-control-mode explicit: a model of the folders that is loaded at the start; repeated, several; * for all',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  modelPollSeconds: ofServer(
+    wholeNumber(1, DAY_SECONDS),
+    {
+      group: REPOSITORY,
+      unit: 'seconds',
+      default: 15,
+      help: 'time between two looks at the folders with --model-control-mode poll',
+    },
+    OF_CLIENTS,
+  ),
+  allowModelUpload: ofServer(
+    SWITCH,
+    {
+      group: REPOSITORY,
+      default: false,
+      help: 'a client who loads a model may bring its configuration and files, code among them',
+    },
+    OF_CLIENTS,
+  ),
+  serverId: ofServer(
+    NAME,
+    {
+      group: REPOSITORY,
+      metavar: 'NAME',
+      default: 'skein',
+      help: 'name of the server in GET /v2',
+    },
+    OF_CLIENTS,
+  ),
   host: ofServer(
     NAME,
     {

@@ -46,7 +46,8 @@ const wholeTokens = (count: number, first = 0) =>
 
 const dearPrompt: DearField = ({ maxSeqLen }) => {
   const most = maxSeqLen - 8;
-  const numLong = Math.min(256, Math.floor(400_000 / most));
+  // Attention is quadratic: of a long context few prompts are minutes of one thread.
+  const numLong = Math.min(256, Math.floor(4e8 / most ** 2));
   return [
     longTexts[0]!,
     text('Once upon a time ', 4 * most),
