@@ -1,5 +1,4 @@
-import { ErrorReporter } from '../base/error-reporter.js';
-import { CallbackError, tellGuarded } from '../base/guarded-calls.js';
+import { CallbackError } from '../base/guarded-calls.js';
 import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
 import {
@@ -18,6 +17,7 @@ import { HostBridge, type SendNewTokens } from './host-bridge.js';
 import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
 import { LostRequests } from './lost-requests.js';
+import { ManagerLife } from './manager-life.js';
 import { WorkerSupervisor } from './worker-supervisor.js';
 
 type RunMessage = Exclude<WorkerMessage, { type: 'ready' }>;
@@ -37,27 +37,18 @@ type GenerationWorker = WorkerLink<HostMessage>;
  * the reason, and another worker is started (OptionalParams.workerRestart). Meanwhile no callback is called.
  */
 export class GptManager {
-  /** Resolves when the engine is loaded for the first time; rejects with the reason if it cannot be. */
-  readonly ready: Promise<EngineInfo>;
-  /** Resolves when no worker runs and none will be started, for whatever reason: see state and failure. */
-  readonly ended: Promise<void>;
+  readonly #life: ManagerLife<EngineInfo>;
   readonly #options: GptManagerOptions;
   readonly #sendNewTokens: SendNewTokens | undefined;
   readonly #supervisor: WorkerSupervisor<EngineInfo, RunMessage, HostMessage>;
   /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new CacheResets();
-  readonly #errors: ErrorReporter;
   #watch: { listener: (formation: EngineFormation) => void; intervalMs: number } | null = null;
-  #state: ManagerState = 'starting';
   #bridge: HostBridge | null = null;
-  #failure: Error | null = null;
-  /** Properties of the engine of the latest worker that was loaded. */
+  /** Of the latest worker that was loaded. */
   #info: EngineInfo | null = null;
   #terminateReason: string | null = null;
-  #resolveReady!: (info: EngineInfo) => void;
-  #rejectReady!: (error: Error) => void;
-  #resolveEnded!: () => void;
 
   /**
    * Throws a ParameterError for options that cannot work; what only loading can show rejects `ready`.
@@ -66,16 +57,8 @@ export class GptManager {
   constructor(options: GptManagerOptions, sendNewTokens?: SendNewTokens) {
     checkManagerOptions(options);
     this.#options = options;
-    this.#errors = new ErrorReporter(options.onError);
+    this.#life = new ManagerLife(options);
     this.#sendNewTokens = sendNewTokens;
-    this.ready = new Promise((resolve, reject) => {
-      this.#resolveReady = resolve;
-      this.#rejectReady = reject;
-    });
-    this.ready.catch(() => {}); // callers who await `ready` hear of it; the others need not
-    this.ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve;
-    });
     const {
       isolate = false,
       workerRestart,
@@ -101,13 +84,23 @@ export class GptManager {
     });
   }
 
+  /** Settles when the engine is loaded for the first time; rejects with the reason where it cannot be. */
+  get ready(): Promise<EngineInfo> {
+    return this.#life.ready;
+  }
+
+  /** Resolves when no worker runs and none will, for whatever reason: see state and failure. */
+  get ended(): Promise<void> {
+    return this.#life.ended;
+  }
+
   get state(): ManagerState {
-    return this.#state;
+    return this.#life.state;
   }
 
   /** Why the state is 'failed' or 'restarting'; null in every other state. */
   get failure(): Error | null {
-    return this.#failure;
+    return this.#life.failure;
   }
 
   /**
@@ -189,9 +182,9 @@ export class GptManager {
 
   /** Stops taking requests. Returns false if that was done before. */
   #stopTaking(): boolean {
-    if (this.#state !== 'starting' && this.#state !== 'running' && this.#state !== 'restarting') return false;
+    if (this.state !== 'starting' && this.state !== 'running' && this.state !== 'restarting') return false;
     this.#bridge?.stopTaking();
-    this.#setState('draining', null);
+    this.#life.setState('draining', null);
     return true;
   }
 
@@ -203,10 +196,10 @@ export class GptManager {
       // These two come here with callbacks in a module; otherwise the bridge handles them in order with the other
       // callbacks.
       case 'stats':
-        this.#tell('onIterationStats', () => this.#options.onIterationStats?.(message.stats));
+        this.#life.tell('onIterationStats', () => this.#options.onIterationStats?.(message.stats));
         break;
       case 'kvEvents':
-        this.#tell('onKvCacheEvents', () => this.#options.onKvCacheEvents?.(message.events));
+        this.#life.tell('onKvCacheEvents', () => this.#options.onKvCacheEvents?.(message.events));
         break;
       case 'taken':
         this.#moduleRequests.add(message.requestIds);
@@ -218,29 +211,29 @@ export class GptManager {
         this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
       case 'formation':
-        this.#tell('watchFormation', () => this.#watch?.listener(message.formation));
+        this.#life.tell('watchFormation', () => this.#watch?.listener(message.formation));
         break;
       case 'error':
-        this.#errors.report(
+        this.#life.report(
           message.callback === null
             ? new Error(message.message)
             : new CallbackError(message.message, message.callback),
         );
         break;
       case 'draining':
-        if (this.#state === 'running') void this.shutdown();
+        if (this.state === 'running') void this.shutdown();
         break;
       case 'closed':
         this.#bridge?.failAll(failure('ended', 'The manager was shut down before this request was taken.'));
-        this.#setState('stopped', null);
+        this.#life.setState('stopped', null);
         break;
     }
   }
 
   #start(worker: GenerationWorker, info: EngineInfo): void {
     this.#info = info;
-    const isOpen = this.#state === 'starting' || this.#state === 'restarting';
-    if (isOpen) this.#setState('running', null);
+    const isOpen = this.state === 'starting' || this.state === 'restarting';
+    if (isOpen) this.#life.setState('running', null);
     if (this.#options.callbackModule === undefined) {
       if (this.#bridge === null) this.#bridge = this.#createBridge(this.#options, worker, info);
       else this.#bridge.connect(worker);
@@ -248,7 +241,7 @@ export class GptManager {
       else this.#bridge.stopTaking();
     }
     if (this.#watch !== null) worker.post({ type: 'watch', intervalMs: this.#watch.intervalMs });
-    this.#resolveReady(info);
+    this.#life.noteReady(info);
   }
 
   #createBridge(callbacks: FunctionCallbacks, worker: GenerationWorker, info: EngineInfo): HostBridge {
@@ -262,7 +255,7 @@ export class GptManager {
       idlePollIntervalMs: this.#options.optionalParams?.idlePollIntervalMs ?? DEFAULT_IDLE_POLL_INTERVAL_MS,
       terminateReqId: this.#options.terminateReqId,
       onTerminate: () => void this.shutdown(),
-      onError: (error) => this.#errors.report(error),
+      onError: (error) => this.#life.report(error),
       onIterationStats: this.#options.onIterationStats,
       onKvCacheEvents: this.#options.onKvCacheEvents,
     });
@@ -273,40 +266,21 @@ export class GptManager {
     const reason = this.#terminateReason ?? `The engine failed: ${error.message}`;
     this.#moduleRequests.fail(reason);
     this.#cacheResets.failAll(reason);
-    if (this.#state === 'running' || this.#state === 'restarting') this.#setState('restarting', error);
+    if (this.state === 'running' || this.state === 'restarting') this.#life.setState('restarting', error);
     this.#bridge?.disconnect(failure(this.#terminateReason === null ? 'internal' : 'ended', reason));
-    if (this.#info !== null && this.#terminateReason === null) this.#errors.report(error);
+    if (this.#info !== null && this.#terminateReason === null) this.#life.report(error);
   }
 
   #end(error: Error | null): void {
-    if (error !== null) {
-      const isKnown = error === this.#failure || this.#info === null;
-      this.#setState('failed', error);
-      if (!isKnown) this.#errors.report(error);
-      this.#rejectReady(error);
-    } else {
-      this.#setState('stopped', null);
-      this.#rejectReady(new Error('The manager was shut down before the engine was loaded.'));
-    }
+    const isKnown = error === this.failure || this.#info === null;
+    this.#life.noteEnded(error, 'The manager was shut down before the engine was loaded.');
+    if (error !== null && !isKnown) this.#life.report(error);
     this.#bridge?.failAll(
       error === null
         ? failure('ended', 'The manager was shut down.')
         : failure('internal', `The engine failed: ${error.message}`),
     );
     this.#cacheResets.failAll('The manager was shut down.');
-    this.#resolveEnded();
-  }
-
-  #setState(state: ManagerState, failure: Error | null): void {
-    if (this.#state === state && this.#failure === failure) return;
-    this.#state = state;
-    this.#failure = failure;
-    this.#tell('onStateChange', () => this.#options.onStateChange?.(state, failure));
-  }
-
-  /** Calls a callback that only observes: if it fails, the manager goes on. */
-  #tell(callback: string, call: () => unknown): void {
-    tellGuarded({ callback }, call, (error) => this.#errors.report(error));
   }
 }
 

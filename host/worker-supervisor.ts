@@ -79,14 +79,19 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     return this.#hasEnded || this.#isWaiting ? null : this.#worker.pid;
   }
 
-  /** Sends a message to the running worker. Returns false where none runs. */
-  post(message: Command): boolean {
-    if (this.#hasEnded || this.#isWaiting || this.#lost !== null || this.#readySinceMs === null) return false;
-    this.#worker.post(message);
+  /** Sends a message to the worker that runs. False where there is none now. @param transfer see WorkerLink.post */
+  post(message: Command, transfer?: readonly ArrayBuffer[]): boolean {
+    if (!this.#runs) return false;
+    this.#worker.post(message, transfer);
     return true;
   }
 
-  /** Asks the worker to end once nothing is active; none follows. */
+  /** Ends the worker that runs in the middle of whatever it does, for this reason; another one follows. */
+  replace(error: Error): void {
+    if (this.#runs) this.#lose(error);
+  }
+
+  /** The worker ends once nothing is active; none follows. */
   shutdown(): void {
     if (this.#hasEnded) return;
     this.#isEndAsked = true;
@@ -102,6 +107,10 @@ export class WorkerSupervisor<Info, Message extends { type: string }, Command> {
     this.#endsWell = true;
     if (this.#isWaiting) this.#end(null);
     else if (this.#lost === null) this.#lose(new EngineFailure(reason));
+  }
+
+  get #runs(): boolean {
+    return !this.#hasEnded && !this.#isWaiting && this.#lost === null && this.#readySinceMs !== null;
   }
 
   #start(): WorkerLink<Command> {

@@ -147,6 +147,20 @@ function demoModel(): ConfiguredModel {
   );
 }
 
+/** Options of a model that were written as texts, by their names. @throws UsageError for a wrong value, or one that is no option of a model */
+export function optionsOfTexts(
+  texts: Readonly<Record<string, string>>,
+  where: string,
+): Partial<OptionsOfAll> {
+  const typed = Object.entries(texts).map(([key, text]) => {
+    const name = optionCalled(key);
+    const kind = name === null ? 'text' : optionOf(name).values.kind;
+    return [key, kind === 'list' ? text.split(',') : fromText(kind, text)];
+  });
+  const [entry] = fileEntries([{ model: '.', ...Object.fromEntries(typed) }], where);
+  return configured(entry!, where).options;
+}
+
 function configured({ options, ...entry }: FileEntry, where: string): ConfiguredModel {
   const own: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {

@@ -14,6 +14,8 @@ export interface LinkOptions {
   isolate: boolean;
   /** Time-out of the watchdog that reads the heartbeat, in milliseconds; 0: no watchdog. */
   watchdogTimeoutMs: number;
+  /** Whose worker it is, as a sentence says it; default 'The engine'. */
+  owner?: string;
 }
 
 /** Starts a worker that runs `script` with `data`. @throws the system's error where there is no room for a worker. */
@@ -21,9 +23,9 @@ export function openLink<Info, Message extends { type: string }, Command>(
   script: URL,
   data: object,
   events: LinkEvents<Message | WorkerLife<Info>>,
-  { isolate, watchdogTimeoutMs }: LinkOptions,
+  { isolate, watchdogTimeoutMs, owner = 'The engine' }: LinkOptions,
 ): WorkerLink<Command> {
-  if (!isolate) return new ThreadLink<Info, Message, Command>(script, data, events);
+  if (!isolate) return new ThreadLink<Info, Message, Command>(script, data, events, owner);
   const beatMs = Math.ceil(Math.min(watchdogTimeoutMs / LOOKS_PER_TIMEOUT, MAX_BEAT_MS));
-  return new ProcessLink<Info, Message, Command>(script, data, events, beatMs);
+  return new ProcessLink<Info, Message, Command>(script, data, events, { owner, beatMs });
 }

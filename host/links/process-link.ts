@@ -17,7 +17,7 @@ const LAST_WORDS_MS = 2000;
  * in flight ask for.
  */
 export class ProcessLink<Info, Message extends { type: string }, Command> implements WorkerLink<Command> {
-  readonly subject = "The engine's process";
+  readonly subject: string;
   readonly whyStuck =
     'is in a call of the system that nothing interrupts (a device or a file system does not answer)';
   /** The heartbeat when the process last reported it. */
@@ -31,11 +31,18 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
   #lastWords: NodeJS.Timeout | null = null;
 
   /**
-   * @param beatMs milliseconds between two looks of the process at the heartbeat; 0: never
-   * @throws the system's error where there is no room for a process
+   * @param owner whose process it is, as a sentence says it
+   * @param beatMs how often the process looks whether there is something to tell of the heartbeat; 0: never
+   * @throws what the system says where it has no room for a process
    */
-  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, beatMs: number) {
+  constructor(
+    script: URL,
+    data: object,
+    events: LinkEvents<Message | WorkerLife<Info>>,
+    { owner, beatMs }: { owner: string; beatMs: number },
+  ) {
     this.#events = events;
+    this.subject = `${owner}'s process`;
     this.#child = fork(workerProcessScript(), {
       serialization: 'advanced',
       execArgv: process.execArgv.filter((argument) => !/^--(inspect|debug|watch)/.test(argument)),
@@ -49,7 +56,7 @@ export class ProcessLink<Info, Message extends { type: string }, Command> implem
     // 'close' follows the end of the process and of the pipe, which still has its last messages.
     this.#child.on('close', (code, signal) => this.#finish(code, signal));
     try {
-      this.#send({ kind: 'setup', script: script.href, data, beatMs });
+      this.#send({ kind: 'setup', script: script.href, data, owner, beatMs });
     } catch (error) {
       this.#error = new EngineFailure(
         `${this.subject} cannot be given its options: ${(error as Error).message}`,

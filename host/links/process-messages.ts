@@ -19,7 +19,9 @@ export type Downward<Command> =
       script: string;
       /** Data for the script, beside its wires. */
       data: object;
-      /** Milliseconds between two looks at the heartbeat; 0: nobody reads it. */
+      /** Whose worker it is, as a sentence says it. */
+      owner: string;
+      /** How often the heartbeat is looked at, in milliseconds; 0: nobody wants to know of it. */
       beatMs: number;
     }
   | { kind: 'message'; message: Command | { type: 'shutdown' } };

@@ -17,7 +17,7 @@ type GuideThreadMessage = Extract<WorkerMessage, { type: 'guide-thread' }>;
 
 /** A worker that is a thread of this process: its port, its doorbell, its heartbeat. */
 export class ThreadLink<Info, Message extends { type: string }, Command> implements WorkerLink<Command> {
-  readonly subject = "The engine's worker thread";
+  readonly subject: string;
   readonly pid = null;
   readonly whyStuck = 'is in a native call';
   readonly heartbeat: Heartbeat;
@@ -31,9 +31,13 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
   #isDeserted = false;
   #error: Error | null = null;
 
-  /** @throws MemoryError, or the error of Node.js, where no thread can be started. */
-  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>) {
+  /**
+   * @param owner whose worker it is, as a sentence says it
+   * @throws MemoryError, or what Node.js says, where no thread can be had.
+   */
+  constructor(script: URL, data: object, events: LinkEvents<Message | WorkerLife<Info>>, owner: string) {
     requireThreadRoom();
+    this.subject = `${owner}'s worker thread`;
     const { port1, port2 } = new MessageChannel();
     const doorbell = Doorbell.createBuffer();
     const heartbeat = Heartbeat.createBuffer();
@@ -57,8 +61,8 @@ export class ThreadLink<Info, Message extends { type: string }, Command> impleme
     this.#worker.on('exit', (code) => this.#handleExit(code));
   }
 
-  post(message: Command | { type: 'shutdown' }): void {
-    this.#port.postMessage(message);
+  post(message: Command | { type: 'shutdown' }, transfer: readonly ArrayBuffer[] = []): void {
+    this.#port.postMessage(message, transfer);
     this.#doorbell.ring();
   }
 

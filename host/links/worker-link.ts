@@ -26,9 +26,12 @@ export interface WorkerLink<Command> {
   /** Id of the worker's process; null where the worker is a thread. */
   readonly pid: number | null;
   readonly heartbeat: BeatReader;
-  /** Sends a message and wakes the worker. Throws where the message cannot be copied; then nothing was sent. */
-  post(message: Command | { type: 'shutdown' }): void;
-  /** Delivers what the worker has sent so far, and ignores what it sends from now on. */
+  /**
+   * Sends a message and wakes the worker. Throws where the message cannot be copied to it; then nothing was sent.
+   * @param transfer buffers of the message that become the worker's where it is a thread; to a process they are copied
+   */
+  post(message: Command | { type: 'shutdown' }, transfer?: readonly ArrayBuffer[]): void;
+  /** Hands on what the worker's messages are so far, and nothing of what it sends from now on. */
   desert(): void;
   /** Ends the worker at once, whatever it does. onExit tells when it is gone. */
   terminate(): void;

@@ -30,13 +30,11 @@ process.once('message', (setup: Downward<Message>) => {
 });
 if (!process.connected) endWithHost();
 
-function run({ script, data, beatMs }: Extract<Downward<Message>, { kind: 'setup' }>): void {
+function run({ script, data, owner, beatMs }: Extract<Downward<Message>, { kind: 'setup' }>): void {
   let link: ThreadLink<unknown, Message, Message>;
   try {
-    link = new ThreadLink(new URL(script), data, {
-      onMessage: (message) => send({ kind: 'message', message }),
-      onExit: end,
-    });
+    const events = { onMessage: (message: Message) => send({ kind: 'message', message }), onExit: end };
+    link = new ThreadLink(new URL(script), data, events, owner);
   } catch (error) {
     end(error as Error);
     return;

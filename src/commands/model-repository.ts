@@ -1,9 +1,12 @@
 import { InferError } from '../../callbacks/infer/infer-error.js';
-import type { Config, ConfiguredModel } from '../config.js';
+import type { InferCaller } from '../../callbacks/infer/infer-types.js';
+import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
+import { type Config, type ConfiguredModel, optionsOfTexts } from '../config.js';
 import type { ServerLog } from '../server/server-log.js';
 import type { LiveModels } from '../serving/model-directory.js';
-import type { LoadPlan, ModelSource } from '../serving/repository/model-source.js';
-import { ServingRepository } from '../serving/repository/serving-repository.js';
+import type { FolderServices } from '../serving/repository/folder-source.js';
+import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
+import { type FoundModel, ServingRepository } from '../serving/repository/serving-repository.js';
 import { textVersion } from '../serving/repository/text-version.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
@@ -26,7 +29,13 @@ export function modelRepository(
   describe: Describe,
   log: ServerLog,
 ): ServingRepository {
-  const repository = new ServingRepository({
+  const services: FolderServices = {
+    onCall: (call, callers) => answerCall(repository, call, callers),
+    onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
+    startText: (name, version, versionDirectory, parameters) =>
+      startFolderText({ name, version, versionDirectory, parameters }, config, describe, log),
+  };
+  const repository: ServingRepository = new ServingRepository({
     mode: config.modelControlMode,
     drainMs: 1000 * config.drainTimeoutSeconds,
     listener: {
@@ -38,12 +47,81 @@ export function modelRepository(
       },
     },
     onError: (error) => log.error({ err: error }, 'model repository'),
+    ...(config.modelRepository === undefined
+      ? {}
+      : { scan: () => scanFolders(config.modelRepository!, services) }),
   });
   for (const { entry, loaded } of running) {
-    const version = textVersion(entry.name, loaded, (one) => describe(entry, one));
+    const version = textVersion(entry.name, '1', loaded, (one) => describe(entry, one));
     repository.adopt(entry.name, givenSource(entry, config, describe, log), version, GIVEN);
   }
   return repository;
+}
+
+async function scanFolders(
+  folders: readonly string[],
+  services: FolderServices,
+): Promise<ReadonlyMap<string, FoundModel>> {
+  const { scanRepositories } = await import('../../models/repository/repository-scan.js');
+  const { FolderSource } = await import('../serving/repository/folder-source.js');
+  const scanned = await scanRepositories(folders);
+  return new Map(
+    Array.from(scanned, ([name, model]) => [
+      name,
+      { source: new FolderSource(model, services), stamp: model.stamp },
+    ]),
+  );
+}
+
+/** A request of a model's code, answered as a client's would be. */
+function answerCall(
+  repository: ServingRepository,
+  { model, version, inputs, outputs, parameters }: ModelCall,
+  callers: readonly InferCaller[],
+): Promise<readonly ModelCallResponse[]> {
+  return new Promise((resolve, reject) => {
+    const responses: ModelCallResponse[] = [];
+    const request = {
+      id: '',
+      inputs,
+      outputs,
+      parameters,
+      sequence: null,
+      priority: 0,
+      timeoutUs: 0,
+      callers,
+    };
+    repository.find(model, version).infer(request, {
+      response: ({ outputs: given, parameters: told }) =>
+        responses.push({ outputs: given, parameters: told ?? null }),
+      end: () => resolve(responses),
+      fail: reject,
+    });
+  });
+}
+
+/** A model of texts in a folder: its version's folder holds it, or `model` of its parameters names it; the others are options. */
+async function startFolderText(
+  { name, version, versionDirectory, parameters }: FolderText,
+  config: Config,
+  describe: Describe,
+  log: ServerLog,
+): Promise<ServedVersion> {
+  const { model = versionDirectory, ...given } = parameters;
+  const { loadModels } = await import('../serving/load-models.js');
+  const { models: _, ...shared } = config;
+  const own = optionsOfTexts(given, `parameters of ${name}`);
+  const entry: ConfiguredModel = { name, aliases: [], model, options: own };
+  const [loaded] = await loadModels([{ name, options: { ...shared, ...own, model } }]);
+  loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
+  return textVersion(name, version, loaded!, (one) => describe(entry, one));
+}
+
+interface FolderText {
+  name: string;
+  version: string;
+  versionDirectory: string;
+  parameters: Readonly<Record<string, string>>;
 }
 
 /** A model of the command line, loaded anew from what the command line says. */
@@ -75,7 +153,7 @@ function givenSource(
           const options = { ...shared, ...entry.options, model: entry.model };
           const [loaded] = await loadModels([{ name, options }]);
           loaded!.onError((error) => log.error({ err: error, model: name }, 'engine error'));
-          return textVersion(name, loaded!, (one) => describe(entry, one));
+          return textVersion(name, '1', loaded!, (one) => describe(entry, one));
         },
       };
     },

@@ -27,14 +27,16 @@ export async function serve(config: Config): Promise<void> {
   interruption.release();
   const running = models.map((entry, index) => ({ entry, loaded: loaded[index]! }));
   const { server, repository, failed } = await openServer(running, config, security);
+  const polling = await startFolders(repository, config, server);
   performance.mark('skein: listening');
-  process.stdout.write(greeting(running, server.url));
+  process.stdout.write(greeting(running, repository, server.url));
   if (security.apiKeys.count === 0 && !isLoopbackName(new URL(server.url).hostname)) {
     process.stderr.write(
       'skein: whoever reaches this address may use it, from other machines too; --api-key-file or --api-key asks for a key\n',
     );
   }
   const failure = await Promise.race([untilSignal(), ...(config.exitOnFailure ? [failed] : [])]);
+  clearInterval(polling);
   if (failure === null) {
     process.stderr.write('skein: finishing the answers under way; a second signal ends at once\n');
     if (!(await server.drain(config.drainTimeoutSeconds * 1000))) {
@@ -44,6 +46,23 @@ export async function serve(config: Config): Promise<void> {
     }
   }
   await end(server, repository, failure);
+}
+
+/** Loads the models of the folders that are to be loaded at the start, and looks at them again where that is wanted. */
+async function startFolders(
+  repository: ServingRepository,
+  { modelRepository, modelControlMode: mode, loadModel = [], modelPollSeconds }: Config,
+  server: HttpServer,
+): Promise<NodeJS.Timeout | undefined> {
+  if (modelRepository === undefined) return undefined;
+  const isAll = mode !== 'explicit' || loadModel.includes('*');
+  try {
+    await repository.start(isAll ? null : loadModel);
+  } catch (error) {
+    await Promise.all([repository.close({ abort: true }), server.close()]);
+    throw error;
+  }
+  return mode === 'poll' ? setInterval(() => void repository.poll(), 1000 * modelPollSeconds) : undefined;
 }
 
 async function importServer() {
@@ -82,14 +101,19 @@ function aboutTheDemo(): string[] {
   ];
 }
 
-function greeting(running: readonly LoadedEntry[], url: string): string {
-  const names = running.map(({ entry }) => entry.name).join(', ');
+function greeting(running: readonly LoadedEntry[], repository: ServingRepository, url: string): string {
+  const given = new Set(running.map(({ entry }) => entry.name));
+  const ofFolders = repository.loaded().filter(({ config }) => !given.has(config.name));
+  const names = [...given, ...ofFolders.map(({ config }) => config.name)].join(', ') || 'no model yet';
   const lines = running.flatMap(({ entry, loaded: { info } }) => [
     ...(running.length === 1 ? [] : [`  ${entry.name}: ${entry.model}`]),
     `  ${info.executor} executor on ${info.instructionSet}, ${threadCount(info.threads)}`,
     `  weights ${info.weights}, ${'kvTokens' in info ? `KV cache of ${info.kvTokens} tokens in ${info.kvDtype}, context` : madeOf(info)} of ${info.maxSeqLen} tokens`,
   ]);
   if (running.some(({ entry }) => entry.model === demoModelPath())) lines.push(...aboutTheDemo());
+  for (const { config, version } of ofFolders)
+    lines.push(`  ${config.name}: version ${version}, backend ${config.backend}`);
+  if (ofFolders.length > 0) lines.push(`  by the Open Inference Protocol: ${url}/v2`);
   lines.push(`  to chat with it, and to see what is in flight: ${url}`);
   return `skein ${skeinVersion()} serves ${names} at ${url}/v1\n${lines.join('\n')}\n`;
 }

@@ -1,7 +1,7 @@
-import { BYTES_PER_ELEMENT, type Datatype } from '../../callbacks/infer/datatypes.js';
+import { BYTES_PER_ELEMENT, countTexts, datatypeOf } from '../../callbacks/infer/datatypes.js';
 import { InferError } from '../../callbacks/infer/infer-error.js';
 import type { InferRequest, InferTensor } from '../../callbacks/infer/infer-types.js';
-import type { DataType, ModelConfig, ModelInput } from '../../models/repository/model-config.js';
+import type { ModelConfig, ModelInput } from '../../models/repository/model-config.js';
 
 /** A request that fits the model. */
 export interface CheckedRequest {
@@ -9,11 +9,6 @@ export interface CheckedRequest {
   inputs: readonly InferTensor[];
   /** Rows of the request; 1 for a model that takes no batches. */
   batchSize: number;
-}
-
-/** The protocol's name of a type of a configuration. */
-export function datatypeOf(type: DataType): Datatype {
-  return type === 'TYPE_STRING' ? 'BYTES' : (type.slice('TYPE_'.length) as Datatype);
 }
 
 /**
@@ -60,12 +55,14 @@ function checkNames(
   }
   const missing = inputs.filter((input) => !input.optional && !given.has(input.name));
   if (missing.length === 0) return;
-  const numOptional = inputs.filter(({ optional }) => optional).length;
-  const expected = numOptional > 0 ? `at least ${inputs.length - numOptional}` : String(inputs.length);
-  const names = missing.map((input) => `'${input.name}'`).join(', ');
+  const names = (list: Iterable<string>) => [...list].map((one) => `'${one}'`).join(',');
+  const isExact = inputs.every(({ optional }) => !optional);
+  const expected = isExact
+    ? String(inputs.length)
+    : `at least ${inputs.filter(({ optional }) => !optional).length}`;
   throw refused(
     request,
-    `expected ${expected} inputs but got ${given.size} inputs for model '${name}'. Missing input(s): [${names}].`,
+    `expected ${expected} inputs but got ${given.size} inputs for model '${name}'. Got input(s) [${names(given.keys())}], but missing required input(s) [${names(missing.map((input) => input.name))}]. Please provide all required input(s).`,
   );
 }
 
@@ -132,18 +129,6 @@ function checkBytes(
       ? `incomplete string length indicator for inference input '${name}'`
       : `expected ${elements} string elements for inference input '${name}' for model '${model}', got ${found}`,
   );
-}
-
-/** Elements of BYTES data; null where a length points beyond the end. */
-function countTexts(data: Uint8Array): number | null {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  let count = 0;
-  for (let offset = 0; offset < data.length; count++) {
-    if (offset + 4 > data.length) return null;
-    offset += 4 + view.getUint32(offset, true);
-    if (offset > data.length) return null;
-  }
-  return count;
 }
 
 function refused({ id }: InferRequest, message: string): InferError {

@@ -1,5 +1,5 @@
+import { datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
-import { datatypeOf } from '../../serving/check-request.js';
 import type { InferModel } from '../../serving/infer-model.js';
 
 /** GET /v2/models/M. @param versions those that answer */

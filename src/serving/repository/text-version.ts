@@ -15,18 +15,19 @@ export interface TextVersion extends ServedVersion {
  */
 export function textVersion(
   name: string,
+  version: string,
   loaded: RunningModel,
   describe: (loaded: RunningModel) => ServedModel,
 ): TextVersion {
   const described = describe(loaded);
   const life = { close: loaded.close.bind(loaded), isStuck: () => loaded.isStuck() };
   if (loaded.kind === 'encoder') {
-    const model = new EncoderInfer(name, loaded.model);
+    const model = new EncoderInfer(name, version, loaded.model);
     loaded.statistics.onStats((batch) => model.noteBatch(batch));
     const served: ServedEncoder = { ...(described as ServedEncoder), ...model.counted };
     return { model, served, ...life };
   }
-  const model = new GeneratorInfer(name, loaded.model, () => loaded.statistics.counts());
+  const model = new GeneratorInfer(name, version, loaded.model, () => loaded.statistics.counts());
   loaded.statistics.onStats((stats) => model.noteIteration(stats));
   return { model, served: described as ServedGenerator, ...life };
 }

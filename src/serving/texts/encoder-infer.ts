@@ -21,7 +21,7 @@ const MOST_TEXTS = 2048;
  */
 export class EncoderInfer implements InferModel {
   readonly config: ModelConfig;
-  readonly version = '1';
+  readonly version: string;
   readonly modelDirectory = null;
   /** The model as every protocol has to ask it, so that its requests are counted. */
   readonly counted: EncoderModel;
@@ -29,7 +29,8 @@ export class EncoderInfer implements InferModel {
   #pending = 0;
 
   /** @param model the encoder; its engine is asked through `counted` from now on */
-  constructor(name: string, model: EncoderModel) {
+  constructor(name: string, version: string, model: EncoderModel) {
+    this.version = version;
     const { head, outputWidth, engine } = model;
     const isScore = head.kind === 'score';
     this.config = textConfig(

@@ -32,14 +32,15 @@ const DEFAULT_MAX_TOKENS = 16;
  */
 export class GeneratorInfer implements InferModel {
   readonly config: ModelConfig;
-  readonly version = '1';
+  readonly version: string;
   readonly modelDirectory = null;
   readonly #model: TextModel;
   readonly #counts: () => RequestCounts;
   readonly #counters = new InferenceCounters();
 
   /** @param counts requests in the engine and before it */
-  constructor(name: string, model: TextModel, counts: () => RequestCounts) {
+  constructor(name: string, version: string, model: TextModel, counts: () => RequestCounts) {
+    this.version = version;
     this.#model = model;
     this.#counts = counts;
     const numbers = Object.entries(NUMBERS).map(([input, [type]]) => inputOf(input, type, true));
