@@ -97,6 +97,10 @@ function checkScheduling(config: ModelConfig, refuse: Refuse): void {
   const kinds = ['dynamic_batching', 'sequence_batching', 'ensemble_scheduling'] as const;
   const given = kinds.filter((kind) => config[kind] !== undefined);
   if (given.length > 1) refuse([given[1]!], `and ${given[0]} exclude each other; one of them is expected.`);
+  for (const kind of ['sequence_batching', 'ensemble_scheduling'] as const) {
+    if (config[kind] !== undefined)
+      refuse([kind], 'is not run by this server: it has models without state alone.');
+  }
   const { dynamic_batching: batching } = config;
   if (batching === undefined) return;
   if (config.max_batch_size < 1) {

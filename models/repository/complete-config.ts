@@ -41,8 +41,11 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
       `is '${fields.name}'; '${folder}', the name of the folder, is expected.`,
     );
   }
-  checkAgainst(config, 'input', told.input);
-  checkAgainst(config, 'output', told.output);
+  // Control inputs and states of a sequence are in the model's file and not in these lists.
+  if (fields.sequence_batching === undefined) {
+    checkAgainst(config, 'input', told.input);
+    checkAgainst(config, 'output', told.output);
+  }
   const maxBatchSize = fields.max_batch_size ?? told.max_batch_size ?? 0;
   const isScheduled = fields.sequence_batching !== undefined || fields.ensemble_scheduling !== undefined;
   // A model that takes batches, by what its files say, and of whose batches nothing is written, is batched.

@@ -22,7 +22,7 @@ export async function loadModels(models: readonly NamedModel[]): Promise<Running
   const engines: FoundEngines[] = [];
   for (const [index, { options }] of models.entries())
     engines.push(await of(index, () => findEngines(options)));
-  const shares = models.length === 1 ? [] : await sharesOf(models, engines, of);
+  const shares = models.length <= 1 ? [] : await sharesOf(models, engines, of);
   const starting = models.map(({ options }, index) =>
     of(index, () => startAny(options, engines[index]!, shares[index])),
   );

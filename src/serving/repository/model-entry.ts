@@ -61,7 +61,7 @@ export class ModelEntry {
       return [this.#problem === null ? { name } : { name, state: 'UNAVAILABLE', reason: this.#problem }];
     }
     const rows = [...this.#rows].sort(([a], [b]) => Number(a) - Number(b));
-    return rows.map(([version, { state, reason }]) => ({ name, version, state, reason }));
+    return rows.map(([version, { state, reason }]) => ({ name, version, state, ...(reason && { reason }) }));
   }
 
   /** The version, or with '' the latest. @throws InferError */
@@ -70,7 +70,7 @@ export class ModelEntry {
       version === '' ? this.#live.at(-1) : this.#live.find(({ model }) => model.version === version);
     if (served !== undefined) return served.model;
     const row = this.#rows.get(version);
-    if (version !== '' && row === undefined && this.#live.length > 0) {
+    if (version !== '' && row === undefined) {
       throw new InferError(
         `Request for unknown model: '${this.name}' version ${version} is not found`,
         'notFound',

@@ -90,7 +90,7 @@ describe('a repository under explicit control', () => {
     expect(repository.find('simple', '').version).toBe('1');
     expect(repository.isReady('simple', '1')).toBe(true);
     expect(await repository.index({ readyOnly: true })).toEqual([
-      { name: 'simple', version: '1', state: 'READY', reason: '' },
+      { name: 'simple', version: '1', state: 'READY' },
     ]);
     await repository.unload('simple');
     expect(repository.isReady('simple', '')).toBe(false);
@@ -134,7 +134,7 @@ describe('a repository under explicit control', () => {
     await expect(repository.load('m')).rejects.toThrow("failed to load 'm', the file is no model");
     expect(repository.find('m', '')).toBe(running);
     expect(await repository.index({ readyOnly: false })).toEqual([
-      { name: 'm', version: '1', state: 'READY', reason: '' },
+      { name: 'm', version: '1', state: 'READY' },
       { name: 'm', version: '2', state: 'UNAVAILABLE', reason: 'the file is no model' },
     ]);
     expect(folder.running.size).toBe(1);
