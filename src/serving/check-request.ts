@@ -69,7 +69,7 @@ function checkNames(
 function checkOutputs({ name, output }: ModelConfig, request: InferRequest): void {
   for (const wanted of request.outputs ?? []) {
     if (!output.some((one) => one.name === wanted)) {
-      throw refused(request, `unexpected inference output '${wanted}' for model '${name}'`);
+      throw new InferError(`unexpected inference output '${wanted}' for model '${name}'`, 'invalid');
     }
   }
 }
