@@ -5,6 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cases } from '../../../../tools/reference/triton/cases.mjs';
 import { type SkeinProcess, startServer } from '../../support/skein-process.js';
 
+type Case = readonly [method: string, path: string, body?: unknown, headers?: Record<string, string>];
+
 interface Golden {
   request: string;
   status: number;
@@ -59,9 +61,8 @@ beforeAll(async () => {
     '--server-id',
     'triton',
   ]);
-  for (const [method, path, body, headers] of cases) {
-    const sent =
-      body === undefined || typeof body === 'string' ? (body as string | undefined) : JSON.stringify(body);
+  for (const [method, path, body, headers] of cases as unknown as readonly Case[]) {
+    const sent = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
     const response = await fetch(server.url + path, {
       method,
       ...(headers && { headers }),
