@@ -4,14 +4,17 @@ import type { SequenceStop } from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { ResponseWriter } from './response-writer.js';
 
-/** What one iteration hands over at its end. The writer is emptied afterwards: copy what is to be kept. */
+/**
+ * Results that one iteration reports at its end. The writer is emptied afterwards, so the receiver must copy what it
+ * keeps.
+ */
 export interface IterationReport {
   responses: ResponseWriter;
-  /** null where nothing was active (only refusals are sent). */
+  /** null if nothing was active (only refusals are sent). */
   stats: IterationStats | null;
-  /** The statistics string; null where nothing was active or nobody wants it. */
+  /** The statistics string; null if nothing was active or nobody wants it. */
   json: string | null;
-  /** Requests that can be taken now. */
+  /** Number of requests that can be taken now. */
   freePlaces: number;
   /** What happened to cached blocks; absent where nothing did or nobody asked. */
   kvEvents?: KvCacheEvent[];
