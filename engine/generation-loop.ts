@@ -30,7 +30,7 @@ export interface LoopParts {
   planner: IterationPlanner;
   /** null: all scheduled requests run together. */
   split: MicroBatchSplit | null;
-  /** null: there is no draft model or other drafting. */
+  /** null: requests get no drafts. */
   drafts: DraftStage | null;
   scheme: BatchingScheme;
   calls: CallRunner;

@@ -8,7 +8,7 @@ export interface RetentionPriority {
   durationMs?: number;
 }
 
-/** How long a sequence's blocks are worth keeping. A block has the priority of its first token. */
+/** Priorities by which a sequence's blocks are kept. A block has the priority of its first token. */
 export interface Retention {
   /** Token ranges [start, end); the first that holds a block's first token counts. No end: up to the prompt's end. */
   ranges?: readonly (RetentionPriority & { start: number; end?: number })[];

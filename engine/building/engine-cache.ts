@@ -194,7 +194,7 @@ function makeProbe(entry: string): string {
   }
 }
 
-/** Removes the engines used longest ago until the cache takes at most `maxBytes`; `keep` stays. Returns what it removed. */
+/** Removes the engines used longest ago until the cache takes at most `maxBytes`; `keep` stays. Returns their paths. */
 export function pruneCache(directory: string, maxBytes: number, keep: string | null = null): string[] {
   const entries = readdirSync(directory)
     .map((name) => join(directory, name))

@@ -64,7 +64,7 @@ export interface ExecutorKind {
   openAutomatically?(engine: LoadableEngine, options: ExecutorOptions): Promise<Executor>;
 }
 
-/** This executor cannot run on this machine, whatever the engine and the options. The message says what to do. */
+/** The executor cannot run on this machine, whatever the engine and the options. The message says what to do. */
 export class ExecutorUnavailableError extends SkeinError {
   override name = 'ExecutorUnavailableError';
   override readonly code = 'SKEIN_EXECUTOR_UNAVAILABLE';

@@ -75,7 +75,7 @@ export interface RequestSpec {
   timeLimitMs: number | null;
   /** Requests of different salts share no blocks. Combines the client's salt (0n: none), prompt table and positions. */
   cacheSalt: bigint;
-  /** How long its cached blocks are worth keeping; null = the default. */
+  /** Retention of its cached blocks; null = the default. */
   retention: Retention | null;
   /** Name of the logits post-processor that it asks for; null = none. */
   postProcessor: string | null;

@@ -5,7 +5,7 @@ import type { ContextLogProbs, ContextReturn } from '../../callbacks/response-ba
 import type { ReturnedRows, RowLogProbs } from '../batch/packed-batch.js';
 import type { RequestSpec } from './request-spec.js';
 
-/** What a request asks for of its rows of logits. */
+/** Options of a request that concern its rows of logits. */
 export type ReturnOptions = Pick<
   RequestSpec,
   | 'promptTokens'
@@ -19,20 +19,20 @@ export type ReturnOptions = Pick<
   | 'numSequences'
 >;
 
-/** Rows of generation logits that are taken at once where they leave with the final response. */
+/** Rows of generation logits for which memory is taken at once, if they leave with the final response. */
 const ROWS_PER_PAGE = 16;
 const BYTES_PER_LOGIT = Float32Array.BYTES_PER_ELEMENT;
-/** A token and its log-prob. */
+/** Bytes of a token and its log-prob. */
 const BYTES_PER_TOP_LOG_PROB = 8;
-/** Top log-probs of a token that are too few to be counted. */
+/** Number of a token's top log-probs that are too few to be counted. */
 const UNCOUNTED_TOP_LOG_PROBS = 20;
 
-/** True where the request wants anything of its rows besides tokens and their log-probs. */
+/** True if the request wants more from its rows than tokens and their log-probs. */
 export function returnsRows(options: ReturnOptions): boolean {
   return options.returnContextLogits || options.returnGenerationLogits || options.returnContextLogProbs;
 }
 
-/** Most rows of logits that a request holds at once: generated ones that are streamed leave one by one. */
+/** Most rows of logits that a request holds at once: generated rows that are streamed leave one by one. */
 export function heldRows(options: ReturnOptions): { context: number; generation: number } {
   const generation = options.streaming ? 1 : options.maxNewTokens;
   return {

@@ -1,6 +1,6 @@
 // The tasks into which one iteration's attention is cut. Made once per iteration, used by every layer.
 //
-// Where tokens attend both ways, every unit meets all splits of its sequence.
+// If tokens attend both ways, every unit meets all splits of its sequence.
 //
 //   unit   = one sequence x one KV head x up to kRowBlock query rows
 //   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens

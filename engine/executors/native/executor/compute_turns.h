@@ -25,7 +25,7 @@ class ComputeTurns {
  public:
   using Account = TurnQueue::Account;
 
-  // One executor. Used by one thread at a time.
+  // Handle of one executor. Used by one thread at a time.
   class Client : private TurnQueue::Entry {
    public:
     // threads: the number that it computes with.

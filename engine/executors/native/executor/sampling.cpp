@@ -151,7 +151,7 @@ int32_t RowSampler::draw(const SamplingView& sampling, int64_t row, const float*
     if (topP >= 1) return token;
     bound = {logits[token], token};
     sum = weighBefore(logits, bound, mass);
-    if (sum <= 0 || sum < mass) return token;  // nothing lies before the most probable token, which always stays
+    if (sum <= 0 || sum < mass) return token;  // the most probable token is always kept: nothing lies before it
   }
 }
 

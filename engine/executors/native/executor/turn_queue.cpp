@@ -44,7 +44,7 @@ TurnQueue::Entry* TurnQueue::call() {
   return entry;
 }
 
-// Of the entries that are furthest behind, the one that came first.
+// The entry that came first among those that are furthest behind.
 TurnQueue::Entry* TurnQueue::next() const {
   const auto behind = [](const Entry* a, const Entry* b) {
     return a->account->virtualSeconds < b->account->virtualSeconds;

@@ -26,7 +26,7 @@ class TurnQueue {
     uint64_t partings = 0;     // turns interrupted for another account
   };
 
-  // One executor.
+  // An executor in the queue.
   struct Entry {
     int32_t threads = 1;  // number that it computes with
     std::shared_ptr<Account> account = std::make_shared<Account>();

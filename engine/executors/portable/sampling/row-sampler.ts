@@ -99,7 +99,7 @@ export class RowSampler {
       if (topP >= 1) return token;
       bound = { logit: logits[token]!, before: token };
       sum = weights.sumBefore(bound);
-      // Nothing lies before the most probable token, which always stays.
+      // The most probable token is always kept: nothing lies before it.
       if (sum <= 0 || sum < mass) return token;
     }
   }
