@@ -164,6 +164,29 @@ describe('random histories of the dynamic batcher', () => {
     );
   });
 
+  it('go so as well where an instance is always free, and asks after each change', () => {
+    // Odd sizes and several preferred ones, so that many walks find nothing.
+    const waiting = config.map((chosen) => ({
+      ...chosen,
+      oneByOne: false,
+      maxBatchSize: chosen.maxBatchSize + 8,
+      preferred: [...chosen.preferred, chosen.maxBatchSize + 6],
+      maxDelayUs: Math.max(chosen.maxDelayUs, 60),
+    }));
+    fc.assert(
+      fc.property(waiting, fc.array(step, { minLength: 5, maxLength: 40 }), (chosen, steps) => {
+        const pair = new Pair(chosen);
+        for (const one of steps) {
+          const isLarge = one.kind === 'add' && one.size > 6;
+          pair.apply(isLarge ? { ...one, size: (one.size % 4) + 1 } : one);
+          while (pair.next() !== null);
+        }
+        pair.end();
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
   it('wake neither too late nor for nothing: until then nothing goes, and then something does', () => {
     fc.assert(
       fc.property(config, fc.array(step, { maxLength: 30 }), (chosen, steps) => {
